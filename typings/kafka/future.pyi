@@ -1,0 +1,13 @@
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar
+
+T = TypeVar("T")
+
+class Future(Generic[T]):
+    is_done: bool
+    value: T
+    exception: BaseException | None
+    def succeeded(self) -> bool: ...
+    def failed(self) -> bool: ...
+    def add_callback(self, f: Callable[..., object], *args: Any, **kwargs: Any) -> Self: ...
+    def add_errback(self, f: Callable[..., object], *args: Any, **kwargs: Any) -> Self: ...
