@@ -1,0 +1,183 @@
+"""The error codes of Kafka 4, and the two exceptions in which errors travel.
+
+Numbers, names and retriability are those of Kafka (Errors.java and its exception classes; 129 to 133 as
+franz-go's kerr lists them). `KafkaError` answers a peer; `MalformedMessage` ends a connection, since nothing
+that follows it can be trusted.
+"""
+
+from enum import IntEnum
+from typing import Self
+
+
+class KafkaError(Exception):
+    """An error that a response can carry: `code`, and a `message` for people."""
+
+    def __init__(self, code: "ErrorCode", message: str = "") -> None:
+        self.code = code
+        self.message = message or code.text
+        super().__init__(code, self.message)
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message}"
+
+
+class MalformedMessage(Exception):
+    """Bytes of a peer that are no message: truncated, contradictory, or with bytes left over."""
+
+
+class TrailingBytes(MalformedMessage):
+    """A whole message with bytes left over behind it, which Kafka ignores in requests. `message` is the message."""
+
+    def __init__(self, text: str, message: object) -> None:
+        super().__init__(text)
+        self.message = message
+
+
+class ErrorCode(IntEnum):
+    """A Kafka error code. `retriable`: the same request may succeed later. `text`: a sentence about it in general."""
+
+    retriable: bool
+    text: str
+
+    def __new__(cls, code: int, retriable: bool = False, text: str = "") -> Self:
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.retriable = retriable
+        member.text = text
+        return member
+
+    UNKNOWN_SERVER_ERROR = -1, False, "The broker failed in a way that it did not expect."
+    NONE = 0, False, "No error."
+    OFFSET_OUT_OF_RANGE = 1, False, "The offset lies outside of the log of this partition."
+    CORRUPT_MESSAGE = 2, True, "The batch fails its checksum or is otherwise damaged."
+    UNKNOWN_TOPIC_OR_PARTITION = 3, True, "This broker does not host the topic or partition."
+    INVALID_FETCH_SIZE = 4, False, "The fetch size is not valid."
+    LEADER_NOT_AVAILABLE = 5, True, "The partition has no leader at the moment."
+    NOT_LEADER_OR_FOLLOWER = 6, True, "This broker is not the leader, or not a replica, of the partition."
+    REQUEST_TIMED_OUT = 7, True, "The request was not completed in time."
+    BROKER_NOT_AVAILABLE = 8, False, "The broker is not available."
+    REPLICA_NOT_AVAILABLE = 9, True, "The replica is not available."
+    MESSAGE_TOO_LARGE = 10, False, "The batch is larger than the broker accepts."
+    STALE_CONTROLLER_EPOCH = 11, False, "Another broker has become the controller."
+    OFFSET_METADATA_TOO_LARGE = 12, False, "The metadata committed with the offset is too large."
+    NETWORK_EXCEPTION = 13, True, "The connection was lost before a response arrived."
+    COORDINATOR_LOAD_IN_PROGRESS = 14, True, "The coordinator is still loading its state."
+    COORDINATOR_NOT_AVAILABLE = 15, True, "The coordinator is not available."
+    NOT_COORDINATOR = 16, True, "This broker is not the coordinator."
+    INVALID_TOPIC_EXCEPTION = 17, False, "The topic name is not valid, or the operation is not allowed on this topic."
+    RECORD_LIST_TOO_LARGE = 18, False, "The batch is larger than a log segment may be."
+    NOT_ENOUGH_REPLICAS = 19, True, "Fewer replicas are in sync than the topic requires; nothing was written."
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20, True, "Written, but to fewer in-sync replicas than the topic requires."
+    INVALID_REQUIRED_ACKS = 21, False, "The value of acks is none of -1, 0 and 1."
+    ILLEGAL_GENERATION = 22, False, "The generation is not the current one of the group."
+    INCONSISTENT_GROUP_PROTOCOL = 23, False, "The protocols of the member do not go with those of the group."
+    INVALID_GROUP_ID = 24, False, "The group id is not valid."
+    UNKNOWN_MEMBER_ID = 25, False, "The coordinator does not know this member."
+    INVALID_SESSION_TIMEOUT = 26, False, "The session timeout is outside of the range that the broker allows."
+    REBALANCE_IN_PROGRESS = 27, False, "The group is rebalancing; the member must join again."
+    INVALID_COMMIT_OFFSET_SIZE = 28, False, "The size of the committed offset data is not valid."
+    TOPIC_AUTHORIZATION_FAILED = 29, False, "Not authorized to access the topic."
+    GROUP_AUTHORIZATION_FAILED = 30, False, "Not authorized to access the group."
+    CLUSTER_AUTHORIZATION_FAILED = 31, False, "Not authorized to perform this operation on the cluster."
+    INVALID_TIMESTAMP = 32, False, "The timestamp of a record is outside of the accepted range."
+    UNSUPPORTED_SASL_MECHANISM = 33, False, "The broker does not offer this SASL mechanism."
+    ILLEGAL_SASL_STATE = 34, False, "The request is not allowed in the current state of authentication."
+    UNSUPPORTED_VERSION = 35, False, "The broker does not support this version of the API."
+    TOPIC_ALREADY_EXISTS = 36, False, "A topic with this name exists already."
+    INVALID_PARTITIONS = 37, False, "The number of partitions is not valid."
+    INVALID_REPLICATION_FACTOR = 38, False, "The replication factor is below 1 or above the number of brokers."
+    INVALID_REPLICA_ASSIGNMENT = 39, False, "The assignment of replicas is not valid."
+    INVALID_CONFIG = 40, False, "The configuration is not valid."
+    NOT_CONTROLLER = 41, True, "This broker is not the controller."
+    INVALID_REQUEST = 42, False, "The request contradicts itself or the state of the broker."
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, False, "The message format of the topic does not support the request."
+    POLICY_VIOLATION = 44, False, "The request violates a configured policy."
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45, False, "The sequence number does not follow the last one of this producer."
+    DUPLICATE_SEQUENCE_NUMBER = 46, False, "The sequence number has been used already."
+    INVALID_PRODUCER_EPOCH = 47, False, "The producer epoch is older than the current one."
+    INVALID_TXN_STATE = 48, False, "The transaction is not in a state that allows this operation."
+    INVALID_PRODUCER_ID_MAPPING = 49, False, "The producer id is not the one assigned to the transactional id."
+    INVALID_TRANSACTION_TIMEOUT = 50, False, "The transaction timeout is longer than the broker allows."
+    CONCURRENT_TRANSACTIONS = 51, True, "Another operation on the same transaction is still running."
+    TRANSACTION_COORDINATOR_FENCED = 52, False, "The sender is no longer the coordinator of this transaction."
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, False, "Not authorized to use the transactional id."
+    SECURITY_DISABLED = 54, False, "Security features are switched off."
+    OPERATION_NOT_ATTEMPTED = 55, False, "Not attempted, because another part of the same request failed."
+    KAFKA_STORAGE_ERROR = 56, True, "The disk failed while the log was accessed."
+    LOG_DIR_NOT_FOUND = 57, False, "The broker has no such log directory."
+    SASL_AUTHENTICATION_FAILED = 58, False, "Authentication failed."
+    UNKNOWN_PRODUCER_ID = 59, False, "The broker has no state for this producer id."
+    REASSIGNMENT_IN_PROGRESS = 60, False, "The partition is being reassigned."
+    DELEGATION_TOKEN_AUTH_DISABLED = 61, False, "Delegation tokens are switched off."
+    DELEGATION_TOKEN_NOT_FOUND = 62, False, "The delegation token does not exist."
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63, False, "The principal is neither owner nor renewer of the token."
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, False, "Delegation tokens cannot be requested over this connection."
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, False, "Not authorized to use the delegation token."
+    DELEGATION_TOKEN_EXPIRED = 66, False, "The delegation token has expired."
+    INVALID_PRINCIPAL_TYPE = 67, False, "The type of the principal is not supported."
+    NON_EMPTY_GROUP = 68, False, "The group still has members."
+    GROUP_ID_NOT_FOUND = 69, False, "The group does not exist."
+    FETCH_SESSION_ID_NOT_FOUND = 70, True, "The fetch session does not exist."
+    INVALID_FETCH_SESSION_EPOCH = 71, True, "The epoch of the fetch session is not the expected one."
+    LISTENER_NOT_FOUND = 72, True, "The leader has no listener by the name that the request came through."
+    TOPIC_DELETION_DISABLED = 73, False, "Deletion of topics is switched off."
+    FENCED_LEADER_EPOCH = 74, True, "The leader epoch in the request is older than the one of the broker."
+    UNKNOWN_LEADER_EPOCH = 75, True, "The leader epoch in the request is newer than the one of the broker."
+    UNSUPPORTED_COMPRESSION_TYPE = 76, False, "The version of the request does not support this compression."
+    STALE_BROKER_EPOCH = 77, False, "The broker epoch has changed."
+    OFFSET_NOT_AVAILABLE = 78, True, "The high watermark has not caught up since the last election of a leader."
+    MEMBER_ID_REQUIRED = 79, False, "The member must join again with the member id that it was given."
+    PREFERRED_LEADER_NOT_AVAILABLE = 80, True, "The preferred leader is not available."
+    GROUP_MAX_SIZE_REACHED = 81, False, "The group has as many members as it may have."
+    FENCED_INSTANCE_ID = 82, False, "Another member has taken over this group instance id."
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, True, "No replica that may become leader is available."
+    ELECTION_NOT_NEEDED = 84, True, "The partition needs no election."
+    NO_REASSIGNMENT_IN_PROGRESS = 85, False, "The partition is not being reassigned."
+    GROUP_SUBSCRIBED_TO_TOPIC = 86, False, "The group is still subscribed to the topic."
+    INVALID_RECORD = 87, False, "A record fails the validation of the broker."
+    UNSTABLE_OFFSET_COMMIT = 88, True, "Offsets of an open transaction are pending."
+    THROTTLING_QUOTA_EXCEEDED = 89, True, "The quota is exceeded."
+    PRODUCER_FENCED = 90, False, "A newer producer with the same transactional id has taken over."
+    RESOURCE_NOT_FOUND = 91, False, "The request names a resource that does not exist."
+    DUPLICATE_RESOURCE = 92, False, "The request names the same resource twice."
+    UNACCEPTABLE_CREDENTIAL = 93, False, "The credential is not acceptable."
+    INCONSISTENT_VOTER_SET = 94, False, "Sender or receiver is not one of the expected voters."
+    INVALID_UPDATE_VERSION = 95, False, "The update is based on another version than the current one."
+    FEATURE_UPDATE_FAILED = 96, False, "The finalized features could not be updated."
+    PRINCIPAL_DESERIALIZATION_FAILURE = 97, False, "The principal of a forwarded request could not be read."
+    SNAPSHOT_NOT_FOUND = 98, False, "The snapshot does not exist."
+    POSITION_OUT_OF_RANGE = 99, False, "The position lies outside of the snapshot."
+    UNKNOWN_TOPIC_ID = 100, True, "This broker does not host a topic with this id."
+    DUPLICATE_BROKER_REGISTRATION = 101, False, "The broker id is in use already."
+    BROKER_ID_NOT_REGISTERED = 102, False, "The broker id is not registered."
+    INCONSISTENT_TOPIC_ID = 103, True, "The topic id in the request is not the one of the log."
+    INCONSISTENT_CLUSTER_ID = 104, False, "The cluster id in the request is not the one of this cluster."
+    TRANSACTIONAL_ID_NOT_FOUND = 105, False, "The transactional id does not exist."
+    FETCH_SESSION_TOPIC_ID_ERROR = 106, True, "The fetch session mixes requests with and without topic ids."
+    INELIGIBLE_REPLICA = 107, False, "The new in-sync set holds a replica that may not join it."
+    NEW_LEADER_ELECTED = 108, False, "The partition was changed, and has another leader now."
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109, False, "The offset has moved to tiered storage."
+    FENCED_MEMBER_EPOCH = 110, False, "The member must give up its partitions and join again."
+    UNRELEASED_INSTANCE_ID = 111, False, "Another member still uses this instance id."
+    UNSUPPORTED_ASSIGNOR = 112, False, "The group does not support this assignor."
+    STALE_MEMBER_EPOCH = 113, False, "The member epoch is stale; the next heartbeat brings the current one."
+    MISMATCHED_ENDPOINT_TYPE = 114, False, "The request was sent to the wrong type of endpoint."
+    UNSUPPORTED_ENDPOINT_TYPE = 115, False, "This type of endpoint is not supported."
+    UNKNOWN_CONTROLLER_ID = 116, False, "The controller id is not known."
+    UNKNOWN_SUBSCRIPTION_ID = 117, False, "The telemetry subscription does not exist or is outdated."
+    TELEMETRY_TOO_LARGE = 118, False, "The telemetry is larger than the broker accepts."
+    INVALID_REGISTRATION = 119, False, "The registration of the broker is not valid."
+    TRANSACTION_ABORTABLE = 120, False, "The transaction failed; it can be aborted and the transactional id used again."
+    INVALID_RECORD_STATE = 121, False, "The state of the record does not allow this acknowledgement."
+    SHARE_SESSION_NOT_FOUND = 122, True, "The share session does not exist."
+    INVALID_SHARE_SESSION_EPOCH = 123, True, "The epoch of the share session is not the expected one."
+    FENCED_STATE_EPOCH = 124, False, "The epoch of the share group state does not match."
+    INVALID_VOTER_KEY = 125, False, "The key of the voter is not the one of the receiving replica."
+    DUPLICATE_VOTER = 126, False, "The voter is in the set of voters already."
+    VOTER_NOT_FOUND = 127, False, "The voter is not in the set of voters."
+    INVALID_REGULAR_EXPRESSION = 128, False, "The regular expression is not valid."
+    REBOOTSTRAP_REQUIRED = 129, False, "The metadata of the client is stale; it must bootstrap again."
+    STREAMS_INVALID_TOPOLOGY = 130, False, "The topology is not valid."
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131, False, "The topology epoch is not valid."
+    STREAMS_TOPOLOGY_FENCED = 132, False, "The topology epoch is outdated."
+    SHARE_SESSION_LIMIT_REACHED = 133, True, "There are as many share sessions as there may be."

@@ -1,0 +1,356 @@
+"""The records inside a batch (magic 2, KIP-98).
+
+    length           varint    bytes after this field
+    attributes       int8      unused, 0
+    timestamp_delta  varlong   to the batch's base_timestamp
+    offset_delta     varint    to the batch's base_offset
+    key_length       varint    -1: no key
+    key              bytes
+    value_length     varint    -1: no value (a tombstone, where the topic is compacted)
+    value            bytes
+    header_count     varint
+      key_length     varint    a header has a key, in UTF-8
+      key            bytes
+      value_length   varint    -1: no value
+      value          bytes
+
+Varints are zigzag-coded (`protocol.primitives`). All of a batch's records are compressed together, so they are read by
+decompressing first, within a bound, and checked against the header, which a poisonous batch contradicts: whatever the
+bytes, reading ends in records or in a KafkaError.
+
+Both directions run once per record of a busy topic: a loop handles short varints itself, and calls a function for
+others. (Measured, records of 100 bytes: build 0.17 µs a record without and 0.21 µs with keys; a comprehension per
+column took 0.33 µs, aiokafka's builder in C 0.24 µs.)
+
+Source: DefaultRecord.java, LogValidator.java.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from protocol.batch import HEADER_SIZE, RECORD_SIZE_MIN, BatchHeader, pack_batch, read_header
+from protocol.compression import Codec, compress, decompress, has_linked_blocks
+from protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from protocol.primitives import Buffer, read_varint, read_varlong, rest_of_unsigned_varint, varint, varlong
+
+__all__ = [
+    "DECOMPRESSED_BYTES_MAX",
+    "Record",
+    "build_batch",
+    "check_records",
+    "encode_records",
+    "iterate_records",
+]
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+DECOMPRESSED_BYTES_MAX: Final = 100 * 1024 * 1024
+"""Records that would not fit into a request uncompressed (socket.request.max.bytes) are not accepted compressed."""
+
+_SHORT: Final = 1 << 13  # zigzag doubles a number: these take one or two bytes
+_VARINTS: Final = tuple(varint(number) for number in range(_SHORT))
+_NULL: Final = 1  # the length -1
+_INT64_MIN: Final = -(1 << 63)
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+class Record(NamedTuple):
+    """One record. `offset` is absolute, `timestamp_ms` counts from 1970 and is -1 when there is none."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+# ---------------------------------------------------------------------------------------------------------- writing
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+) -> bytes:
+    """Encodes at least one record, offsets rising from `base_offset` or above (compaction leaves gaps), as a batch."""
+    base_timestamp = records[0].timestamp_ms
+    return pack_batch(
+        compress(codec, encode_records(records, base_offset, base_timestamp), level),
+        record_count=len(records),
+        last_offset_delta=records[-1].offset - base_offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=max([record.timestamp_ms for record in records]),
+        base_offset=base_offset,
+        codec=codec,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+    )
+
+
+def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytes:
+    """Encodes records one after the other, relative to the given offset and timestamp, uncompressed."""
+    parts: list[bytes] = []
+    short, varints = _SHORT, _VARINTS
+    last_timestamp: int | None = None
+    before_offset = b""  # attributes and timestamp delta: the same for all records of a millisecond
+    next_delta = 0
+    for offset, timestamp_ms, key, value, headers in records:
+        if timestamp_ms != last_timestamp:
+            last_timestamp = timestamp_ms
+            before_offset = b"\x00" + varlong(timestamp_ms - base_timestamp)
+        delta = offset - base_offset
+        assert delta >= next_delta, "offsets rise from the base offset"
+        next_delta = delta + 1
+        offset_delta = varints[delta] if delta < short else varint(delta)
+        if key is None:
+            key = b""
+            key_length = b"\x01"
+        else:
+            size = len(key)
+            key_length = varints[size] if size < short else varint(size)
+        if value is None:
+            value = b""
+            value_length = b"\x01"
+        else:
+            size = len(value)
+            value_length = varints[size] if size < short else varint(size)
+        after_value = _encode_headers(headers) if headers else b"\x00"
+        length = (
+            len(before_offset)
+            + len(offset_delta)
+            + len(key_length)
+            + len(key)
+            + len(value_length)
+            + len(value)
+            + len(after_value)
+        )
+        parts += (
+            varints[length] if length < short else varint(length),
+            before_offset,
+            offset_delta,
+            key_length,
+            key,
+            value_length,
+            value,
+            after_value,
+        )
+    return b"".join(parts)
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    parts = [varint(len(headers))]
+    for name, value in headers:
+        key = name.encode()
+        parts += (varint(len(key)), key)
+        parts += (b"\x01",) if value is None else (varint(len(value)), value)
+    return b"".join(parts)
+
+
+# ---------------------------------------------------------------------------------------------------------- reading
+
+
+def iterate_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
+    """Yields the records of one whole batch, whose checksum has been checked already; gaps in the offsets are allowed.
+
+    With LogAppendTime every record gets the batch's `max_timestamp`. Header keys that are not UTF-8 are read as Java
+    does, with replacement characters. Raises KafkaError: UNSUPPORTED_COMPRESSION_TYPE, CORRUPT_MESSAGE and
+    MESSAGE_TOO_LARGE (`decompress`), INVALID_RECORD (what the records or the header claim cannot be).
+    """
+    try:
+        header = read_header(batch)
+    except MalformedMessage as error:
+        raise _corrupt(str(error)) from error
+    if not header.record_count:
+        return  # compaction empties batches and keeps their headers, for the producer's sequence in them
+    data = _payload(batch, header, size_bytes_max)
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    position = 0
+    last_offset = base_offset - 1
+    for index in range(header.record_count):
+        try:
+            position, delta, timestamp_delta, key, value_start, value_end, headers = _walk_record(data, position)
+        except (IndexError, ValueError, MalformedMessage) as error:
+            raise _invalid(f"record {index} of {header.record_count} is malformed: {error}") from error
+        offset = base_offset + delta
+        if not last_offset < offset <= header.last_offset:
+            raise _invalid(f"offset {offset} of record {index} follows {last_offset}, the last is {header.last_offset}")
+        last_offset = offset
+        timestamp_ms = base_timestamp + timestamp_delta if append_time is None else append_time
+        if not _INT64_MIN <= timestamp_ms <= _INT64_MAX:
+            raise _invalid(f"record {index} has the timestamp {timestamp_ms}, which takes more than 64 bits")
+        yield Record(
+            offset,
+            timestamp_ms,
+            key,
+            data[value_start:value_end] if value_end >= 0 else None,
+            headers,
+        )
+    if position != len(data):
+        raise _invalid(f"{len(data) - position} bytes follow the {header.record_count} records")
+
+
+def _payload(batch: Buffer, header: BatchHeader, size_bytes_max: int) -> bytes:
+    """The records' bytes, decompressed: at least as many as the count in the header needs."""
+    if header.size_bytes != len(batch):
+        raise _corrupt(f"a batch of {header.size_bytes} bytes, of which {len(batch)} are there")
+    data = decompress(header.codec, memoryview(batch)[HEADER_SIZE:], size_bytes_max)
+    if not 0 <= header.record_count * RECORD_SIZE_MIN <= len(data):
+        raise _invalid(f"{header.record_count} records cannot fit in {len(data)} bytes")
+    return data
+
+
+def _walk_record(  # noqa: C901 (one hot walk, no calls)
+    data: bytes, position: int
+) -> tuple[int, int, int, bytes | None, int, int, Headers]:
+    """Returns the position after the record at `position`, offset delta, timestamp delta, key, the positions where its
+    value begins and ends (the latter -1: no value), and headers.
+
+    Raises IndexError, ValueError or MalformedMessage when the record is cut or contradicts itself. Varints of one or
+    two bytes, which most are, are read in place: 128 is the high bit of the first byte, taken off the second.
+    """
+    number = data[position]
+    position += 1
+    if number > 127:
+        byte = data[position]
+        if byte > 127:
+            number, position = rest_of_unsigned_varint(data, position, number)
+        else:
+            number += (byte << 7) - 128
+            position += 1
+    end = position + (number >> 1)
+    if number & 1 or end > len(data):
+        raise ValueError(f"its length is {(number >> 1) ^ -(number & 1)}, {len(data) - position} bytes are left")
+    position += 1  # attributes
+
+    number = data[position]
+    if number > 127:
+        timestamp_delta, position = read_varlong(data, position)
+    else:
+        timestamp_delta = (number >> 1) ^ -(number & 1)
+        position += 1
+
+    number = data[position]
+    position += 1
+    if number > 127:
+        byte = data[position]
+        if byte > 127:
+            number, position = rest_of_unsigned_varint(data, position, number)
+        else:
+            number += (byte << 7) - 128
+            position += 1
+    offset_delta = (number >> 1) ^ -(number & 1)
+
+    if data[position] == _NULL:
+        key = None
+        position += 1
+    else:
+        key, position = _read_bytes(data, position, end)
+
+    number = data[position]
+    position += 1
+    if number == _NULL:
+        value_start = value_end = -1
+    else:
+        if number > 127:
+            byte = data[position]
+            if byte > 127:
+                number, position = rest_of_unsigned_varint(data, position, number)
+            else:
+                number += (byte << 7) - 128
+                position += 1
+        value_start = position
+        position = value_end = position + (number >> 1)
+        if number & 1 or position > end:
+            raise ValueError("a value with a length that cannot be")
+
+    if data[position]:
+        headers, position = _read_headers(data, position, end)
+    else:
+        headers = ()
+        position += 1
+    if position != end:
+        raise ValueError(f"it is {position - end} bytes longer than its length")
+    return position, offset_delta, timestamp_delta, key, value_start, value_end, headers
+
+
+def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(data, position)
+    if size == -1:
+        return None, position
+    after = position + size
+    if not position <= after <= end:
+        raise ValueError(f"a length of {size}, {end - position} bytes are left")
+    return data[position:after], after
+
+
+def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
+    count, position = read_varint(data, position)
+    if not 0 <= count <= (end - position) // 2:
+        raise ValueError(f"{count} headers in {end - position} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        key, position = _read_bytes(data, position, end)
+        if key is None:
+            raise ValueError("a header without a key")
+        value, position = _read_bytes(data, position, end)
+        headers.append((key.decode(errors="replace"), value))
+    return tuple(headers), position
+
+
+# --------------------------------------------------------------------------------------------------------- checking
+
+
+def check_records(
+    view: Buffer,
+    header: BatchHeader,
+    *,
+    requires_keys: bool = False,
+    size_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+) -> None:
+    """Walks every record of a batch that `check_batch` accepted, and returns if they are what the header claims.
+
+    That is Kafka's own validation on append (LogValidator): whole records and as many as announced, offset deltas 0,
+    1, 2, …, nothing after the last, keys where `requires_keys` (compacted topics), and timestamps of at most
+    `max_timestamp`, by which lookups skip batches (Kafka corrects that field, we leave batches as they are).
+    Raises KafkaError: INVALID_RECORD, and what `decompress` raises.
+    """
+    data = _payload(view, header, size_bytes_max)
+    if header.codec is Codec.LZ4 and has_linked_blocks(memoryview(view)[HEADER_SIZE:]):
+        raise _corrupt("lz4 blocks that are linked, which Java cannot read")
+    timestamp_delta_min = _INT64_MIN - header.base_timestamp
+    timestamp_delta_max = header.max_timestamp - header.base_timestamp
+    position = 0
+    for index in range(header.record_count):
+        try:
+            position, offset_delta, timestamp_delta, key, _, _, _ = _walk_record(data, position)
+        except (IndexError, ValueError, MalformedMessage) as error:
+            raise _invalid(f"record {index} of {header.record_count} is malformed: {error}") from error
+        if offset_delta != index:
+            raise _invalid(f"record {index} has offset delta {offset_delta}")
+        if not timestamp_delta_min <= timestamp_delta <= timestamp_delta_max:
+            raise _invalid(f"record {index} is later than the batch's max_timestamp {header.max_timestamp}")
+        if requires_keys and key is None:
+            raise _invalid(f"record {index} has no key, which a compacted topic requires")
+    if position != len(data):
+        raise _invalid(f"{len(data) - position} bytes follow the {header.record_count} records")
+
+
+def _invalid(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, why)
+
+
+def _corrupt(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, why)
