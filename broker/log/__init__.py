@@ -1,0 +1,1 @@
+"""The log of one partition, in Apache Kafka's own files."""

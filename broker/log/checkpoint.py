@@ -1,0 +1,100 @@
+"""Kafka's small text files: checkpoints (CheckpointFile.java) and `partition.metadata` (PartitionMetadataFile.java).
+
+    0                      version
+    2                      how many entries follow
+    orders 0 4711          one entry a line, words separated by a blank
+    orders 1 12
+
+`leader-epoch-checkpoint` in a partition's directory has entries `epoch start_offset`; `log-start-offset-checkpoint` and
+`replication-offset-checkpoint` in the data directory have `topic partition offset`. All are replaced as a whole.
+
+    version: 0
+    topic_id: 3xI2yV0ZQ1ixyKcJ9pRPvA
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from broker.disk import Disk
+from protocol.primitives import uuid_from_text, uuid_text
+
+VERSION = 0
+PARTITION_METADATA = "partition.metadata"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+
+
+class CorruptCheckpoint(Exception):
+    """A file that does not hold what its format says; the text names file and line."""
+
+
+def write_checkpoint(disk: Disk, path: str, entries: Sequence[Iterable[object]]) -> None:
+    """Replaces the file, durably. Raises OSError."""
+    lines = [str(VERSION), str(len(entries)), *(" ".join(str(word) for word in entry) for entry in entries)]
+    disk.write_whole(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_checkpoint(disk: Disk, path: str, words: int) -> list[list[str]]:
+    """The entries, each of `words` words; none when the file is missing or empty, as Kafka creates it.
+
+    Raises CorruptCheckpoint, OSError.
+    """
+    if not disk.exists(path):
+        return []
+    try:
+        lines = disk.read_whole(path).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise CorruptCheckpoint(f"{path} is not text: {error}") from error
+    if not lines:
+        return []
+    if lines[0] != str(VERSION):
+        raise CorruptCheckpoint(f"{path} has version {lines[0]!r}, only {VERSION} is known")
+    entries = [line.split() for line in lines[2:]]
+    if len(lines) < 2 or lines[1] != str(len(entries)):
+        raise CorruptCheckpoint(f"{path} should say in line 2 that {len(entries)} entries follow")
+    for number, entry in enumerate(entries, 3):
+        if len(entry) != words:
+            raise CorruptCheckpoint(f"{path}, line {number}: {len(entry)} words instead of {words}")
+    return entries
+
+
+def read_numbers(path: str, entry: Sequence[str]) -> list[int]:
+    """The words of an entry as numbers. Raises CorruptCheckpoint."""
+    try:
+        return [int(word) for word in entry]
+    except ValueError as error:
+        raise CorruptCheckpoint(f"{path}: {error}") from error
+
+
+def write_offsets(disk: Disk, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Replaces an offset checkpoint: (topic, partition) -> offset. Raises OSError."""
+    write_checkpoint(disk, path, [(topic, partition, offset) for (topic, partition), offset in sorted(offsets.items())])
+
+
+def read_offsets(disk: Disk, path: str) -> dict[tuple[str, int], int]:
+    """Reads an offset checkpoint. Raises CorruptCheckpoint, OSError."""
+    offsets: dict[tuple[str, int], int] = {}
+    for topic, *rest in read_checkpoint(disk, path, 3):
+        partition, offset = read_numbers(path, rest)
+        offsets[topic, partition] = offset
+    return offsets
+
+
+def write_partition_metadata(disk: Disk, directory: str, topic_id: bytes) -> None:
+    """Writes down of which topic the directory holds a partition. Raises OSError."""
+    text = f"version: {VERSION}\ntopic_id: {uuid_text(topic_id)}"
+    disk.write_whole(f"{directory}/{PARTITION_METADATA}", text.encode())
+
+
+def read_partition_metadata(disk: Disk, directory: str) -> bytes | None:
+    """The topic id, or None when the file is missing. Raises CorruptCheckpoint, OSError."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    if not disk.exists(path):
+        return None
+    try:
+        lines = disk.read_whole(path).decode().splitlines()
+        fields = dict(line.split(": ", 1) for line in lines if line)
+        if fields["version"] != str(VERSION):
+            raise CorruptCheckpoint(f"{path} has version {fields['version']!r}, only {VERSION} is known")
+        return uuid_from_text(fields["topic_id"])
+    except (ValueError, KeyError) as error:
+        raise CorruptCheckpoint(f"{path} does not hold a version and a topic id: {error}") from error

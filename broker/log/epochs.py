@@ -1,0 +1,117 @@
+"""Where each leader epoch begins in the log (KIP-101, LeaderEpochFileCache.java).
+
+An entry (epoch, start offset) says: the records from there on were appended under that leader epoch, until the next
+entry. Epochs and start offsets both increase. Followers and consumers ask `end_offset_for` to learn where their log
+and the leader's part. The entries are kept in `leader-epoch-checkpoint`, written before the first append of an epoch.
+"""
+
+import logging
+from bisect import bisect_right
+from typing import NamedTuple
+
+from broker.disk import Disk
+from broker.log.checkpoint import CorruptCheckpoint, read_checkpoint, read_numbers, write_checkpoint
+
+logger = logging.getLogger(__name__)
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+NO_EPOCH = -1
+NO_OFFSET = -1
+
+
+class EpochEntry(NamedTuple):
+    epoch: int
+    start_offset: int
+
+
+class EpochCache:
+    """The epochs of one log, oldest first."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        """Reads the checkpoint. One that cannot be read counts as none: recovery adds what the batches say."""
+        self._disk = disk
+        self._path = f"{directory}/{LEADER_EPOCHS}"
+        self._entries: tuple[EpochEntry, ...] = ()
+        try:
+            rows = [read_numbers(self._path, entry) for entry in read_checkpoint(disk, self._path, 2)]
+        except CorruptCheckpoint as error:
+            logger.warning("the leader epochs are taken from the batches: %s", error)
+            return
+        for epoch, start_offset in rows:
+            self._entries = _with(self._entries, EpochEntry(epoch, start_offset))
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        return self._entries
+
+    @property
+    def latest(self) -> int:
+        """The newest epoch, or -1."""
+        return self._entries[-1].epoch if self._entries else NO_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Begins `epoch` at `start_offset`; durable on return. Nothing happens when it has begun already.
+
+        Entries of the same or a later epoch or offset go: nothing was appended under them, or it was truncated.
+        Raises OSError, and then nothing has changed.
+        """
+        assert epoch >= 0, "an epoch of -1 means unknown"
+        assert start_offset >= 0, "offsets are never negative"
+        if self._entries and epoch == self.latest and start_offset >= self._entries[-1].start_offset:
+            return
+        self._replace(_with(self._entries, EpochEntry(epoch, start_offset)))
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest epoch that is at most `epoch`, and where it ends; (-1, -1) when `epoch` is unknown here.
+
+        For an epoch older than all that we know, its own number and the start of the first known one (KIP-101).
+        """
+        if epoch == NO_EPOCH:
+            return NO_EPOCH, NO_OFFSET
+        if epoch == self.latest:
+            return epoch, log_end_offset
+        number = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
+        if number == len(self._entries):
+            return NO_EPOCH, NO_OFFSET
+        return self._entries[number - 1].epoch if number else epoch, self._entries[number].start_offset
+
+    def epoch_for(self, offset: int) -> int:
+        """The epoch under which `offset` was, or will be, appended; -1 when it lies before all that we know."""
+        number = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
+        return self._entries[number - 1].epoch if number else NO_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forgets epochs that begin at `end_offset` or later; durable on return. Raises OSError.
+
+        Durable, because a forgotten epoch that came back after a restart would claim records of another one.
+        """
+        kept = tuple(entry for entry in self._entries if entry.start_offset < end_offset)
+        if kept != self._entries:
+            self._replace(kept)
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forgets epochs that end at or before `start_offset`; the one that holds it begins there from now on.
+
+        In memory only, for `Log.open` does it again with the same log start; the next `assign` writes it.
+        """
+        number = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
+        if number:
+            first = EpochEntry(self._entries[number - 1].epoch, start_offset)
+            self._entries = (first, *self._entries[number:])
+
+    def clear(self) -> None:
+        """Forgets everything; durable on return. Raises OSError."""
+        if self._entries:
+            self._replace(())
+
+    def _replace(self, entries: tuple[EpochEntry, ...]) -> None:
+        write_checkpoint(self._disk, self._path, entries)
+        self._entries = entries
+
+
+def _with(entries: tuple[EpochEntry, ...], new: EpochEntry) -> tuple[EpochEntry, ...]:
+    """Adds an entry and removes those that contradict it."""
+    kept = list(entries)
+    while kept and (kept[-1].epoch >= new.epoch or kept[-1].start_offset >= new.start_offset):
+        kept.pop()
+    return (*kept, new)

@@ -1,0 +1,46 @@
+"""The one place where tasks are started, so that none is forgotten and a simulator can order them.
+
+A `Tasks` holds the tasks of one owner (a server, a producer). A task that fails is logged with its name; nobody has to
+await it. `close()` cancels what still runs and returns when all of it has ended.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+class Tasks:
+    """The running tasks of one owner, in order of creation."""
+
+    __slots__ = ("_loop", "_running")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._running: dict[asyncio.Task[Any], None] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, coroutine: Coroutine[Any, Any, _T], name: str) -> asyncio.Task[_T]:
+        task = self._loop.create_task(coroutine, name=name)
+        self._running[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    async def close(self) -> None:
+        """Cancels every task still running and waits until each has ended, even one that is slow to die."""
+        current = asyncio.current_task(self._loop)
+        while others := [task for task in self._running if task is not current]:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("task %s ended with an error", task.get_name(), exc_info=error)

@@ -1,0 +1,155 @@
+"""The idempotence rules at their edges: the window of five, epochs, the wrap of sequences (protocol.md of KIP-98)."""
+
+import pytest
+
+from broker.log.producers import SEQUENCE_MAX, ProducedBatch, Producers
+from protocol.batch import BatchHeader, read_header
+from protocol.errors import ErrorCode, KafkaError
+from tests.broker.log.logs import T0, batch
+
+OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def header(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7, timestamp: int = T0) -> BatchHeader:
+    return read_header(batch(*[timestamp] * count, producer=(producer_id, epoch, sequence)))
+
+
+class Partition:
+    """Producers, and the offsets that a log would give."""
+
+    def __init__(self) -> None:
+        self.producers = Producers()
+        self.end = 100
+
+    def send(self, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7) -> int | ErrorCode:
+        """The base offset of the batch, or why it was refused."""
+        sent = header(sequence, count, epoch=epoch, producer_id=producer_id)
+        try:
+            first = self.producers.check(sent)
+        except KafkaError as error:
+            return error.code
+        if first is not None:
+            return first.base_offset
+        base_offset = self.end
+        self.producers.update(sent, base_offset)
+        self.end += count
+        return base_offset
+
+
+def test_sequences_go_on_and_gaps_are_refused() -> None:
+    partition = Partition()
+    assert partition.send(0, 3) == 100
+    assert partition.send(3, 2) == 103
+    assert partition.send(6) is OUT_OF_ORDER
+    assert partition.send(4) is OUT_OF_ORDER
+    assert partition.send(5) == 105
+
+
+def test_the_last_five_batches_are_duplicates_and_the_sixth_last_is_not() -> None:
+    partition = Partition()
+    for sequence in range(0, 12, 2):
+        assert partition.send(sequence, 2) == 100 + sequence
+    for sequence in range(2, 12, 2):
+        assert partition.send(sequence, 2) == 100 + sequence, "answered as the first time"
+    assert partition.send(0, 2) is OUT_OF_ORDER
+    assert partition.end == 112
+    assert partition.send(12) == 112
+
+
+def test_a_duplicate_answers_with_offsets_and_timestamp_of_the_first_append() -> None:
+    producers = Producers()
+    producers.update(header(0, 3, timestamp=T0 + 5), 40)
+    assert producers.check(header(0, 3, timestamp=T0 + 99)) == ProducedBatch(0, 2, 40, 42, T0 + 5)
+
+
+def test_a_duplicate_has_the_same_first_and_last_sequence() -> None:
+    partition = Partition()
+    partition.send(0, 3)
+    assert partition.send(0, 2) is OUT_OF_ORDER
+    assert partition.send(1, 2) is OUT_OF_ORDER
+    assert partition.send(0, 4) is OUT_OF_ORDER
+
+
+def test_a_new_epoch_starts_at_zero_and_forgets_the_old_window() -> None:
+    partition = Partition()
+    partition.send(0, 3, epoch=4)
+    assert partition.send(3, 1, epoch=5) is OUT_OF_ORDER
+    assert partition.send(0, 3, epoch=5) == 103, "no duplicate of the same sequences under epoch 4"
+    assert partition.send(3, 1, epoch=4) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert partition.send(0, 3, epoch=4) is ErrorCode.INVALID_PRODUCER_EPOCH, "not even as a duplicate"
+    assert partition.send(3, 1, epoch=5) == 106
+
+
+@pytest.mark.parametrize("sequence", [0, 1, 4711, SEQUENCE_MAX])
+def test_where_nothing_is_known_any_sequence_is_accepted(sequence: int) -> None:
+    partition = Partition()
+    assert partition.send(sequence, epoch=3) == 100
+    assert partition.send((sequence + 1) % 2**31, epoch=3) == 101
+
+
+def test_sequences_wrap_after_the_largest_int32() -> None:
+    partition = Partition()
+    assert partition.send(SEQUENCE_MAX - 1, 2) == 100
+    assert partition.send(SEQUENCE_MAX, 1) is OUT_OF_ORDER
+    assert partition.send(1) is OUT_OF_ORDER
+    assert partition.send(0) == 102
+    assert partition.send(1) == 103
+
+
+def test_a_batch_may_cross_the_wrap_and_is_known_again() -> None:
+    partition = Partition()
+    assert partition.send(SEQUENCE_MAX - 1, 4) == 100  # SEQUENCE_MAX - 1, SEQUENCE_MAX, 0, 1
+    assert partition.send(SEQUENCE_MAX - 1, 4) == 100
+    state = partition.producers.get(7)
+    assert state is not None
+    assert state.last_sequence == 1
+    assert partition.send(0) is OUT_OF_ORDER
+    assert partition.send(2) == 104
+
+
+def test_producers_do_not_know_of_one_another() -> None:
+    partition = Partition()
+    assert partition.send(0, producer_id=1) == 100
+    assert partition.send(0, producer_id=2, epoch=9) == 101
+    assert partition.send(1, producer_id=1) == 102
+    assert partition.send(0, producer_id=2, epoch=9) == 101
+    assert len(partition.producers) == 2
+
+
+def test_a_batch_that_was_refused_leaves_no_trace() -> None:
+    partition = Partition()
+    partition.send(0)
+    for _ in range(3):
+        assert partition.send(5) is OUT_OF_ORDER
+        assert partition.send(5, epoch=1) is OUT_OF_ORDER
+    assert partition.send(1) == 101
+
+
+def test_transactional_batches_are_refused_while_there_is_no_coordinator() -> None:
+    producers = Producers()
+    for producer_id in (7, -1):
+        sent = read_header(batch(producer=(producer_id, 0, 0), is_transactional=True))
+        with pytest.raises(KafkaError) as caught:
+            producers.check(sent)
+        assert caught.value.code is ErrorCode.INVALID_TXN_STATE
+
+
+def test_batches_without_producer_are_not_remembered() -> None:
+    producers = Producers()
+    producers.update(read_header(batch()), 0)
+    assert len(producers) == 0
+    assert producers.last_offset == -1
+
+
+def test_a_marker_brings_its_epoch_and_no_sequence() -> None:
+    """A transaction marker in an adopted log: under the same epoch sequences go on, a new epoch begins at 0."""
+    partition = Partition()
+    partition.send(0, 3)
+    marker = header(-1)._replace(attributes=0x30)
+    partition.producers.update(marker, 103)
+    assert partition.send(0, 3) == 100
+    assert partition.send(3) == 103
+    partition.producers.update(marker._replace(producer_epoch=1), 104)
+    assert partition.send(4) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert partition.send(1, epoch=1) is OUT_OF_ORDER
+    assert partition.send(0, epoch=1) == 104

@@ -1,0 +1,117 @@
+"""A segment alone: its three files come and go together, and a reader's remembered positions stay few."""
+
+import pytest
+
+from broker.log.segment import SUFFIXES, Segment, remove_segment, segment_path
+from broker.memory_disk import MemoryDisk
+from tests.broker.log.logs import T0, FaultyDisk, batch, full, stored
+
+ONE = stored(batch(T0), 0)
+
+
+def segment_on(disk: MemoryDisk, base_offset: int = 5) -> Segment:
+    disk.make_dir("d")
+    return Segment.create(disk, "d", base_offset, 0)
+
+
+def test_names_are_the_base_offset_in_twenty_digits() -> None:
+    assert segment_path("d", 2**63 - 1, ".log") == "d/09223372036854775807.log"
+    disk = MemoryDisk()
+    segment_on(disk, 42)
+    names = [f"00000000000000000042{suffix}" for suffix in (".index", ".log", ".timeindex")]
+    assert disk.list_dir("d") == names
+
+
+def test_leftovers_under_its_name_are_emptied() -> None:
+    disk = MemoryDisk()
+    disk.make_dir("d")
+    for suffix in (".log", ".index", ".timeindex"):
+        disk.write_whole(segment_path("d", 5, suffix), b"left behind by a roll that failed")
+    segment = segment_on(disk)
+    assert segment.size_bytes == len(segment.offset_index) == len(segment.time_index) == 0
+    segment.append([stored(ONE, 5)], 5, T0, 0)
+    assert disk.read_whole("d/00000000000000000005.log") == stored(ONE, 5)
+
+
+def test_a_segment_that_cannot_be_made_leaves_nothing() -> None:
+    """Wherever it fails; once the disk works again for the clean-up."""
+    for step in range(3):
+        disk = FaultyDisk()
+        disk.make_dir("d")
+        disk.fail_at(step, full, for_good=False)
+        with pytest.raises(OSError):
+            Segment.create(disk, "d", 5, 0)
+        assert disk.list_dir("d") == []
+
+
+def test_deleting_removes_what_kafka_may_have_put_beside_it_too() -> None:
+    disk = MemoryDisk()
+    segment = segment_on(disk)
+    other = segment_on(disk, 6)
+    for suffix in SUFFIXES:
+        if not disk.exists(segment_path("d", 5, suffix)):
+            disk.write_whole(segment_path("d", 5, suffix), b"x")
+    segment.delete()
+    assert disk.list_dir("d") == [f"00000000000000000006{suffix}" for suffix in (".index", ".log", ".timeindex")]
+    assert other.size_bytes == 0
+
+
+def test_a_deletion_that_cannot_begin_changes_nothing() -> None:
+    disk = FaultyDisk()
+    segment = segment_on(disk)
+    segment.append([stored(ONE, 5)], 5, T0, 0)
+    disk.fail_at(0, full, for_good=True)
+    with pytest.raises(OSError):
+        segment.delete()
+    assert segment.read(5, 1000, 6, True) == stored(ONE, 5)
+
+
+def test_a_deletion_that_cannot_be_completed_is_done_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    disk = FaultyDisk()
+    segment = segment_on(disk)
+    disk.fail_at(1, full, for_good=True)
+    segment.delete()
+    assert "the next start removes what is left" in caplog.text
+    assert not disk.exists("d/00000000000000000005.log")
+    disk.heal()
+    remove_segment(disk, "d", 5)
+    assert disk.list_dir("d") == []
+
+
+def test_positions_of_readers_are_remembered_in_bounded_number() -> None:
+    segment = segment_on(MemoryDisk(), 0)
+    for offset in range(100):
+        segment.append([stored(ONE, offset)], offset, T0, 10_000)
+    for offset in range(99):
+        assert segment.read(offset, len(ONE), 100, True) == stored(ONE, offset)
+    points = segment._resume_points  # pyright: ignore[reportPrivateUsage]
+    assert len(points) == 16
+    assert points == {offset: offset * len(ONE) for offset in range(84, 100)}
+
+
+def test_a_file_that_was_cut_behind_our_back_is_an_error_and_no_wrong_answer() -> None:
+    disk = MemoryDisk()
+    segment = segment_on(disk, 0)
+    for offset in range(3):
+        segment.append([stored(ONE, offset)], offset, T0, 0)
+
+    class Shrunk:
+        path, size_bytes = segment.file.path, segment.file.size_bytes
+        append, truncate, sync, close = (
+            segment.file.append,
+            segment.file.truncate,
+            segment.file.sync,
+            segment.file.close,
+        )
+        content = ONE + ONE[:30]
+
+        def pread(self, size_bytes: int, position: int) -> bytes:
+            return self.content[position : position + size_bytes]
+
+    segment.file = Shrunk()
+    for size_bytes_max in (0, len(ONE) + 30, 10_000):
+        with pytest.raises(OSError, match="has lost its end"):
+            segment.read(1, size_bytes_max, 3, True)
+    Shrunk.content = bytes(1000)
+    with pytest.raises(OSError, match="no batch starts at position"):
+        segment.locate(2)
