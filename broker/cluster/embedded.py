@@ -1,0 +1,158 @@
+"""The metadata store of one process that survives it: a log of commits in `metadata.log`, written through the disk.
+
+A commit is answered after it was appended and synced; the file's format and what a crash can leave of it stand in
+journal.py. When the file has grown by its own size (and at least by COMPACTION_BYTES_MIN) it is replaced by a snapshot.
+
+* An append that fails (disk full) leaves everything as it was: the commit raises OSError, later ones may succeed.
+* A sync that fails leaves it unknown what reached the device, and syncing again would not tell (Linux marks the pages
+  clean). So the next commit first writes the whole state to a new file, or fails like this one.
+* Leases end with the process, so `open` deletes the keys that were under one. That is a commit of its own, since a
+  revision (a broker epoch, for one) is never given out twice.
+
+With `run_blocking` and `tasks` the waiting for the device happens in a helper thread; commits still go one after the
+other, and one whose caller was cancelled runs to its end. Without, a commit blocks its caller and never yields.
+"""
+
+import asyncio
+import logging
+import posixpath
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from broker.cluster.journal import decode_file, encode_commit, encode_file
+from broker.cluster.local import LocalStore
+from broker.cluster.state import Prepared, State
+from broker.cluster.store import Change, Event, StoreDamaged
+from broker.disk import Disk, File
+from client.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME = "metadata.log"
+COMPACTION_BYTES_MIN = 4 * 1024 * 1024
+
+RunBlocking = Callable[..., Coroutine[Any, Any, Any]]
+
+
+class EmbeddedStore(LocalStore):
+    """A `MetadataStore` in the data directory, which the caller has locked."""
+
+    def __init__(
+        self, disk: Disk, path: str, file: File, state: State, run_blocking: RunBlocking | None, tasks: Tasks | None
+    ) -> None:
+        super().__init__(state)
+        self._disk = disk
+        self._path = path
+        self._file = file
+        self._run_blocking = run_blocking
+        self._tasks = tasks
+        self._turn = asyncio.Lock()
+        self._is_damaged = False
+        """What the file holds is unknown: the next commit writes it anew first."""
+        self._compact_at_bytes = file.size_bytes + max(file.size_bytes, COMPACTION_BYTES_MIN)
+
+    @classmethod
+    def open(
+        cls, disk: Disk, directory: str, *, run_blocking: RunBlocking | None = None, tasks: Tasks | None = None
+    ) -> "EmbeddedStore":
+        """Reads the store of a data directory, or begins one. Blocks.
+
+        Raises OSError, and StoreDamaged with the path and the reason; in that case nothing was written.
+        """
+        assert (run_blocking is None) == (tasks is None), "a helper thread and somebody to wait for it, or neither"
+        path = posixpath.join(directory, FILE_NAME)
+        if not disk.exists(path):
+            disk.write_whole(path, encode_file({}, (), 0))
+        data = disk.read_whole(path)
+        try:
+            journal = decode_file(data)
+        except StoreDamaged as error:
+            raise StoreDamaged(f"{path} can not be used: {error}") from None
+        file = disk.open(path)
+        if journal.end_position < len(data):
+            logger.warning("%s: cut off %d bytes of an unfinished commit", path, len(data) - journal.end_position)
+            file.truncate(journal.end_position)
+            file.sync()
+        state = State(journal.entries, journal.revision)
+        if journal.leased:
+            change = Change(state.revision + 1, tuple(Event(key, None) for key in journal.leased))
+            file.append([encode_commit(change, is_leased=False)])
+            file.sync()
+            for event in change.events:
+                del journal.entries[event.key]
+            state = State(journal.entries, change.revision)
+        return cls(disk, path, file, state, run_blocking, tasks)
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        await super().close()
+        async with self._turn:
+            self._file.close()
+
+    async def _change(self, prepare: Callable[[], Prepared | None]) -> int:
+        if self._tasks is None:
+            outcome = await self._change_in_turn(prepare)
+        else:
+            task = self._tasks.start(self._change_in_turn(prepare), "commit to the metadata store")
+            outcome = await asyncio.shield(task)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def _change_in_turn(self, prepare: Callable[[], Prepared | None]) -> int | Exception:
+        """Answers errors instead of raising them: they are the caller's, not the task's."""
+        async with self._turn:
+            try:
+                self._check_open()
+                if (prepared := prepare()) is not None:
+                    if self._is_damaged:
+                        await self._rewrite()
+                    await self._append(encode_commit(prepared.change, prepared.lease_id != 0))
+                    self._apply(prepared)
+                    await self._compact()
+            except Exception as error:  # noqa: BLE001 - handed to the caller, who raises it
+                return error
+            return self._state.revision
+
+    async def _append(self, record: bytes) -> None:
+        self._file.append([record])
+        try:
+            await self._run(self._file.sync)
+        except OSError:
+            self._is_damaged = True
+            raise
+
+    async def _compact(self) -> None:
+        if self._file.size_bytes < self._compact_at_bytes:
+            return
+        try:
+            await self._rewrite()
+        except OSError as error:
+            # The commits are safe where they are. Try again when the file has grown once more.
+            logger.warning("%s could not be compacted: %s", self._path, error)
+            self._compact_at_bytes = self._file.size_bytes + COMPACTION_BYTES_MIN
+
+    async def _rewrite(self) -> None:
+        """Replaces the file by a snapshot of the state as it is. Raises OSError."""
+        leased = (key for key in self._state.entries if self._state.is_leased(key))
+        data = encode_file(self._state.entries, leased, self._state.revision)
+        was_damaged, former_size_bytes = self._is_damaged, self._file.size_bytes
+        self._is_damaged = True
+        self._file.close()
+        try:
+            await self._run(self._disk.write_whole, self._path, data)
+        except OSError:
+            # It may be the old file still (no room), or the new one whose name is not yet durable.
+            self._file = self._disk.open(self._path)
+            self._is_damaged = was_damaged or self._file.size_bytes != former_size_bytes
+            raise
+        self._file = self._disk.open(self._path)
+        self._is_damaged = False
+        self._compact_at_bytes = len(data) + max(len(data), COMPACTION_BYTES_MIN)
+
+    async def _run(self, function: Callable[..., None], *args: Any) -> None:
+        if self._run_blocking is None:
+            function(*args)
+        else:
+            await self._run_blocking(function, *args)

@@ -1,0 +1,357 @@
+"""The cluster as this broker knows it: an immutable picture, moved forward one change of the store at a time. Pure.
+
+`ClusterImage.apply(change)` gives the next image and a `Delta` of what is different; images share what did not change.
+Handlers hold one image for the length of a request and see one consistent cluster.
+
+A topic is visible while `/topics/<name>` exists, with as many partitions as that key says. Partition keys that belong
+to no visible topic (a creation under way, leftovers of a deletion, partitions being added) wait in `_hidden` until a
+topic with their id and enough partitions appears.
+
+Cost of one change: a copy of the dict of topics (10,000 topics: 50 µs) and of the partition tuple of each topic
+touched (5,000 partitions: 80 µs). No other topic is looked at.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from broker.cluster.keys import (
+    BrokerState,
+    KeyKind,
+    MalformedMetadata,
+    PartitionState,
+    TopicState,
+    decode_broker,
+    decode_cluster,
+    decode_configs,
+    decode_controller,
+    decode_partition,
+    decode_topic,
+    parse_broker_id,
+    parse_key,
+    parse_partition,
+    partition_key,
+)
+from broker.cluster.store import Change, Event, Snapshot
+
+NO_CONFIGS: Mapping[str, str] = {}
+NO_CONTROLLER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic with all its partitions, by index."""
+
+    name: str
+    topic_id: bytes
+    replication_factor: int
+    partitions: tuple[PartitionState, ...]
+    configs: Mapping[str, str] = field(default_factory=lambda: NO_CONFIGS)
+    """The topic's own configuration. The same object for as long as it does not change."""
+    revision: int = field(default=0, compare=False)
+    """Of its key, for the next conditional write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What is different between two images."""
+
+    created: tuple[TopicImage, ...] = ()
+    deleted: tuple[TopicImage, ...] = ()
+    """As they were. A topic created again under its name, with another id, is deleted and created."""
+    changed: tuple[TopicImage, ...] = ()
+    """As they are now: partitions added, led by another broker, other replicas, or another configuration."""
+    brokers: tuple[int, ...] = ()
+    """Ids of the brokers that came, went or registered anew."""
+    broker_configs: tuple[str, ...] = ()
+    """Broker ids, or `default`, whose configuration changed."""
+    is_controller_changed: bool = False
+
+
+@dataclass(slots=True)
+class _Touched:
+    """The events of one change that concern one topic."""
+
+    topic: Event | None = None
+    config: Event | None = None
+    partitions: dict[int, Event] = field(default_factory=dict[int, Event])
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    """Everything the metadata store said up to `revision`."""
+
+    revision: int = 0
+    cluster_id: str | None = None
+    topics: Mapping[str, TopicImage] = field(default_factory=dict[str, TopicImage])
+    names: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
+    """Topic id -> name."""
+    brokers: Mapping[int, BrokerState] = field(default_factory=dict[int, BrokerState])
+    controller_id: int = NO_CONTROLLER
+    controller_revision: int = 0
+    broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """Broker id as text, or `default` -> dynamic configuration."""
+    _hidden: Mapping[str, Mapping[int, PartitionState]] = field(default_factory=dict[str, Mapping[int, PartitionState]])
+    _topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        name = self.names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def partition(self, topic: str, index: int) -> PartitionState | None:
+        image = self.topics.get(topic)
+        if image is None or not 0 <= index < len(image.partitions):
+            return None
+        return image.partitions[index]
+
+    def topic_configs(self, topic: str) -> Mapping[str, str]:
+        """The topic's own configuration, empty when it has none or does not exist."""
+        image = self.topics.get(topic)
+        return NO_CONFIGS if image is None else image.configs
+
+    def configs_of_broker(self, broker_id: int | None) -> Mapping[str, str]:
+        """The dynamic configuration of one broker, or with None of all of them."""
+        return self.broker_configs.get("default" if broker_id is None else str(broker_id), NO_CONFIGS)
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.topics.values())
+
+    # -- building -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot) -> "ClusterImage":
+        """The image of everything in the store. Raises MalformedMetadata."""
+        events = [Event(key, entry.value) for key, entry in snapshot.entries.items()]
+        revisions = {key: entry.revision for key, entry in snapshot.entries.items()}
+        image, _ = ClusterImage()._apply(snapshot.revision, events, revisions)
+        return image
+
+    def apply(self, change: Change) -> tuple["ClusterImage", Delta]:
+        """The image after `change`, and what is different. Raises MalformedMetadata."""
+        assert change.revision > self.revision, (change.revision, self.revision)
+        return self._apply(change.revision, change.events, {})
+
+    def _apply(
+        self, revision: int, events: Iterable[Event], revisions: Mapping[str, int]
+    ) -> tuple["ClusterImage", Delta]:
+        """`revisions` holds those of the keys that were not written at `revision`."""
+        touched: dict[str, _Touched] = {}
+        others: list[tuple[KeyKind, str, Event]] = []
+        for event in events:
+            kind, name = parse_key(event.key)
+            if kind is KeyKind.PARTITION:
+                topic, index = parse_partition(name)
+                touched.setdefault(topic, _Touched()).partitions[index] = event
+            elif kind is KeyKind.TOPIC:
+                touched.setdefault(name, _Touched()).topic = event
+            elif kind is KeyKind.TOPIC_CONFIG:
+                touched.setdefault(name, _Touched()).config = event
+            else:
+                others.append((kind, name, event))
+        image, delta = self._apply_topics(revision, touched, revisions)
+        return image._apply_others(others, revisions, delta)
+
+    # -- topics -------------------------------------------------------------------------------------------------
+
+    def _apply_topics(
+        self, revision: int, touched: Mapping[str, _Touched], revisions: Mapping[str, int]
+    ) -> tuple["ClusterImage", Delta]:
+        if not touched:
+            return replace(self, revision=revision), Delta()
+        topics = dict(self.topics)
+        hidden = dict(self._hidden)
+        configs = self._topic_configs
+        if any(events.config is not None for events in touched.values()):
+            configs = dict(configs)
+            for name, events in touched.items():
+                if events.config is not None:
+                    _put_or_remove(configs, name, events.config, decode_configs)
+        for name, events in touched.items():
+            before = self.topics.get(name)
+            state = _topic_state(before, events.topic, name, revision, revisions)
+            topic, waiting = _rebuild(
+                name,
+                state,
+                before,
+                self._hidden.get(name, {}),
+                _partition_states(name, events.partitions, revision, revisions),
+                configs.get(name, NO_CONFIGS),
+            )
+            if topic is None:
+                topics.pop(name, None)
+            else:
+                topics[name] = topic
+            if waiting:
+                hidden[name] = waiting
+            else:
+                hidden.pop(name, None)
+        delta = _compare_topics(self.topics, topics, touched)
+        names = self.names
+        if delta.created or delta.deleted:
+            names = dict(names)
+            for topic in delta.deleted:
+                del names[topic.topic_id]
+            for topic in delta.created:
+                names[topic.topic_id] = topic.name
+        image = replace(self, revision=revision, topics=topics, names=names, _hidden=hidden, _topic_configs=configs)
+        return image, delta
+
+    # -- everything else ----------------------------------------------------------------------------------------
+
+    def _apply_others(
+        self, others: list[tuple[KeyKind, str, Event]], revisions: Mapping[str, int], delta: Delta
+    ) -> tuple["ClusterImage", Delta]:
+        if not others:
+            return self, delta
+        cluster_id, controller = self.cluster_id, (self.controller_id, self.controller_revision)
+        brokers, broker_configs = dict(self.brokers), dict(self.broker_configs)
+        for kind, name, event in others:
+            revision = revisions.get(event.key, self.revision)
+            if kind is KeyKind.BROKER:
+                broker_id = parse_broker_id(name)
+                if event.value is None:
+                    brokers.pop(broker_id, None)
+                else:
+                    brokers[broker_id] = decode_broker(event.value, broker_id, revision)
+            elif kind is KeyKind.BROKER_CONFIG:
+                _put_or_remove(broker_configs, name, event, decode_configs)
+            elif kind is KeyKind.CONTROLLER:
+                gone = NO_CONTROLLER, 0
+                controller = gone if event.value is None else (decode_controller(event.value), revision)
+            elif kind is KeyKind.CLUSTER:
+                cluster_id = None if event.value is None else decode_cluster(event.value)
+        image = replace(
+            self,
+            cluster_id=cluster_id,
+            brokers=brokers,
+            broker_configs=broker_configs,
+            controller_id=controller[0],
+            controller_revision=controller[1],
+        )
+        delta = replace(
+            delta,
+            brokers=tuple(parse_broker_id(name) for kind, name, _ in others if kind is KeyKind.BROKER),
+            broker_configs=tuple(name for kind, name, _ in others if kind is KeyKind.BROKER_CONFIG),
+            is_controller_changed=controller != (self.controller_id, self.controller_revision),
+        )
+        return image, delta
+
+
+def compare(before: ClusterImage, after: ClusterImage) -> Delta:
+    """What is different between two images read apart: at start (from an empty one), and after `Compacted`."""
+    delta = _compare_topics(before.topics, after.topics, (*before.topics, *(after.topics.keys() - before.topics)))
+    return replace(
+        delta,
+        brokers=tuple(
+            broker_id
+            for broker_id in sorted(before.brokers.keys() | after.brokers.keys())
+            if _registration(before, broker_id) != _registration(after, broker_id)
+        ),
+        broker_configs=tuple(
+            name
+            for name in sorted(before.broker_configs.keys() | after.broker_configs.keys())
+            if before.broker_configs.get(name) != after.broker_configs.get(name)
+        ),
+        is_controller_changed=(before.controller_id, before.controller_revision)
+        != (after.controller_id, after.controller_revision),
+    )
+
+
+def _registration(image: ClusterImage, broker_id: int) -> int:
+    broker = image.brokers.get(broker_id)
+    return -1 if broker is None else broker.epoch
+
+
+def _compare_topics(before: Mapping[str, TopicImage], after: Mapping[str, TopicImage], names: Iterable[str]) -> Delta:
+    created: list[TopicImage] = []
+    deleted: list[TopicImage] = []
+    changed: list[TopicImage] = []
+    for name in sorted(names):
+        old, new = before.get(name), after.get(name)
+        if old is not None and new is not None and old.topic_id == new.topic_id:
+            if old != new:
+                changed.append(new)
+            continue
+        if old is not None:
+            deleted.append(old)
+        if new is not None:
+            created.append(new)
+    return Delta(tuple(created), tuple(deleted), tuple(changed))
+
+
+def _put_or_remove(
+    configs: dict[str, Mapping[str, str]], name: str, event: Event, decode: Callable[[bytes, str], dict[str, str]]
+) -> None:
+    if event.value is None:
+        configs.pop(name, None)
+    else:
+        configs[name] = decode(event.value, event.key)
+
+
+def _topic_state(
+    before: TopicImage | None, event: Event | None, name: str, revision: int, revisions: Mapping[str, int]
+) -> TopicState | None:
+    if event is None:
+        if before is None:
+            return None
+        return TopicState(before.topic_id, len(before.partitions), before.replication_factor, before.revision)
+    if event.value is None:
+        return None
+    return decode_topic(event.value, name, revisions.get(event.key, revision))
+
+
+def _partition_states(
+    topic: str, events: Mapping[int, Event], revision: int, revisions: Mapping[str, int]
+) -> dict[int, PartitionState | None]:
+    return {
+        index: None
+        if event.value is None
+        else decode_partition(event.value, topic, index, revisions.get(event.key, revision))
+        for index, event in events.items()
+    }
+
+
+def _rebuild(
+    name: str,
+    state: TopicState | None,
+    before: TopicImage | None,
+    hidden: Mapping[int, PartitionState],
+    written: Mapping[int, PartitionState | None],
+    configs: Mapping[str, str],
+) -> tuple[TopicImage | None, dict[int, PartitionState]]:
+    """The topic as it is now, if it exists, and the partitions that do not belong to it (yet)."""
+    waiting = dict(hidden)
+    if state is None:
+        # Keys of a topic that is deleted are leftovers: remembered only when they are written from now on.
+        known: list[PartitionState | None] = []
+    elif before is not None and before.topic_id == state.topic_id:
+        known = list(before.partitions[: state.partition_count])
+    else:
+        known = []
+    count = 0 if state is None else state.partition_count
+    known += [None] * (count - len(known))
+    for index, partition in written.items():
+        if partition is None:
+            waiting.pop(index, None)
+            if index < count:
+                known[index] = None
+        elif state is not None and index < count and partition.topic_id == state.topic_id:
+            waiting.pop(index, None)
+            known[index] = partition
+        else:
+            waiting[index] = partition
+    if state is None:
+        return None, waiting
+    for index in tuple(waiting):
+        if index < count and known[index] is None and waiting[index].topic_id == state.topic_id:
+            known[index] = waiting.pop(index)
+    partitions = tuple(partition for partition in known if partition is not None)
+    if len(partitions) != count:
+        missing = partition_key(name, known.index(None))
+        raise MalformedMetadata(f"topic {name} has {count} partitions, but {missing} is missing or of another topic")
+    return (
+        TopicImage(name, state.topic_id, state.replication_factor, partitions, configs, state.revision),
+        waiting,
+    )

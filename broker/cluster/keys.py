@@ -1,0 +1,405 @@
+"""The keys of the metadata store and what stands under them. Pure.
+
+    /cluster                     the cluster's id
+    /brokers/<id>                a registered broker; under its lease
+    /controller                  the elected broker; under its lease
+    /topics/<name>               a topic. The topic exists exactly while this key does
+    /partitions/<topic>/<index>  replicas, in-sync replicas, leader and epochs of one partition
+    /changing/<topic>            somebody writes partition keys of this topic in several commits (topics.py)
+    /configs/topics/<name>       a topic's own configuration
+    /configs/brokers/<id>        a broker's dynamic configuration; `default` for all of them
+    /producer-ids                the first producer id that no broker has taken
+
+Values are JSON objects with "v", the version of their format: 1 so far. A newer one is refused (`MalformedMetadata`),
+never guessed. A later format may add fields without a new version when leaving them out means what it always meant.
+A partition names its topic's id, so keys left behind by a deletion are never taken for those of a new topic of the
+same name. Topic names hold no `/` (`check_topic_name`).
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, cast
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.schema import ZERO_UUID, uuid_from_text, uuid_text
+
+FORMAT_VERSION = 1
+
+CLUSTER_KEY = "/cluster"
+CONTROLLER_KEY = "/controller"
+PRODUCER_IDS_KEY = "/producer-ids"
+BROKERS_PREFIX = "/brokers/"
+TOPICS_PREFIX = "/topics/"
+PARTITIONS_PREFIX = "/partitions/"
+CHANGING_PREFIX = "/changing/"
+TOPIC_CONFIGS_PREFIX = "/configs/topics/"
+BROKER_CONFIGS_PREFIX = "/configs/brokers/"
+DEFAULT_BROKER = "default"
+"""In place of a broker id: the configuration of all brokers."""
+
+TOPIC_NAME_LENGTH_MAX = 249
+_LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
+NO_LEADER = -1
+
+
+class MalformedMetadata(Exception):
+    """A key or value of the metadata store that this version can not read."""
+
+
+class KeyKind(Enum):
+    """What a key stands for."""
+
+    CLUSTER = CLUSTER_KEY
+    CONTROLLER = CONTROLLER_KEY
+    PRODUCER_IDS = PRODUCER_IDS_KEY
+    BROKER = BROKERS_PREFIX
+    TOPIC = TOPICS_PREFIX
+    PARTITION = PARTITIONS_PREFIX
+    CHANGING = CHANGING_PREFIX
+    TOPIC_CONFIG = TOPIC_CONFIGS_PREFIX
+    BROKER_CONFIG = BROKER_CONFIGS_PREFIX
+    FOREIGN = ""
+    """Nothing of ours: left alone."""
+
+
+_SINGLE_KINDS = {kind.value: kind for kind in (KeyKind.CLUSTER, KeyKind.CONTROLLER, KeyKind.PRODUCER_IDS)}
+_PREFIX_KINDS = (
+    KeyKind.PARTITION,
+    KeyKind.TOPIC,
+    KeyKind.BROKER,
+    KeyKind.TOPIC_CONFIG,
+    KeyKind.BROKER_CONFIG,
+    KeyKind.CHANGING,
+)
+
+
+# -- keys -----------------------------------------------------------------------------------------------------------
+
+
+def broker_key(broker_id: int) -> str:
+    return f"{BROKERS_PREFIX}{broker_id}"
+
+
+def topic_key(topic: str) -> str:
+    return TOPICS_PREFIX + topic
+
+
+def partition_key(topic: str, index: int) -> str:
+    return f"{PARTITIONS_PREFIX}{topic}/{index}"
+
+
+def partitions_prefix(topic: str) -> str:
+    return f"{PARTITIONS_PREFIX}{topic}/"
+
+
+def changing_key(topic: str) -> str:
+    return CHANGING_PREFIX + topic
+
+
+def topic_config_key(topic: str) -> str:
+    return TOPIC_CONFIGS_PREFIX + topic
+
+
+def broker_config_key(broker_id: int | None) -> str:
+    """None: the configuration of all brokers."""
+    return f"{BROKER_CONFIGS_PREFIX}{DEFAULT_BROKER if broker_id is None else broker_id}"
+
+
+def parse_key(key: str) -> tuple[KeyKind, str]:
+    """What the key stands for, and the part behind the prefix ("" for a key without one)."""
+    if (single := _SINGLE_KINDS.get(key)) is not None:
+        return single, ""
+    for kind in _PREFIX_KINDS:
+        if key.startswith(kind.value):
+            return kind, key[len(kind.value) :]
+    return KeyKind.FOREIGN, key
+
+
+def parse_partition(name: str) -> tuple[str, int]:
+    """Topic and index from what stands behind PARTITIONS_PREFIX. Raises MalformedMetadata."""
+    topic, slash, index = name.partition("/")
+    if not slash or not topic or not _INDEX.fullmatch(index):
+        raise MalformedMetadata(f"{PARTITIONS_PREFIX}{name} names no partition")
+    return topic, int(index)
+
+
+def parse_broker_id(name: str) -> int:
+    """The id from what stands behind BROKERS_PREFIX. Raises MalformedMetadata."""
+    if not _INDEX.fullmatch(name):
+        raise MalformedMetadata(f"{name!r} is no broker id")
+    return int(name)
+
+
+# -- topic names ----------------------------------------------------------------------------------------------------
+
+
+def check_topic_name(name: str) -> None:
+    """Raises KafkaError INVALID_TOPIC_EXCEPTION with Kafka's words (Topic.java)."""
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif len(name) > TOPIC_NAME_LENGTH_MAX:
+        reason = f"the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
+    elif not _LEGAL_TOPIC_NAME.fullmatch(name):
+        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    else:
+        return
+    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def colliding_name(name: str) -> str:
+    """Two topics whose names differ in `.` and `_` only have the same colliding name, and Kafka refuses the second:
+    metric names can not tell them apart."""
+    return name.replace(".", "_")
+
+
+def check_collision(name: str, others: Iterable[str]) -> None:
+    """Raises KafkaError INVALID_TOPIC_EXCEPTION when one of the topics `others` collides with a new topic `name`."""
+    if "." not in name and "_" not in name:
+        return
+    unified = colliding_name(name)
+    collisions = sorted(other for other in others if other != name and colliding_name(other) == unified)
+    if collisions:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {', '.join(collisions)}"
+        )
+
+
+# -- values ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """A registered broker. `epoch` is the revision of its key: a newer registration has a higher one."""
+
+    broker_id: int
+    endpoints: Mapping[str, tuple[str, int]]
+    """Listener name -> advertised host and port."""
+    rack: str | None = None
+    directory_id: bytes = ZERO_UUID
+    is_fenced: bool = False
+    epoch: int = field(default=0, compare=False)
+
+    def encode(self) -> bytes:
+        return _encode(
+            {
+                "endpoints": {name: [host, port] for name, (host, port) in self.endpoints.items()},
+                "rack": self.rack,
+                "directory_id": uuid_text(self.directory_id),
+                "fenced": self.is_fenced,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """What stands under `/topics/<name>`. `revision` is that of its key."""
+
+    topic_id: bytes
+    partition_count: int
+    replication_factor: int
+    revision: int = field(default=0, compare=False)
+
+    def encode(self) -> bytes:
+        return _encode(
+            {
+                "topic_id": uuid_text(self.topic_id),
+                "partitions": self.partition_count,
+                "replication_factor": self.replication_factor,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """One partition as the cluster agreed on it. `revision` is that of its key, for the next conditional write."""
+
+    topic_id: bytes
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    """NO_LEADER when there is none."""
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    """Grows with every change of this value (Kafka's partition epoch, KIP-497)."""
+    revision: int = field(default=0, compare=False)
+
+    def with_leader(self, leader: int, isr: tuple[int, ...] | None = None) -> "PartitionState":
+        """A new leader epoch: each change of leadership, each restart of the leader, takes one."""
+        return replace(
+            self,
+            leader=leader,
+            isr=self.isr if isr is None else isr,
+            leader_epoch=self.leader_epoch + 1,
+            partition_epoch=self.partition_epoch + 1,
+        )
+
+    def encode(self) -> bytes:
+        return _encode(
+            {
+                "topic_id": uuid_text(self.topic_id),
+                "replicas": self.replicas,
+                "isr": self.isr,
+                "leader": self.leader,
+                "leader_epoch": self.leader_epoch,
+                "partition_epoch": self.partition_epoch,
+            }
+        )
+
+
+def decode_broker(value: bytes, broker_id: int, epoch: int = 0) -> BrokerState:
+    """Raises MalformedMetadata, as all of these do."""
+    fields = _Fields(value, f"broker {broker_id}")
+    endpoints: dict[str, tuple[str, int]] = {}
+    for name, address in fields.mapping("endpoints").items():
+        match address:
+            case [str(host), int(port)]:
+                endpoints[name] = host, port
+            case _:
+                raise fields.wrong("endpoints")
+    return BrokerState(
+        broker_id,
+        endpoints,
+        rack=fields.text("rack") if fields.get("rack") is not None else None,
+        directory_id=fields.uuid("directory_id"),
+        is_fenced=fields.get("fenced") is True,
+        epoch=epoch,
+    )
+
+
+def decode_topic(value: bytes, topic: str, revision: int = 0) -> TopicState:
+    fields = _Fields(value, f"topic {topic}")
+    return TopicState(
+        fields.uuid("topic_id"), fields.number("partitions"), fields.number("replication_factor"), revision
+    )
+
+
+def decode_partition(value: bytes, topic: str, index: int, revision: int = 0) -> PartitionState:
+    fields = _Fields(value, f"partition {topic}-{index}")
+    return PartitionState(
+        fields.uuid("topic_id"),
+        fields.numbers("replicas"),
+        fields.numbers("isr"),
+        fields.number("leader"),
+        fields.number("leader_epoch"),
+        fields.number("partition_epoch"),
+        revision,
+    )
+
+
+def encode_controller(broker_id: int) -> bytes:
+    return _encode({"broker_id": broker_id})
+
+
+def decode_controller(value: bytes) -> int:
+    return _Fields(value, CONTROLLER_KEY).number("broker_id")
+
+
+def encode_cluster(cluster_id: str) -> bytes:
+    return _encode({"cluster_id": cluster_id})
+
+
+def decode_cluster(value: bytes) -> str:
+    return _Fields(value, CLUSTER_KEY).text("cluster_id")
+
+
+def encode_producer_ids(next_producer_id: int) -> bytes:
+    return _encode({"next": next_producer_id})
+
+
+def decode_producer_ids(value: bytes) -> int:
+    return _Fields(value, PRODUCER_IDS_KEY).number("next")
+
+
+def encode_configs(configs: Mapping[str, str]) -> bytes:
+    return _encode({"configs": dict(configs)})
+
+
+def decode_configs(value: bytes, key: str) -> dict[str, str]:
+    fields = _Fields(value, key)
+    configs: dict[str, str] = {}
+    for name, text in fields.mapping("configs").items():
+        if not isinstance(text, str):
+            raise fields.wrong("configs")
+        configs[name] = text
+    return configs
+
+
+def encode_changing(topic_id: bytes) -> bytes:
+    return _encode({"topic_id": uuid_text(topic_id)})
+
+
+def decode_changing(value: bytes, topic: str) -> bytes:
+    return _Fields(value, changing_key(topic)).uuid("topic_id")
+
+
+def _encode(fields: dict[str, Any]) -> bytes:
+    return json.dumps({"v": FORMAT_VERSION, **fields}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class _Fields:
+    """A decoded JSON object, asked for its fields by type."""
+
+    __slots__ = ("_fields", "_what")
+
+    def __init__(self, value: bytes, what: str) -> None:
+        self._what = what
+        try:
+            decoded: object = json.loads(value)
+        except ValueError as error:
+            raise MalformedMetadata(f"the metadata of {what} is no JSON: {error}") from None
+        if not isinstance(decoded, dict):
+            raise MalformedMetadata(f"the metadata of {what} is no JSON object")
+        self._fields = cast("dict[str, object]", decoded)
+        version = self.number("v")
+        if version > FORMAT_VERSION:
+            raise MalformedMetadata(
+                f"the metadata of {what} has format version {version}, written by a newer Odradek; "
+                f"this one reads up to {FORMAT_VERSION}"
+            )
+
+    def wrong(self, name: str) -> MalformedMetadata:
+        return MalformedMetadata(f"the metadata of {self._what} has no usable field {name!r}")
+
+    def get(self, name: str) -> object:
+        return self._fields.get(name)
+
+    def number(self, name: str) -> int:
+        value = self._fields.get(name)
+        # bool is an int in Python, and no number in JSON
+        if type(value) is not int:
+            raise self.wrong(name)
+        return value
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        value = self._fields.get(name)
+        if not isinstance(value, list):
+            raise self.wrong(name)
+        items = cast("list[object]", value)
+        numbers = tuple(item for item in items if type(item) is int)
+        if len(numbers) != len(items):
+            raise self.wrong(name)
+        return numbers
+
+    def text(self, name: str) -> str:
+        value = self._fields.get(name)
+        if not isinstance(value, str):
+            raise self.wrong(name)
+        return value
+
+    def uuid(self, name: str) -> bytes:
+        try:
+            return uuid_from_text(self.text(name))
+        except ValueError:
+            raise self.wrong(name) from None
+
+    def mapping(self, name: str) -> dict[str, object]:
+        value = self._fields.get(name)
+        if not isinstance(value, dict):
+            raise self.wrong(name)
+        return cast("dict[str, object]", value)

@@ -1,0 +1,57 @@
+"""Listener addresses as Kafka writes them: `NAME://HOST:PORT`, separated by commas. Pure.
+
+The host may be empty (all addresses) or an IPv6 literal in brackets.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_LISTENER = re.compile(
+    r"(?P<name>[A-Za-z0-9_-]+)://(\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\[\]:/,]*)):(?P<port>[0-9]{1,5})"
+)
+PORT_MAX = 65_535
+WILDCARDS = ("", "*", "0.0.0.0", "::")  # noqa: S104 - recognised in order to be refused where nobody could connect
+
+
+class Listener(NamedTuple):
+    """One address, and the name by which options and clients' metadata speak of it."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host == "localhost" or self.host == "::1" or self.host.startswith("127.")
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it accepts on every address, which is none that a client could connect to."""
+        return self.host in WILDCARDS
+
+
+def parse_listener(text: str) -> Listener:
+    """Names are upper case, as Kafka makes them. Raises ValueError."""
+    match = _LISTENER.fullmatch(text)
+    if match is None or int(match["port"]) > PORT_MAX:
+        raise ValueError(f"{text!r} is not NAME://HOST:PORT")
+    return Listener(match["name"].upper(), match["v6"] or match["host"] or "", int(match["port"]))
+
+
+def check_listeners(values: Sequence[str]) -> str | None:
+    """None if each is a listener and no name stands twice; else what is wrong."""
+    names: set[str] = set()
+    for value in values:
+        try:
+            listener = parse_listener(value)
+        except ValueError as error:
+            return str(error)
+        if listener.name in names:
+            return f"the listener name {listener.name} stands twice"
+        names.add(listener.name)
+    return None
