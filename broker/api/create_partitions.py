@@ -1,0 +1,57 @@
+"""CreatePartitions (key 37): add partitions to topics; they are there when the answer is out.
+
+`count` is the new total and must be larger than the present one. Assignments, where given, are one list of brokers for
+each added partition. A topic named twice gets INVALID_REQUEST both times, and stays as it is. `validate_only` checks
+everything and changes nothing.
+
+Versions: 2 flexible. 3 THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
+"""
+
+from collections import Counter
+
+from broker.changes import Changes
+from broker.context import Call, Context
+from broker.new_topics import enlarge, plan_partitions
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+async def handle(context: Context, call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    changes = Changes(context, request.timeout_ms)
+    times = Counter(topic.name for topic in request.topics)
+    results: list[CreatePartitionsTopicResult] = []
+    for topic in request.topics:
+        result = CreatePartitionsTopicResult(name=topic.name)
+        results.append(result)
+        try:
+            if times[topic.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            await _create(context, changes, topic, request.validate_only)
+        except KafkaError as error:
+            result.error_code = call.failed(error)
+            result.error_message = error.message
+    return CreatePartitionsResponse(results=results)
+
+
+async def _create(context: Context, changes: Changes, topic: CreatePartitionsTopic, validate_only: bool) -> None:
+    found = context.metadata.image.topics.get(topic.name)
+    if found is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
+    assignments = None if topic.assignments is None else [given.broker_ids for given in topic.assignments]
+    added = plan_partitions(context, found, topic.count, assignments)
+    if not validate_only:
+        await enlarge(context, changes, found, added)
+
+
+def fail(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=code.text)
+            for topic in request.topics
+        ]
+    )

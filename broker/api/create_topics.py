@@ -1,0 +1,82 @@
+"""CreateTopics (key 19): create topics; they can be used when the answer is out.
+
+A count or replication factor of -1 is the broker's default. Assignments made by hand go with -1 for both. A name that
+stands in the request more than once is created not at all (INVALID_REQUEST). `validate_only` checks everything, answers
+as if, and creates nothing. Each topic has its own error, and a creation happens whole or not at all, also when the
+client goes away or its timeout passes (REQUEST_TIMED_OUT; the creation goes on).
+
+Versions: 4 defaults by -1 (KIP-464). 5 flexible, answers counts and configuration (KIP-525).
+6 THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599). 7 topic ids (KIP-516).
+"""
+
+from collections import Counter
+
+from broker.changes import Changes
+from broker.config import new_topic_overrides
+from broker.context import Call, Context
+from broker.new_topics import NewTopic, check_new_name, create, plan_topic
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+async def handle(context: Context, call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    changes = Changes(context, request.timeout_ms)
+    times = Counter(topic.name for topic in request.topics)
+    results: list[CreatableTopicResult] = []
+    for topic in request.topics:
+        try:
+            if times[topic.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            planned = _plan(context, topic)
+            if not request.validate_only:
+                await create(context, changes, planned)
+            results.append(_created(context, planned))
+        except KafkaError as error:
+            results.append(_failed(topic.name, call.failed(error), error.message))
+    return CreateTopicsResponse(topics=results)
+
+
+def _plan(context: Context, topic: CreatableTopic) -> NewTopic:
+    """Raises KafkaError."""
+    check_new_name(context.metadata.image, topic.name)
+    # Of an option given twice the last value counts, as in Kafka.
+    configs = new_topic_overrides({config.name: config.value for config in topic.configs})
+    assignments = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
+    if len(assignments) != len(topic.assignments):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one partition."
+        )
+    return plan_topic(context, topic.name, topic.num_partitions, topic.replication_factor, assignments, configs)
+
+
+def _created(context: Context, topic: NewTopic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=len(topic.partitions),
+        replication_factor=topic.replication_factor,
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.is_read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in context.config.describe_topic(topic.configs)
+        ],
+    )
+
+
+def _failed(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=code, error_message=message, configs=[])
+
+
+def fail(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[_failed(topic.name, code, code.text) for topic in request.topics])

@@ -1,0 +1,99 @@
+"""DeleteTopics (key 20): delete topics by name, and since version 6 by id.
+
+A topic that the request names twice, once by name and once by id included, is not deleted: INVALID_REQUEST. With
+`delete.topic.enable=false` nothing is (TOPIC_DELETION_DISABLED; INVALID_REQUEST before version 3, which did not know
+it). When the answer is out the name is free again.
+
+Versions: 3 TOPIC_DELETION_DISABLED (KIP-322). 4 flexible. 5 error messages (KIP-599). 6 topic ids (KIP-516).
+"""
+
+from broker.changes import Changes
+from broker.cluster.image import ClusterImage, TopicImage
+from broker.cluster.topics import delete_topic
+from broker.context import Call, Context
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from protocol.schema import ZERO_UUID, uuid_text
+
+DELETION_DISABLED_SINCE = 3
+
+
+async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    if not context.config.delete_topic_enable:
+        code = ErrorCode.TOPIC_DELETION_DISABLED
+        if call.version < DELETION_DISABLED_SINCE:
+            code = ErrorCode.INVALID_REQUEST
+        raise KafkaError(code, "Topic deletion is disabled.")
+    changes = Changes(context, request.timeout_ms)
+    wanted = _wanted(request)
+    times = _times_named(context.metadata.image, wanted)
+    responses: list[DeletableTopicResult] = []
+    for topic in wanted:
+        answer = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+        responses.append(answer)
+        try:
+            found = _find(context.metadata.image, topic, times)
+            answer.name = found.name
+            answer.topic_id = found.topic_id
+            await _delete(context, changes, found)
+        except KafkaError as error:
+            answer.error_code = call.failed(error)
+            answer.error_message = error.message
+    return DeleteTopicsResponse(responses=responses)
+
+
+async def _delete(context: Context, changes: Changes, topic: TopicImage) -> None:
+    store = context.metadata.store
+    await changes.make(lambda: delete_topic(store, topic))
+
+
+def _wanted(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+    """A version carries one of the two lists."""
+    return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
+
+
+def _times_named(image: ClusterImage, wanted: list[DeleteTopicState]) -> dict[str | bytes, int]:
+    """How often each topic is named: by its id where it exists, else by what the request calls it."""
+    times: dict[str | bytes, int] = {}
+    for topic in wanted:
+        key = _key(image, topic)
+        times[key] = times.get(key, 0) + 1
+    return times
+
+
+def _key(image: ClusterImage, topic: DeleteTopicState) -> str | bytes:
+    if topic.name is None:
+        return topic.topic_id
+    found = image.topics.get(topic.name)
+    return topic.name if found is None else found.topic_id
+
+
+def _find(image: ClusterImage, topic: DeleteTopicState, times: dict[str | bytes, int]) -> TopicImage:
+    """Raises KafkaError: INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID."""
+    if topic.name is None and topic.topic_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if topic.name is not None and topic.topic_id != ZERO_UUID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if times.get(_key(image, topic), 0) > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic more than once.")
+    if topic.name is not None:
+        if (found := image.topics.get(topic.name)) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
+        return found
+    if (found := image.topic_by_id(topic.topic_id)) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with id {uuid_text(topic.topic_id)}.")
+    return found
+
+
+def fail(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code, error_message=code.text)
+            for topic in _wanted(request)
+        ]
+    )

@@ -1,0 +1,56 @@
+"""DescribeCluster (key 60): id, brokers and controller of the cluster (KIP-700), addresses as this listener has them.
+
+Versions: 1 endpoint type (KIP-919): this is an endpoint of brokers, and answers whoever looks for controllers so.
+"""
+
+from broker.auth.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from broker.cluster_view import controller_for, usable_brokers
+from broker.context import Call, Context
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+BROKERS = 1
+CONTROLLERS = 2
+
+
+async def handle(context: Context, call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    try:
+        _check_endpoint_type(request.endpoint_type)
+    except KafkaError as error:
+        return _failed(call.failed(error), error.message)
+    image, listener = context.metadata.image, call.caller.listener
+    brokers: list[DescribeClusterBroker] = []
+    for broker in usable_brokers(image, listener):
+        host, port = broker.endpoints[listener]
+        brokers.append(DescribeClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack))
+    return DescribeClusterResponse(
+        cluster_id=context.cluster_id,
+        controller_id=controller_for(image, listener),
+        brokers=brokers,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _check_endpoint_type(endpoint_type: int) -> None:
+    """Raises KafkaError: MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE. Version 0 always means brokers."""
+    if endpoint_type == CONTROLLERS:
+        raise KafkaError(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this endpoint is one of brokers; the request looks for controllers"
+        )
+    if endpoint_type != BROKERS:
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}")
+
+
+def _failed(code: ErrorCode, message: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
+
+
+def fail(request: DescribeClusterRequest, code: ErrorCode) -> DescribeClusterResponse:
+    del request
+    return _failed(code, code.text)

@@ -1,0 +1,81 @@
+"""DescribeConfigs (key 32): what counts for a topic, for this broker, or for all brokers, and where it comes from.
+
+A topic and a broker answer every option, or those of `configuration_keys` (null or none: all; unknown names are left
+out). The broker "" answers what was set for all brokers at run time only. Each resource has its own error; types other
+than topic and broker are not supported (INVALID_REQUEST).
+
+Versions: 1 source and synonyms (KIP-226). 3 type and documentation (KIP-569). 4 flexible.
+"""
+
+from broker.config import ConfigEntry
+from broker.config_resources import ResourceType, broker_of, topic_of, unsupported
+from broker.context import Call, Context
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+async def handle(context: Context, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    results: list[DescribeConfigsResult] = []
+    for resource in request.resources:
+        try:
+            entries = _entries(context, resource)
+        except KafkaError as error:
+            results.append(_failed(resource, call.failed(error), error.message))
+            continue
+        results.append(
+            DescribeConfigsResult(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=[_told(entry, request) for entry in entries],
+            )
+        )
+    return DescribeConfigsResponse(results=results)
+
+
+def _entries(context: Context, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    """Raises KafkaError: INVALID_REQUEST, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION."""
+    names = frozenset(resource.configuration_keys) if resource.configuration_keys else None
+    if resource.resource_type == ResourceType.TOPIC:
+        return context.config.describe_topic(topic_of(context, resource.resource_name).configs, names)
+    if resource.resource_type == ResourceType.BROKER:
+        if broker_of(context, resource.resource_name) is None:
+            return context.config.describe_default_broker(names)
+        return context.config.describe_broker(names)
+    raise unsupported(resource.resource_type)
+
+
+def _told(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.is_read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in (entry.synonyms if request.include_synonyms else ())
+        ],
+        config_type=entry.type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+
+
+def _failed(resource: DescribeConfigsResource, code: ErrorCode, message: str) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[],
+    )
+
+
+def fail(request: DescribeConfigsRequest, code: ErrorCode) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_failed(resource, code, code.text) for resource in request.resources])

@@ -1,0 +1,233 @@
+"""Fetch (key 1): whole batches up to the high watermark, or a wait until there are enough.
+
+Subscribe, read everything, and answer at once if there is enough, time is up, or anything is urgent (an error, a
+diverging epoch); otherwise wait for news and read again. The handler's own task is the purgatory. At least one whole
+batch is answered even when it is larger than the limits (KIP-74). Fetch sessions: `broker/fetch_sessions.py` (KIP-227).
+
+Versions: 4 isolation level (KIP-98). 5 log start offset. 7 sessions (KIP-227). 9 leader epochs (KIP-320). 10 zstd
+(KIP-110). 11 rack (KIP-392). 12 flexible, diverging epoch (KIP-595). 13 topic ids (KIP-516). 15 replica state
+(KIP-903). 16 node endpoints (KIP-951). 17 replica directory id (KIP-853).
+"""
+
+from collections.abc import Iterable
+
+from broker.context import Call, Context
+from broker.fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
+from broker.replication.partition import Partition
+from broker.replication.watch import Watch
+from protocol.batch import iterate_batches
+from protocol.compression import Codec
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from protocol.schema import Buffer
+
+TOPIC_IDS_SINCE = 13
+REPLICA_STATE_SINCE = 15
+ZSTD_SINCE = 10
+STORAGE_ERROR_SINCE = 6
+READ_COMMITTED = 1
+
+Answers = dict[PartitionKey, PartitionData]
+
+
+async def handle(context: Context, call: Call, request: FetchRequest) -> FetchResponse:
+    uses_ids = call.version >= TOPIC_IDS_SINCE
+    now_ms = context.environment.monotonic_ms()
+    session = context.fetch_sessions.resolve(request.session_id, request.session_epoch, uses_ids, now_ms)
+    wanted = _wanted(request)
+    if session is not None:
+        session.update(wanted, _forgotten(request))
+        wanted = {key: cached.request for key, cached in session.partitions.items()}
+    answers = await Reading(context, call, request, wanted).answers()
+    if session is not None:
+        return _response(session.filter(answers), session)
+    if request.session_epoch == INITIAL_EPOCH and wanted:
+        session = context.fetch_sessions.create(uses_ids, now_ms)
+        if session is not None:
+            session.update(wanted, [])
+            session.filter(answers)
+    return _response(answers, session)
+
+
+class Reading:
+    """One Fetch's readings of its partitions, until one of them is worth answering."""
+
+    def __init__(
+        self, context: Context, call: Call, request: FetchRequest, wanted: dict[PartitionKey, FetchPartition]
+    ) -> None:
+        self._context = context
+        self._call = call
+        self._request = request
+        self._wanted = wanted
+        self._size_bytes_max = min(request.max_bytes, context.config.fetch_max_bytes)
+        self._is_consumer = _replica_id(request, call.version) < 0
+        self._size_bytes = 0
+        self._urgent = False
+
+    async def answers(self) -> Answers:
+        """The reading to answer with. While waiting it is thrown away, and so is what it counted as errors."""
+        environment = self._context.environment
+        deadline_ms = environment.monotonic_ms() + self._request.max_wait_ms
+        answers = self._read()
+        if self._is_enough(answers) or self._request.max_wait_ms <= 0:
+            return answers
+        with Watch(environment.loop, self._watched()) as watch, self._context.interruptible(watch.interrupt):
+            while True:
+                watch.mark()
+                answers = self._read()
+                remaining_ms = deadline_ms - environment.monotonic_ms()
+                if self._is_enough(answers) or remaining_ms <= 0 or self._context.stopping:
+                    return answers
+                if not await watch.wait(self._request.min_bytes - self._size_bytes, remaining_ms):
+                    return self._read()
+
+    def _is_enough(self, answers: Answers) -> bool:
+        return self._urgent or not answers or self._size_bytes >= self._request.min_bytes
+
+    def _watched(self) -> list[Partition]:
+        partitions: list[Partition] = []
+        for key in self._wanted:
+            try:
+                partitions.append(self._find(key, -1))
+            except KafkaError:
+                continue  # it was answered with an error already, which is urgent; this one vanished since
+        return partitions
+
+    def _read(self) -> Answers:
+        self._size_bytes = 0
+        self._urgent = False
+        return {key: self._read_partition(key, wanted) for key, wanted in self._wanted.items()}
+
+    def _read_partition(self, key: PartitionKey, wanted: FetchPartition) -> PartitionData:
+        try:
+            partition = self._find(key, wanted.current_leader_epoch)
+            if not self._is_consumer:
+                raise KafkaError(
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                    f"broker {_replica_id(self._request, self._call.version)} is no replica of "
+                    f"{partition.topic}-{partition.index}",
+                )
+            answer = self._told(partition, wanted.partition)
+            if (diverging := _diverging(partition, wanted)) is not None:
+                answer.diverging_epoch = diverging
+                self._urgent = True
+            else:
+                answer.records = self._records(partition, wanted)
+            return answer
+        except KafkaError as error:
+            self._urgent = True
+            code = self._call.failed(error)
+            if code == ErrorCode.KAFKA_STORAGE_ERROR and self._call.version < STORAGE_ERROR_SINCE:
+                code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return _failed(wanted.partition, code)
+
+    def _find(self, key: PartitionKey, current_leader_epoch: int) -> Partition:
+        name, topic_id, index = key
+        partitions = self._context.partitions
+        if self._call.version >= TOPIC_IDS_SINCE:
+            name = partitions.topic_name(topic_id)
+        return partitions.leader(name, index, current_leader_epoch)
+
+    def _told(self, partition: Partition, index: int) -> PartitionData:
+        high_watermark = partition.high_watermark.value
+        return PartitionData(
+            partition_index=index,
+            error_code=ErrorCode.NONE,
+            high_watermark=high_watermark,
+            last_stable_offset=high_watermark,
+            log_start_offset=partition.log.log_start_offset,
+            aborted_transactions=[] if self._request.isolation_level == READ_COMMITTED else None,
+            records=b"",
+        )
+
+    def _records(self, partition: Partition, wanted: FetchPartition) -> Buffer:
+        room_bytes = self._size_bytes_max - self._size_bytes
+        size_bytes_max = min(wanted.partition_max_bytes, room_bytes)
+        records = partition.read(wanted.fetch_offset, max(0, size_bytes_max), at_least_one_batch=self._size_bytes == 0)
+        if self._call.version < ZSTD_SINCE and _has_zstd(records):
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd batches need Fetch version {ZSTD_SINCE} or later"
+            )
+        self._size_bytes += len(records)
+        return records
+
+
+def _wanted(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:
+    return {
+        (topic.topic, topic.topic_id, partition.partition): partition
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+
+
+def _forgotten(request: FetchRequest) -> list[PartitionKey]:
+    return [
+        (topic.topic, topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
+    ]
+
+
+def _replica_id(request: FetchRequest, version: int) -> int:
+    if version < REPLICA_STATE_SINCE:
+        return request.replica_id
+    return -1 if request.replica_state is None else request.replica_state.replica_id
+
+
+def _diverging(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
+    """Where the reader's log and ours part, if they do (KIP-595). Consumers send -1 and are never told."""
+    if wanted.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = partition.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if epoch < 0:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"leader epoch {wanted.last_fetched_epoch} is older than the log"
+        )
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _has_zstd(records: Buffer) -> bool:
+    return any(header.codec == Codec.ZSTD for _, header in iterate_batches(records))
+
+
+def _failed(index: int, code: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _response(answers: Answers, session: FetchSession | None) -> FetchResponse:
+    topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
+    for (name, topic_id, _), answer in answers.items():
+        topic = topics.get((name, topic_id))
+        if topic is None:
+            topic = FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=[])
+            topics[name, topic_id] = topic
+        topic.partitions.append(answer)
+    return FetchResponse(
+        error_code=ErrorCode.NONE,
+        session_id=0 if session is None else session.session_id,
+        responses=list(topics.values()),
+    )
+
+
+def fail(request: FetchRequest, code: ErrorCode) -> FetchResponse:
+    """Since version 7 the answer has an error of its own; before, every partition says so."""
+    keys: Iterable[PartitionKey] = _wanted(request)
+    answers = {key: _failed(key[2], code) for key in keys}
+    response = _response(answers if request.session_id == 0 else {}, None)
+    response.error_code = code
+    return response

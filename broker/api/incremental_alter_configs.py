@@ -1,0 +1,74 @@
+"""IncrementalAlterConfigs (key 44): set, delete, append to or subtract from single options (KIP-339).
+
+All operations on one resource happen, or none does and the resource answers why. The others of the request are not
+concerned. A change counts when the answer is out. `validate_only` checks everything and changes nothing.
+
+Versions: 1 flexible.
+"""
+
+from functools import partial
+
+from broker.changes import Changes
+from broker.config import Alteration, alter_broker, alter_topic
+from broker.config_resources import ResourceType, broker_of, change_broker, change_topic, repeated, unsupported
+from broker.context import Call, Context
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+TIMEOUT_MS = 30_000
+"""The request has none of its own; this is Kafka's default for a request."""
+
+
+async def handle(
+    context: Context, call: Call, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    changes = Changes(context, TIMEOUT_MS)
+    errors = repeated([(resource.resource_type, resource.resource_name) for resource in request.resources])
+    responses: list[AlterConfigsResourceResponse] = []
+    for resource in request.resources:
+        response = AlterConfigsResourceResponse(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        responses.append(response)
+        try:
+            if (error := errors.get((resource.resource_type, resource.resource_name))) is not None:
+                raise error
+            await _alter(context, changes, resource, request.validate_only)
+        except KafkaError as error:
+            response.error_code = call.failed(error)
+            response.error_message = error.message
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+async def _alter(context: Context, changes: Changes, resource: AlterConfigsResource, validate_only: bool) -> None:
+    """Raises KafkaError."""
+    name = resource.resource_name
+    alterations = [Alteration(config.name, config.config_operation, config.value) for config in resource.configs]
+    if resource.resource_type == ResourceType.TOPIC:
+        change = partial(alter_topic, alterations=alterations)
+        await change_topic(context, changes, name, change, validate_only=validate_only)
+    elif resource.resource_type == ResourceType.BROKER:
+        broker_id = broker_of(context, name)
+        change = partial(alter_broker, alterations=alterations, per_broker=broker_id is not None)
+        await change_broker(context, changes, broker_id, change, validate_only=validate_only)
+    else:
+        raise unsupported(resource.resource_type)
+
+
+def fail(request: IncrementalAlterConfigsRequest, code: ErrorCode) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=code.text,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )

@@ -1,0 +1,141 @@
+"""ListOffsets (key 2): the offset that belongs to a timestamp, or to one of the special ones.
+
+| timestamp | since version | offset answered |
+|---|---|---|
+| -1 latest | 1 | the high watermark; for read_committed the last stable offset, the same without transactions |
+| -2 earliest | 1 | the log start |
+| -3 max timestamp (KIP-734) | 7 | the record with the largest timestamp, with that timestamp; -1 when there is none |
+| -4 earliest local (KIP-405) | 8 | the log start: nothing is tiered |
+| -5 latest tiered (KIP-1005) | 9 | -1: nothing is tiered |
+| 0 and more | 1 | the first record with at least this timestamp, with its own; -1 when there is none |
+
+Any other negative timestamp, and one too new for the request's version, gets UNSUPPORTED_VERSION. Only what a consumer
+may read is found.
+
+Versions: 2 isolation level (KIP-98). 4 leader epochs (KIP-320). 5 OFFSET_NOT_AVAILABLE (KIP-207). 6 flexible.
+7 max timestamp. 8 earliest local. 9 latest tiered.
+"""
+
+from broker.context import Call, Context
+from broker.replication.partition import Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+SPECIAL_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+OFFSET_NOT_AVAILABLE_SINCE = 5
+
+CONSUMER = -1
+"""The replica id of those who are no replica."""
+
+
+async def handle(context: Context, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    asked: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            key = topic.name, wanted.partition_index
+            asked[key] = asked.get(key, 0) + 1
+    is_consumer = request.replica_id == CONSUMER
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _answer(context, call, topic.name, wanted, asked[topic.name, wanted.partition_index], is_consumer)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(
+    context: Context, call: Call, topic: str, wanted: ListOffsetsPartition, times_asked: int, is_consumer: bool
+) -> ListOffsetsPartitionResponse:
+    try:
+        if times_asked > 1:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"{topic}-{wanted.partition_index} is in the request {times_asked} times"
+            )
+        if wanted.timestamp < 0 and SPECIAL_SINCE.get(wanted.timestamp, call.version + 1) > call.version:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} means nothing in version {call.version}"
+            )
+        partition = context.partitions.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
+        return _found(partition, wanted, is_consumer)
+    except KafkaError as error:
+        code = call.failed(error)
+        if code == ErrorCode.OFFSET_NOT_AVAILABLE and call.version < OFFSET_NOT_AVAILABLE_SINCE:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+
+
+def _found(partition: Partition, wanted: ListOffsetsPartition, is_consumer: bool) -> ListOffsetsPartitionResponse:
+    """Raises KafkaError: OFFSET_NOT_AVAILABLE, KAFKA_STORAGE_ERROR."""
+    log = partition.log
+    end_offset = partition.high_watermark.value if is_consumer else log.log_end_offset
+    answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    if wanted.timestamp == LATEST:
+        if is_consumer:
+            _require_caught_up(partition)
+        answer.offset = end_offset
+        answer.leader_epoch = partition.leader_epoch
+    elif wanted.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        answer.offset = log.log_start_offset
+        answer.leader_epoch = _epoch_at(partition, log.log_start_offset)
+    elif wanted.timestamp != LATEST_TIERED:
+        found = (
+            log.offset_of_max_timestamp(end_offset)
+            if wanted.timestamp == MAX_TIMESTAMP
+            else log.offset_for_timestamp(wanted.timestamp, end_offset)
+        )
+        if found is not None:
+            answer.timestamp = found.timestamp_ms
+            answer.offset = found.offset
+            answer.leader_epoch = found.leader_epoch
+        elif is_consumer:
+            _require_caught_up(partition)
+    return answer
+
+
+def _require_caught_up(partition: Partition) -> None:
+    """Right after an election the high watermark may lie before records that were read already: the end that it marks
+    is then one that clients have passed (KIP-207). Raises KafkaError OFFSET_NOT_AVAILABLE."""
+    epoch, epoch_start = partition.end_offset_for_epoch(partition.leader_epoch - 1)
+    if epoch >= 0 and epoch_start > partition.high_watermark.value:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            f"the high watermark {partition.high_watermark.value} of {partition.topic}-{partition.index} has not "
+            f"reached {epoch_start}, where leader epoch {partition.leader_epoch} began",
+        )
+
+
+def _epoch_at(partition: Partition, offset: int) -> int:
+    epoch = partition.log.epochs.epoch_for(offset)
+    return partition.leader_epoch if offset == partition.log.log_end_offset else epoch
+
+
+def fail(request: ListOffsetsRequest, code: ErrorCode) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

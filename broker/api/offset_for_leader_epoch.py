@@ -1,0 +1,51 @@
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ended in the leader's log (KIP-101, KIP-279, KIP-320).
+
+A client that knows the epoch of what it read last learns whether the log was cut behind it: the answer is the largest
+epoch that is at most the one asked for, and the offset at which it ends; (-1, -1) for an epoch that the leader does
+not know, as one later than its own.
+
+Versions: 2 current leader epoch (KIP-320). 3 replica id. 4 flexible.
+"""
+
+from broker.context import Call, Context
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+async def handle(context: Context, call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_end_offset(context, call, topic.topic, wanted) for wanted in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end_offset(context: Context, call: Call, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = context.partitions.leader(topic, wanted.partition, wanted.current_leader_epoch)
+        leader_epoch, end_offset = partition.end_offset_for_epoch(wanted.leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(partition=wanted.partition, error_code=call.failed(error))
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset)
+
+
+def fail(request: OffsetForLeaderEpochRequest, code: ErrorCode) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[EpochEndOffset(partition=wanted.partition, error_code=code) for wanted in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,54 @@
+"""The cluster as the clients of one listener see it: what Metadata, DescribeCluster and DescribeTopicPartitions say.
+
+A client can use a broker that has an address on its listener and is not fenced. A leader without such an address is no
+leader to it: -1, with an error that says why (Kafka's KRaftMetadataCache).
+"""
+
+from broker.cluster.image import ClusterImage
+from broker.cluster.keys import NO_LEADER, BrokerState, PartitionState
+from protocol.errors import ErrorCode
+
+NO_CONTROLLER = -1
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+def is_internal(topic: str) -> bool:
+    return topic in INTERNAL_TOPICS
+
+
+def usable_brokers(image: ClusterImage, listener: str) -> list[BrokerState]:
+    """The brokers that a client of the listener can talk to, in order of their ids."""
+    return [broker for _, broker in sorted(image.brokers.items()) if _is_usable(broker, listener)]
+
+
+def controller_for(image: ClusterImage, listener: str) -> int:
+    """The broker that admin clients send their requests to: one of `usable_brokers`, or -1.
+
+    Any will do, for any forwards; they do not find one that Metadata does not list.
+    """
+    usable = usable_brokers(image, listener)
+    if any(broker.broker_id == image.controller_id for broker in usable):
+        return image.controller_id
+    return usable[0].broker_id if usable else NO_CONTROLLER
+
+
+def leader_for(image: ClusterImage, partition: PartitionState, listener: str) -> tuple[int, ErrorCode]:
+    """The leader, and NONE; or -1 and LEADER_NOT_AVAILABLE (there is none) or LISTENER_NOT_FOUND."""
+    leader = image.brokers.get(partition.leader)
+    if leader is None:
+        return NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
+    if listener not in leader.endpoints:
+        return NO_LEADER, ErrorCode.LISTENER_NOT_FOUND
+    return partition.leader, ErrorCode.NONE
+
+
+def offline_replicas(image: ClusterImage, partition: PartitionState, listener: str) -> list[int]:
+    return [
+        broker_id
+        for broker_id in partition.replicas
+        if (broker := image.brokers.get(broker_id)) is None or not _is_usable(broker, listener)
+    ]
+
+
+def _is_usable(broker: BrokerState, listener: str) -> bool:
+    return not broker.is_fenced and listener in broker.endpoints

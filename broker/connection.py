@@ -1,0 +1,245 @@
+"""One client's connection: bytes to frames, frames to requests, replies in order, and back-pressure both ways.
+
+Requests are *applied* one after the other: the next one starts after the reply to the previous one is queued, which is
+what Kafka's muted channels give and what clients rely on. Reading goes on meanwhile, up to `READ_AHEAD_REQUESTS` whole
+requests and `READ_AHEAD_BYTES`; then it pauses until the queue is shorter. Writing has its own brake: while the client
+does not read its replies, no further request is started. A third brake is common to all: `RequestMemory`.
+
+The transport keeps a view of what it was given until it is sent (uvloop does), so replies are lists of buffers that
+nobody changes afterwards. The receive buffer is the `FrameReader`'s, which never reuses one that a request still holds.
+
+Anything the client gets wrong at this level (a frame too long, a body that does not parse, an API or version that was
+not advertised) closes the connection, with one log line that says whose it was and why.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from typing import cast
+
+from broker.context import Caller, CloseConnection, Context
+from broker.dispatch import dispatch
+from broker.request_memory import RequestMemory
+from protocol.errors import MalformedMessage
+from protocol.frames import FrameReader
+
+logger = logging.getLogger(__name__)
+
+READ_AHEAD_REQUESTS = 16
+READ_AHEAD_BYTES = 1 << 20
+FRAME_PREFIX_BYTES = 4
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object that the event loop drives; its worker task runs the requests."""
+
+    def __init__(self, context: Context, memory: RequestMemory, listener: str, table: "ConnectionTable") -> None:
+        self._context = context
+        self._memory = memory
+        self._table = table
+        self.caller = Caller(listener)
+        self._reader = FrameReader(context.config.socket_request_max_bytes)
+        self.requests: deque[memoryview] = deque()
+        self._request_bytes = 0
+        self._partial_bytes = 0
+        self._running = False
+        self.is_reading_paused = False
+        self._writable: asyncio.Future[None] | None = None
+        self._arrival: asyncio.Future[None] | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self.transport: asyncio.Transport | None = None
+        self.last_active_ms = 0.0
+
+    # -- the event loop calls these -------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        peer = self.transport.get_extra_info("peername")
+        self.caller.peer = f"{peer[0]}:{peer[1]}" if peer else "unknown"
+        self.caller.host = str(peer[0]) if peer else ""
+        self.last_active_ms = self._context.environment.monotonic_ms()
+        if (refusal := self._table.admit(self)) is not None:
+            self._close(refusal)
+            return
+        self._worker = self._context.tasks.start(self._work(), f"connection {self.caller.peer}")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active_ms = self._context.environment.monotonic_ms()
+        self._memory.received(nbytes)
+        self._partial_bytes += nbytes
+        try:
+            self._reader.buffer_updated(nbytes)
+            while (frame := self._reader.next_frame()) is not None:
+                size_bytes = len(frame) + FRAME_PREFIX_BYTES
+                self._partial_bytes -= size_bytes
+                self._memory.completed(size_bytes, self._resume)
+                self._request_bytes += size_bytes
+                self.requests.append(frame)
+        except MalformedMessage as error:
+            self._close(str(error))
+            return
+        if self.requests and self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+        self._pause_if_ahead()
+
+    def eof_received(self) -> bool:
+        return False  # the transport closes itself; replies still queued are flushed first
+
+    def pause_writing(self) -> None:
+        self._writable = self._context.environment.loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        self._table.forget(self)
+        self._memory.forget(self._resume)
+        if self._worker is not None:
+            self._worker.cancel()
+        self.resume_writing()
+        # A request under way gives its own bytes back when its task has ended; these will never be run.
+        while self.requests:
+            self._finish(self.requests.popleft())
+        self._memory.dropped(self._partial_bytes)
+        self._partial_bytes = 0
+
+    # -- requests, one after the other ------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being answered, waits for its turn, or its reply is still being sent."""
+        return self._running or bool(self.requests) or self._writable is not None
+
+    async def _work(self) -> None:
+        while self.transport is not None and not self._context.stopping:
+            if not self.requests:
+                self._arrival = self._context.environment.loop.create_future()
+                await self._arrival
+                self._arrival = None
+                continue
+            frame = self.requests.popleft()
+            self._running = True
+            try:
+                await self._run(frame)
+            finally:
+                self._running = False
+                self._finish(frame)
+            self._resume_if_caught_up()
+            if self._writable is not None:
+                await self._writable
+
+    async def _run(self, frame: memoryview) -> None:
+        try:
+            reply = await dispatch(self._context, self.caller, frame)
+        except (CloseConnection, MalformedMessage) as error:
+            self._close(str(error))
+            return
+        if reply is not None and self.transport is not None:
+            self.transport.writelines(reply)
+        self.last_active_ms = self._context.environment.monotonic_ms()
+
+    def _finish(self, frame: memoryview) -> None:
+        size_bytes = len(frame) + FRAME_PREFIX_BYTES
+        self._request_bytes -= size_bytes
+        self._memory.answered(size_bytes)
+
+    def finish(self) -> asyncio.Task[None] | None:
+        """Starts no further request; the task that ends with the request under way. Called when the broker stops."""
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+        return self._worker
+
+    def close(self, reason: str) -> None:
+        """Closes from outside: idle, or the server ends. Replies already queued are still sent."""
+        logger.debug("closing the connection of %s: %s", self.caller.peer, reason)
+        if self.transport is not None:
+            self.transport.close()
+
+    def _close(self, reason: str) -> None:
+        self._context.metrics.malformed_requests += 1
+        logger.warning("closed the connection of %s on listener %s: %s", self.caller.peer, self.caller.listener, reason)
+        while self.requests:
+            self._finish(self.requests.popleft())
+        if self.transport is not None:
+            self.transport.close()
+
+    # -- back-pressure ----------------------------------------------------------------------------------------------
+
+    @property
+    def _is_ahead(self) -> bool:
+        """Whether enough has been read ahead. A request that is alone may be as large as it likes."""
+        return (self._running or bool(self.requests)) and (
+            len(self.requests) >= READ_AHEAD_REQUESTS or self._request_bytes + self._partial_bytes >= READ_AHEAD_BYTES
+        )
+
+    def _pause_if_ahead(self) -> None:
+        if self.is_reading_paused or self.transport is None or self.transport.is_closing():
+            return
+        if self._is_ahead:
+            self._memory.forget(self._resume)
+            self._pause()
+        elif not self._memory.may_read(self._resume):
+            self._pause()
+
+    def _pause(self) -> None:
+        assert self.transport is not None
+        self.is_reading_paused = True
+        self.transport.pause_reading()
+
+    def _resume_if_caught_up(self) -> None:
+        if self.is_reading_paused and not self._is_ahead and self._memory.may_read(self._resume):
+            self._resume()
+
+    def _resume(self) -> None:
+        if self.is_reading_paused and self.transport is not None and not self.transport.is_closing():
+            self.is_reading_paused = False
+            self.transport.resume_reading()
+
+
+class ConnectionTable:
+    """All connections of this broker: how many there may be, and which have been idle for too long."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.connections: dict[Connection, None] = {}
+
+    def admit(self, connection: Connection) -> str | None:
+        """Takes the connection in, or says why not (`max.connections`)."""
+        limit = self._context.config.max_connections
+        if len(self.connections) >= limit:
+            self._context.metrics.connections_refused += 1
+            return f"there are {limit} connections already (max.connections)"
+        self.connections[connection] = None
+        self._context.metrics.connections = len(self.connections)
+        return None
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        self._context.metrics.connections = len(self.connections)
+
+    def close_idle(self) -> None:
+        """Closes what has neither sent nor awaited anything for `connections.max.idle.ms`."""
+        idle_ms = self._context.config.connections_max_idle_ms
+        now_ms = self._context.environment.monotonic_ms()
+        if idle_ms < 0:
+            return
+        for connection in list(self.connections):
+            if not connection.is_busy and now_ms - connection.last_active_ms > idle_ms:
+                connection.close(f"idle for more than {idle_ms} ms (connections.max.idle.ms)")
+
+    async def drain(self, timeout_s: float) -> None:
+        """Lets every request under way end, for at most `timeout_s`, then closes all connections."""
+        connections = list(self.connections)
+        workers = [worker for connection in connections if (worker := connection.finish()) is not None]
+        try:
+            await asyncio.wait_for(asyncio.gather(*workers, return_exceptions=True), timeout_s)
+        except TimeoutError:
+            logger.warning("some requests were still running after %.1f s and are given up", timeout_s)
+        for connection in connections:
+            connection.close("the broker stops")

@@ -1,0 +1,150 @@
+"""What every API handler is given: the broker's state (`Context`), and whose request it is (`Call`).
+
+An API is one row of `broker/served.py`, an `Api`; dispatch, the ApiVersions answer, metrics and the documentation all
+follow from these rows. A handler is `async def handle(context, call, request) -> response`; it returns None where the
+protocol has no answer (Produce with acks=0) and raises `CloseConnection` where Kafka closes.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from broker.config import BrokerConfig
+from broker.disk import Disk
+from broker.fetch_sessions import FetchSessions
+from broker.metadata import Metadata
+from broker.metrics import Metrics
+from broker.partitions import Partitions
+from broker.txn.producer_ids import ProducerIds
+from client.environment import Environment
+from client.tasks import Tasks
+from protocol.errors import ErrorCode, KafkaError
+from protocol.schema import Request
+
+_T = TypeVar("_T")
+
+
+class CloseConnection(Exception):
+    """The protocol's answer is to close the connection; the text goes to the log, with the peer."""
+
+
+class Endpoint(NamedTuple):
+    """A host and port as clients are told them."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Caller:
+    """Who is at the other end of one connection."""
+
+    __slots__ = ("host", "listener", "peer", "software")
+
+    def __init__(self, listener: str, peer: str = "unknown", host: str = "") -> None:
+        self.listener = listener
+        self.peer = peer
+        self.host = host
+        self.software = ""
+        """Client name and version, once ApiVersions v3 or later told them (KIP-511)."""
+
+
+class Call:
+    """One request of one caller: what its header says, and the errors that its answer holds."""
+
+    __slots__ = ("caller", "client_id", "correlation_id", "errors", "version")
+
+    def __init__(self, caller: Caller, version: int, correlation_id: int, client_id: str | None) -> None:
+        self.caller = caller
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.errors: list[ErrorCode] | None = None
+
+    def failed(self, error: KafkaError) -> ErrorCode:
+        """The code to put into the answer; counts it for the metrics."""
+        if self.errors is None:
+            self.errors = []
+        self.errors.append(error.code)
+        return error.code
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One served API: its messages, its versions, its handler, and the shape of its failure."""
+
+    request: type[Request[Any]]
+    handle: Callable[["Context", Call, Any], Awaitable[Any]]
+    fail: Callable[[Any, ErrorCode], Any]
+    """The API's own answer to `request` when nothing of it could be done."""
+    served: tuple[int, int]
+    advertised_from: int | None = None
+    """The lowest version advertised, where that is lower than the lowest one served."""
+
+    @property
+    def key(self) -> int:
+        return self.request.api_key
+
+    @property
+    def name(self) -> str:
+        return self.request.__name__.removesuffix("Request")
+
+    @property
+    def advertised(self) -> tuple[int, int]:
+        lowest, highest = self.served
+        return (lowest if self.advertised_from is None else self.advertised_from), highest
+
+
+@dataclass(slots=True)
+class Context:
+    """The broker as its handlers see it. Owned by the event loop's thread."""
+
+    environment: Environment
+    tasks: Tasks
+    config: BrokerConfig
+    disk: Disk
+    data_dir: str
+    node_id: int
+    cluster_id: str
+    metadata: Metadata
+    partitions: Partitions
+    fetch_sessions: FetchSessions
+    producer_ids: ProducerIds
+    metrics: Metrics
+    served: dict[int, Api]
+    endpoints: dict[str, Endpoint] = field(default_factory=dict[str, Endpoint])
+    """The advertised address of each listener of this broker, by listener name."""
+    stopping: bool = False
+    _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
+
+    @contextmanager
+    def interruptible(self, interrupt: Callable[[], None]) -> Generator[None]:
+        """Within the block, `interrupt` is called when the server stops: what waits for data answers with what it
+        has."""
+        self._interrupts[interrupt] = None
+        try:
+            yield
+        finally:
+            self._interrupts.pop(interrupt, None)
+
+    def stop(self) -> None:
+        """No new requests from here on; those that wait are told."""
+        self.stopping = True
+        for interrupt in tuple(self._interrupts):
+            interrupt()
+
+    async def shielded(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Awaits work that must not be cut short in the middle, even when the client that asked for it is gone."""
+        return await asyncio.shield(self.tasks.start(work, "shielded work"))
+
+    def endpoint(self, node_id: int, listener: str) -> Endpoint:
+        """Where a client of `listener` reaches the broker `node_id`. Raises KafkaError LISTENER_NOT_FOUND."""
+        broker = self.metadata.image.brokers.get(node_id)
+        endpoint = None if broker is None else broker.endpoints.get(listener)
+        if endpoint is None:
+            raise KafkaError(ErrorCode.LISTENER_NOT_FOUND, f"broker {node_id} has no listener {listener}")
+        return Endpoint(*endpoint)

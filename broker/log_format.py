@@ -1,0 +1,31 @@
+"""How log lines look: text for people, JSON for machines (`--log-format`)."""
+
+import json
+import logging
+import sys
+
+LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
+TEXT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and the trace where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry)
+
+
+def configure_logging(level: str, log_format: str) -> None:
+    """Sends all log lines to standard error; standard output holds the ready line alone."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else logging.Formatter(TEXT))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,0 +1,51 @@
+"""The broker's view of the cluster: the newest image, followed from the metadata store.
+
+Handlers read `image` synchronously and never ask the store. Who changes something commits to the store and then waits
+until the image has come that far (`applied`), so that the answer to CreateTopics is true for the next Metadata.
+Listeners are called, in order, for each applied change, in the loop's thread.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from broker.cluster.image import ClusterImage, Delta
+from broker.cluster.store import MetadataStore
+from broker.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+Listener = Callable[[ClusterImage, Delta], None]
+
+
+class Metadata:
+    """Image and store of one broker."""
+
+    __slots__ = ("_listeners", "image", "revision", "store")
+
+    def __init__(self, store: MetadataStore, image: ClusterImage) -> None:
+        self.store = store
+        self.image = image
+        self.revision = Progress(image.revision)
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    async def follow(self) -> None:
+        """Applies every change of the store, for as long as the broker runs."""
+        async for change in self.store.watch("/", self.image.revision):
+            self.image, delta = self.image.apply(change)
+            for listener in self._listeners:
+                try:
+                    listener(self.image, delta)
+                except Exception:
+                    logger.exception("a change of the metadata at revision %d could not be applied", change.revision)
+            self.revision.advance(change.revision)
+
+    async def applied(self, revision: int) -> None:
+        """Returns once the image holds everything up to `revision`."""
+        await self.revision.reach(revision)
+
+    async def change(self, commit: Awaitable[int]) -> None:
+        """Awaits a commit and then its effect on the image."""
+        await self.applied(await commit)

@@ -1,0 +1,129 @@
+"""New topics and new partitions, checked and placed: what CreateTopics, CreatePartitions and auto-creation share.
+
+A plan holds everything that creation needs, so that `validate_only` is a plan without what follows. The rules and
+their order are those of Kafka's ReplicationControlManager.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from broker.changes import Changes
+from broker.cluster.image import ClusterImage, TopicImage
+from broker.cluster.keys import PartitionState, check_collision, check_topic_name
+from broker.cluster.placement import (
+    UsableBroker,
+    check_added_assignments,
+    check_counts,
+    check_increase,
+    check_new_topic_assignments,
+    place,
+)
+from broker.cluster.topics import add_partitions, create_topic, new_partition
+from broker.context import Context
+from protocol.errors import ErrorCode, KafkaError
+
+DEFAULT = -1
+"""In place of a partition count or a replication factor: the broker's default (KIP-464)."""
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that may be created as it is."""
+
+    name: str
+    topic_id: bytes
+    partitions: tuple[PartitionState, ...]
+    configs: Mapping[str, str]
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0].replicas)
+
+
+def check_new_name(image: ClusterImage, name: str) -> None:
+    """Raises KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_REQUEST."""
+    if name == CLUSTER_METADATA_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    check_topic_name(name)
+    if name in image.topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    check_collision(name, image.topics)
+
+
+def plan_topic(
+    context: Context,
+    name: str,
+    partition_count: int,
+    replication_factor: int,
+    assignments: Mapping[int, Sequence[int]],
+    configs: Mapping[str, str],
+) -> NewTopic:
+    """A topic with a new id, replicas placed by us or, where `assignments` (by partition) are given, by the caller.
+
+    Name and configs were checked before. Raises KafkaError: INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
+    INVALID_REPLICA_ASSIGNMENT, INVALID_REQUEST, POLICY_VIOLATION.
+    """
+    image = context.metadata.image
+    if assignments:
+        if replication_factor != DEFAULT or partition_count != DEFAULT:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "A manual partition assignment was specified, but the number of partitions and the replication factor "
+                "were not both set to -1.",
+            )
+        placed = check_new_topic_assignments(assignments, image.brokers)
+    else:
+        if replication_factor == DEFAULT:
+            replication_factor = context.config.default_replication_factor
+        if partition_count == DEFAULT:
+            partition_count = context.config.num_partitions
+        check_counts(partition_count, replication_factor)
+        placed = _place(context, partition_count, replication_factor)
+    topic_id = context.environment.random_uuid()
+    partitions = _partitions(image, topic_id, 0, placed)
+    return NewTopic(name, topic_id, partitions, configs)
+
+
+def plan_partitions(
+    context: Context, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None
+) -> tuple[PartitionState, ...]:
+    """What `topic` lacks to `count` partitions. Raises KafkaError: INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR, POLICY_VIOLATION."""
+    image = context.metadata.image
+    present = len(topic.partitions)
+    check_increase(topic.name, present, count)
+    if assignments is None:
+        placed = _place(context, count - present, topic.replication_factor)
+    else:
+        placed = check_added_assignments(assignments, count - present, topic.replication_factor, image.brokers)
+    return _partitions(image, topic.topic_id, present, placed)
+
+
+async def create(context: Context, changes: Changes, topic: NewTopic) -> None:
+    """Raises KafkaError: TOPIC_ALREADY_EXISTS, and as `Changes.make`."""
+    store = context.metadata.store
+    await changes.make(lambda: create_topic(store, topic.name, topic.topic_id, topic.partitions, topic.configs))
+
+
+async def enlarge(context: Context, changes: Changes, topic: TopicImage, added: Sequence[PartitionState]) -> None:
+    """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, and as `Changes.make`."""
+    store = context.metadata.store
+    await changes.make(lambda: add_partitions(store, topic, added))
+
+
+def _place(context: Context, partition_count: int, replication_factor: int) -> tuple[tuple[int, ...], ...]:
+    brokers = [
+        UsableBroker(broker.broker_id, broker.rack, broker.is_fenced)
+        for broker in context.metadata.image.brokers.values()
+    ]
+    start, shift = context.environment.random_bytes(2)
+    return place(partition_count, replication_factor, brokers, start, shift)
+
+
+def _partitions(
+    image: ClusterImage, topic_id: bytes, first: int, placed: Sequence[Sequence[int]]
+) -> tuple[PartitionState, ...]:
+    alive = {broker_id: None for broker_id, broker in image.brokers.items() if not broker.is_fenced}
+    return tuple(new_partition(topic_id, first + at, replicas, alive) for at, replicas in enumerate(placed))

@@ -1,0 +1,204 @@
+"""One partition on this broker: its log, its role, its high watermark, and those who wait for it.
+
+A Produce appends here and then waits on `high_watermark`; a Fetch subscribes to `watchers` before it reads, so that
+no wake-up falls between the two. Both are woken when leadership is lost or the topic is deleted, and then find out
+why: `failure` holds the error.
+
+What acks mean (Kafka's `Partition.appendRecordsToLeader` and `checkEnoughReplicasReachOffset`): 0, no answer and no
+promise; 1, on the leader's log; -1, on every in-sync replica and on at least `min.insync.replicas` of them, checked
+before the append (NOT_ENOUGH_REPLICAS, nothing appended) and after it (NOT_ENOUGH_REPLICAS_AFTER_APPEND, the records
+stay).
+"""
+
+from collections.abc import Callable
+
+from broker.config import TopicConfig
+from broker.log.log import Appended, Log
+from broker.progress import Progress
+from broker.replication.replicas import Replicas
+from client.environment import Environment
+from protocol.batch import BatchHeader
+from protocol.errors import ErrorCode, KafkaError
+from protocol.schema import Buffer
+
+ACKS_ALL = -1
+
+
+class Partition:
+    """A partition that this broker leads (followers join with the cluster)."""
+
+    __slots__ = (
+        "appended_bytes",
+        "config",
+        "environment",
+        "failure",
+        "high_watermark",
+        "index",
+        "leader_epoch",
+        "log",
+        "replica_lag_ms_max",
+        "replicas",
+        "topic",
+        "topic_id",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        log: Log,
+        config: TopicConfig,
+        environment: Environment,
+        replica_lag_ms_max: float,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.config = config
+        self.environment = environment
+        self.replica_lag_ms_max = replica_lag_ms_max
+        self.leader_epoch = -1
+        self.replicas = Replicas(-1, (), ())
+        self.high_watermark = Progress(log.log_start_offset)
+        self.appended_bytes = 0
+        """How many bytes were appended since the start: what a waiting Fetch measures growth by."""
+        self.watchers: dict[Callable[[Partition], None], None] = {}
+        self.failure: KafkaError | None = self._not_leader()
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.topic}-{self.index} epoch {self.leader_epoch}>"
+
+    # -- role ---------------------------------------------------------------------------------------------------
+
+    def become_leader(self, leader_epoch: int, replicas: Replicas) -> None:
+        """Takes leadership at `leader_epoch`, which the metadata store holds already.
+
+        With followers the high watermark starts where it was; alone, everything in the log counts.
+        """
+        assert leader_epoch > self.leader_epoch, (leader_epoch, self.leader_epoch)
+        self.leader_epoch = leader_epoch
+        self.replicas = replicas
+        self.failure = None
+        self.high_watermark.restart(max(self.high_watermark.value, self.log.log_start_offset))
+        self.update_high_watermark()
+
+    def resign(self, error: KafkaError | None = None) -> None:
+        """Stops leading: every parked request gets `error` (NOT_LEADER_OR_FOLLOWER unless told otherwise)."""
+        self.failure = error or self._not_leader()
+        self.high_watermark.fail(self.failure)
+        self.notify()
+
+    def require_leader(self, current_leader_epoch: int = -1) -> None:
+        """Raises KafkaError NOT_LEADER_OR_FOLLOWER, or by the client's epoch (-1: not given, KIP-320)
+        FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
+        if self.failure is not None:
+            raise self.failure
+        if current_leader_epoch == -1 or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH,
+                f"{self.topic}-{self.index} has leader epoch {self.leader_epoch}, newer than {current_leader_epoch}",
+            )
+        raise KafkaError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+            f"{self.topic}-{self.index} has leader epoch {self.leader_epoch}, older than {current_leader_epoch}",
+        )
+
+    # -- appending ----------------------------------------------------------------------------------------------
+
+    def require_replicas(self, acks: int) -> None:
+        """Raises KafkaError NOT_ENOUGH_REPLICAS when acks=-1 could not be kept; nothing is appended then."""
+        if acks == ACKS_ALL and not self.replicas.has_enough_before_append(self.config.min_insync_replicas):
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.topic}-{self.index} has {len(self.replicas.isr)} replicas in sync, "
+                f"min.insync.replicas is {self.config.min_insync_replicas}",
+            )
+
+    def append(self, batch: memoryview, header: BatchHeader) -> Appended:
+        """Appends one checked batch as leader, after `require_replicas`. With acks=-1 the caller then awaits
+        `replicated()`.
+
+        Raises KafkaError: NOT_LEADER_OR_FOLLOWER, and what `Log.append` raises.
+        """
+        self.require_leader()
+        appended = self.log.append(batch, header, self.leader_epoch, self.environment.now_ms())
+        if not appended.is_duplicate:
+            self.appended_bytes += len(batch)
+            self.update_high_watermark()
+        return appended
+
+    async def replicated(self, last_offset: int, timeout_ms: float) -> None:
+        """Returns once `last_offset` is on every in-sync replica and on enough of them.
+
+        Raises KafkaError: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
+        """
+        try:
+            await self.high_watermark.reach(last_offset + 1, timeout_ms)
+        except TimeoutError:
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"offset {last_offset} of {self.topic}-{self.index} was not replicated within {timeout_ms:.0f} ms",
+            ) from None
+        if not self.replicas.has_enough_after_append(self.config.min_insync_replicas):
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                f"offset {last_offset} of {self.topic}-{self.index} was appended, but only "
+                f"{len(self.replicas.maximal_isr)} replicas are in sync",
+            )
+
+    def update_high_watermark(self) -> None:
+        """Moves the high watermark as far as the replicas allow, and wakes whom that concerns."""
+        moved = self.high_watermark.advance(
+            self.replicas.high_watermark(
+                self.log.log_end_offset,
+                self.high_watermark.value,
+                self.config.min_insync_replicas,
+                self.environment.monotonic_ms(),
+                self.replica_lag_ms_max,
+            )
+        )
+        if moved:
+            self.notify()
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, size_bytes_max: int, *, at_least_one_batch: bool) -> Buffer:
+        """Whole batches from the one that holds `offset`, up to the high watermark; empty when there is none.
+
+        Raises KafkaError: OFFSET_OUT_OF_RANGE below the log start or above the log end.
+        """
+        log = self.log
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self.topic}-{self.index} is not between {log.log_start_offset} and "
+                f"{log.log_end_offset}",
+            )
+        end_offset = self.high_watermark.value
+        if offset >= end_offset:
+            return b""
+        return log.read(offset, size_bytes_max, end_offset, at_least_one_batch)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """The largest epoch at most `leader_epoch`, and the offset at which it ended; (-1, -1) when unknown.
+
+        The current epoch ends at the log's end, also when nothing was appended in it yet (KIP-101, KIP-279).
+        """
+        if leader_epoch == self.leader_epoch:
+            return self.leader_epoch, self.log.log_end_offset
+        return self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
+
+    def notify(self) -> None:
+        """Wakes the fetches that watch this partition."""
+        for wake in tuple(self.watchers):
+            wake(self)
+
+    def _not_leader(self) -> KafkaError:
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.topic}-{self.index}; refresh metadata"
+        )

@@ -1,0 +1,81 @@
+"""Which APIs are served, and in which versions: one row an API, and everything else follows from these rows.
+
+The ApiVersions answer, dispatch, the metrics' labels and `docs/protocol-support.md` derive from `SERVED`. The ranges
+are coherent with one release, so that clients which infer a broker's version from them read Kafka 3.9.
+
+Two minimums are lower than what anybody uses, because clients read features from them: Produce 0 (librdkafka's gzip
+and snappy, KAFKA-18659) and FindCoordinator 0 (old librdkafka's lz4).
+"""
+
+from broker.api import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    incremental_alter_configs,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from broker.context import Api
+from protocol.messages.alter_configs import AlterConfigsRequest
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.create_partitions import CreatePartitionsRequest
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.delete_records import DeleteRecordsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.describe_cluster import DescribeClusterRequest
+from protocol.messages.describe_configs import DescribeConfigsRequest
+from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from protocol.messages.fetch import FetchRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.list_offsets import ListOffsetsRequest
+from protocol.messages.metadata import MetadataRequest
+from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from protocol.messages.produce import ProduceRequest
+
+SERVED: tuple[Api, ...] = (
+    Api(ProduceRequest, produce.handle, produce.fail, served=(3, 11), advertised_from=0),
+    Api(FetchRequest, fetch.handle, fetch.fail, served=(4, 17)),
+    Api(ListOffsetsRequest, list_offsets.handle, list_offsets.fail, served=(1, 9)),
+    Api(MetadataRequest, metadata.handle, metadata.fail, served=(0, 12)),
+    Api(FindCoordinatorRequest, find_coordinator.handle, find_coordinator.fail, served=(0, 6)),
+    Api(ApiVersionsRequest, api_versions.handle, api_versions.fail, served=(0, 4)),
+    Api(CreateTopicsRequest, create_topics.handle, create_topics.fail, served=(2, 7)),
+    Api(DeleteTopicsRequest, delete_topics.handle, delete_topics.fail, served=(1, 6)),
+    Api(DeleteRecordsRequest, delete_records.handle, delete_records.fail, served=(0, 2)),
+    Api(InitProducerIdRequest, init_producer_id.handle, init_producer_id.fail, served=(0, 5)),
+    Api(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle, offset_for_leader_epoch.fail, served=(2, 4)),
+    Api(DescribeConfigsRequest, describe_configs.handle, describe_configs.fail, served=(1, 4)),
+    Api(AlterConfigsRequest, alter_configs.handle, alter_configs.fail, served=(0, 2)),
+    Api(DescribeLogDirsRequest, describe_log_dirs.handle, describe_log_dirs.fail, served=(1, 4)),
+    Api(CreatePartitionsRequest, create_partitions.handle, create_partitions.fail, served=(0, 3)),
+    Api(
+        IncrementalAlterConfigsRequest,
+        incremental_alter_configs.handle,
+        incremental_alter_configs.fail,
+        served=(0, 1),
+    ),
+    Api(DescribeClusterRequest, describe_cluster.handle, describe_cluster.fail, served=(0, 1)),
+    Api(
+        DescribeTopicPartitionsRequest,
+        describe_topic_partitions.handle,
+        describe_topic_partitions.fail,
+        served=(0, 0),
+    ),
+)
+
+BY_KEY: dict[int, Api] = {api.key: api for api in SERVED}

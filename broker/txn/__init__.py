@@ -1,0 +1,1 @@
+"""Producer ids now; the transaction coordinator joins them later."""

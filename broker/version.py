@@ -1,0 +1,3 @@
+"""The version of this distribution, as it tells it to users and clients."""
+
+VERSION = "0.1.0"

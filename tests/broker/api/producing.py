@@ -1,0 +1,67 @@
+"""What the tests of Produce share: requests, their answers, and batches of idempotent producers."""
+
+from broker.context import Context
+from protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from protocol.records import Record, build_batch
+from protocol.schema import Buffer
+from tests.broker.support import ask
+
+ACKS_ALL = -1
+Sent = tuple[int, Buffer | None]
+"""Partition and batch."""
+
+
+def request(
+    *sent: Sent,
+    topic: str = "orders",
+    acks: int = ACKS_ALL,
+    timeout_ms: int = 10_000,
+    transactional_id: str | None = None,
+) -> ProduceRequest:
+    data = [
+        PartitionProduceData(index=index, records=None if records is None else memoryview(records))
+        for index, records in sent
+    ]
+    return ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[TopicProduceData(name=topic, partition_data=data)],
+    )
+
+
+def answers(response: ProduceResponse) -> list[PartitionProduceResponse]:
+    (topic,) = response.responses
+    return topic.partition_responses
+
+
+async def produced(
+    context: Context,
+    *sent: Sent,
+    version: int = 11,
+    topic: str = "orders",
+    acks: int = ACKS_ALL,
+    timeout_ms: int = 10_000,
+) -> list[PartitionProduceResponse]:
+    response = await ask(context, request(*sent, topic=topic, acks=acks, timeout_ms=timeout_ms), version)
+    assert [each.name for each in response.responses] == [topic]
+    told = answers(response)
+    assert [each.index for each in told] == [index for index, _ in sent]
+    return told
+
+
+def idempotent(base_sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7, txn: bool = False) -> bytes:
+    records = [Record(offset, 1000, None, b"%d" % (base_sequence + offset), ()) for offset in range(count)]
+    return build_batch(
+        records, producer_id=producer_id, producer_epoch=epoch, base_sequence=base_sequence, is_transactional=txn
+    )
+
+
+def end_of(context: Context, index: int = 0, topic: str = "orders") -> int:
+    return context.partitions.find(topic, index).log.log_end_offset

@@ -1,0 +1,78 @@
+"""ApiVersions lists what is served, in order, in ranges read as Kafka 3.9; odd software names are refused."""
+
+import pytest
+from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
+
+from broker.context import Caller
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tests.broker.support import LISTENER, ask, running_broker
+
+ADVERTISED = {
+    0: (0, 11),  # Produce
+    1: (4, 17),  # Fetch
+    2: (1, 9),  # ListOffsets
+    3: (0, 12),  # Metadata
+    10: (0, 6),  # FindCoordinator
+    18: (0, 4),  # ApiVersions
+    19: (2, 7),  # CreateTopics
+    20: (1, 6),  # DeleteTopics
+    21: (0, 2),  # DeleteRecords
+    22: (0, 5),  # InitProducerId
+    23: (2, 4),  # OffsetForLeaderEpoch
+    32: (1, 4),  # DescribeConfigs
+    33: (0, 2),  # AlterConfigs
+    35: (1, 4),  # DescribeLogDirs
+    37: (0, 3),  # CreatePartitions
+    44: (0, 1),  # IncrementalAlterConfigs
+    60: (0, 1),  # DescribeCluster
+    75: (0, 0),  # DescribeTopicPartitions
+}
+
+
+async def versions(version: int, name: str = "tests", software_version: str = "1.0") -> ApiVersionsResponse:
+    async with running_broker() as context:
+        request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
+        return await ask(context, request, version)
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_every_version_lists_exactly_what_is_served_in_order_of_the_keys(version: int) -> None:
+    answer = await versions(version)
+    assert answer.error_code == ErrorCode.NONE
+    ranges = [(api.api_key, (api.min_version, api.max_version)) for api in answer.api_keys]
+    assert ranges == list(ADVERTISED.items())
+
+
+async def test_kafka_python_takes_us_for_kafka_3_9() -> None:
+    answer = await versions(4)
+    ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    assert infer_broker_version_from_api_versions(ranges) == (3, 9)
+
+
+async def test_a_broker_without_features_says_so() -> None:
+    answer = await versions(4)
+    assert (answer.supported_features, answer.finalized_features) == ([], [])
+    assert answer.finalized_features_epoch == -1
+    assert not answer.zk_migration_ready
+
+
+@pytest.mark.parametrize(
+    ("name", "software_version"),
+    [("a b", "1.0"), ("", "1.0"), ("client", ""), ("-client", "1.0"), ("client-", "1.0"), ("client", "1.0\n")],
+)
+@pytest.mark.parametrize("version", [3, 4])
+async def test_a_software_name_or_version_outside_of_kip_511_is_refused(
+    version: int, name: str, software_version: str
+) -> None:
+    answer = await versions(version, name, software_version)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert answer.api_keys == []
+
+
+async def test_the_software_is_remembered_with_the_connection() -> None:
+    caller = Caller(LISTENER)
+    request = ApiVersionsRequest(client_software_name="apache-kafka-java", client_software_version="3.9.0")
+    async with running_broker() as context:
+        await ask(context, request, 3, caller=caller)
+    assert caller.software == "apache-kafka-java 3.9.0"

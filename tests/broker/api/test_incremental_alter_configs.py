@@ -1,0 +1,197 @@
+"""IncrementalAlterConfigs: single options of topics and brokers change at once, whole per resource, or not at all."""
+
+import asyncio
+
+import pytest
+
+from broker.context import Context
+from protocol.errors import ErrorCode
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+)
+from tests.broker.support import ask, make_topic, running_broker
+
+TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+Alteration = tuple[int, str, str | None]
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+def resource(kind: int, name: str, *alterations: Alteration) -> AlterConfigsResource:
+    return AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            AlterableConfig(name=option, config_operation=operation, value=value)
+            for operation, option, value in alterations
+        ],
+    )
+
+
+async def altered(
+    context: Context, *resources: AlterConfigsResource, version: int = 1, validate_only: bool = False
+) -> list[AlterConfigsResourceResponse]:
+    request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
+    answer = await ask(context, request, version)
+    assert [(each.resource_type, each.resource_name) for each in answer.responses] == [
+        (each.resource_type, each.resource_name) for each in resources
+    ]
+    return answer.responses
+
+
+def stored(context: Context, topic: str = "orders") -> dict[str, str]:
+    return dict(context.metadata.image.topic_configs(topic))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_an_option_of_a_topic_counts_when_the_answer_is_out(version: int) -> None:
+    async with running_broker() as context:
+        await make_topic(context, "orders", configs={"retention.ms": "60000"})
+        (response,) = await altered(
+            context, resource(TOPIC, "orders", (SET, "max.message.bytes", "5000")), version=version
+        )
+        assert context.partitions.leader("orders", 0).config.max_message_bytes == 5000
+        assert stored(context) == {"retention.ms": "60000", "max.message.bytes": "5000"}
+    assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+
+
+async def test_an_option_is_deleted_and_the_default_counts_again() -> None:
+    async with running_broker() as context:
+        await make_topic(context, "orders", configs={"max.message.bytes": "5000"})
+        await altered(context, resource(TOPIC, "orders", (DELETE, "max.message.bytes", None)))
+        assert stored(context) == {}
+        assert context.partitions.leader("orders", 0).config.max_message_bytes == 1048588
+
+
+async def test_lists_are_added_to_and_taken_from() -> None:
+    async with running_broker() as context:
+        await make_topic(context, "orders")
+        for alteration, expected in (
+            ((APPEND, THROTTLED, "0:0,1:0"), "0:0,1:0"),
+            ((APPEND, THROTTLED, "1:0,2:0"), "0:0,1:0,2:0"),
+            ((SUBTRACT, THROTTLED, "1:0,9:9"), "0:0,2:0"),
+        ):
+            (response,) = await altered(context, resource(TOPIC, "orders", alteration))
+            assert response.error_code == ErrorCode.NONE
+            assert stored(context) == {THROTTLED: expected}
+
+
+@pytest.mark.parametrize(
+    ("alteration", "code", "reason"),
+    [
+        ((SET, "nosuch", "1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: nosuch"),
+        ((SET, "retention.ms", "soon"), ErrorCode.INVALID_CONFIG, "Invalid value soon for configuration retention.ms"),
+        ((SET, "cleanup.policy", "compact"), ErrorCode.INVALID_CONFIG, "compaction is not built yet"),
+        ((SET, "min.insync.replicas", "0"), ErrorCode.INVALID_CONFIG, "Invalid value 0"),
+        ((APPEND, "retention.ms", "1"), ErrorCode.INVALID_CONFIG, "Can't APPEND to key retention.ms"),
+        ((SET, "retention.ms", None), ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),
+        ((7, "retention.ms", "1"), ErrorCode.INVALID_REQUEST, "Unknown operation 7"),
+    ],
+)
+async def test_one_bad_option_leaves_its_resource_as_it_was(
+    alteration: Alteration, code: ErrorCode, reason: str
+) -> None:
+    async with running_broker() as context:
+        for name in ("orders", "others"):
+            await make_topic(context, name)
+        good = (SET, "max.message.bytes", "5000")
+        refused, taken = await altered(
+            context, resource(TOPIC, "orders", good, alteration), resource(TOPIC, "others", good)
+        )
+        assert stored(context, "orders") == {}
+        assert stored(context, "others") == {"max.message.bytes": "5000"}
+    assert refused.error_code == code
+    assert reason in (refused.error_message or "")
+    assert taken.error_code == ErrorCode.NONE
+
+
+async def test_the_same_option_twice_is_refused() -> None:
+    async with running_broker() as context:
+        await make_topic(context, "orders")
+        twice = resource(TOPIC, "orders", (SET, "retention.ms", "1"), (DELETE, "retention.ms", None))
+        (response,) = await altered(context, twice)
+        assert stored(context) == {}
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_the_same_resource_twice_is_refused_each_time() -> None:
+    async with running_broker() as context:
+        await make_topic(context, "orders")
+        responses = await altered(
+            context,
+            resource(TOPIC, "orders", (SET, "retention.ms", "1")),
+            resource(BROKER, "", (SET, "message.max.bytes", "2000")),
+            resource(TOPIC, "orders", (SET, "max.message.bytes", "5000")),
+        )
+        assert stored(context) == {}
+    assert [response.error_code for response in responses] == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
+    assert responses[0].error_message == "Each resource must appear at most once."
+
+
+async def test_this_broker_wins_over_all_brokers_and_topics_inherit_from_it() -> None:
+    async with running_broker() as context:
+        await make_topic(context, "orders")
+        partition = context.partitions.leader("orders", 0)
+        await altered(context, resource(BROKER, "", (SET, "message.max.bytes", "3000")))
+        assert partition.config.max_message_bytes == 3000
+        await altered(context, resource(BROKER, "0", (SET, "message.max.bytes", "4000")))
+        assert partition.config.max_message_bytes == 4000
+        await altered(context, resource(BROKER, "0", (DELETE, "message.max.bytes", None)))
+        assert partition.config.max_message_bytes == 3000
+        assert context.config.message_max_bytes == 3000
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "alteration", "code", "reason"),
+    [
+        (TOPIC, "nowhere", (SET, "retention.ms", "1"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "does not exist"),
+        (TOPIC, "", (SET, "retention.ms", "1"), ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
+        (BROKER, "7", (SET, "message.max.bytes", "1"), ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 0"),
+        (BROKER, "x", (SET, "message.max.bytes", "1"), ErrorCode.INVALID_REQUEST, "must be an integer"),
+        (BROKER, "0", (SET, "num.partitions", "4"), ErrorCode.INVALID_REQUEST, "Cannot update these configs"),
+        (BROKER, "0", (SET, "message.max.bytes", "many"), ErrorCode.INVALID_CONFIG, "Invalid value many"),
+        (BROKER_LOGGER, "0", (SET, "root", "DEBUG"), ErrorCode.INVALID_REQUEST, "BROKER_LOGGER are not supported"),
+        (GROUP, "g", (SET, "x", "1"), ErrorCode.INVALID_REQUEST, "GROUP are not supported"),
+        (1, "x", (SET, "x", "1"), ErrorCode.INVALID_REQUEST, "Unknown resource type 1"),
+    ],
+)
+async def test_a_resource_that_cannot_be_changed(
+    kind: int, name: str, alteration: Alteration, code: ErrorCode, reason: str
+) -> None:
+    async with running_broker() as context:
+        (response,) = await altered(context, resource(kind, name, alteration))
+        assert context.metadata.image.broker_configs == {}
+    assert response.error_code == code
+    assert reason in (response.error_message or "")
+
+
+async def test_validate_only_checks_and_changes_nothing() -> None:
+    async with running_broker() as context:
+        await make_topic(context, "orders")
+        responses = await altered(
+            context,
+            resource(TOPIC, "orders", (SET, "retention.ms", "1")),
+            resource(BROKER, "", (SET, "message.max.bytes", "many")),
+            resource(BROKER, "0", (SET, "message.max.bytes", "3000")),
+            validate_only=True,
+        )
+        assert stored(context) == {}
+        assert context.metadata.image.broker_configs == {}
+    assert [response.error_code for response in responses] == [0, ErrorCode.INVALID_CONFIG, 0]
+
+
+async def test_changes_at_the_same_time_do_not_undo_one_another() -> None:
+    options = {"retention.ms": "1", "max.message.bytes": "5000", "segment.ms": "7", "index.interval.bytes": "9"}
+    async with running_broker() as context:
+        await make_topic(context, "orders")
+        for kind, name in ((TOPIC, "orders"), (BROKER, "")):
+            values = options if kind == TOPIC else {"message.max.bytes": "3000", "log.segment.bytes": "2000000"}
+            answers = await asyncio.gather(
+                *(altered(context, resource(kind, name, (SET, option, value))) for option, value in values.items())
+            )
+            assert [response.error_code for (response,) in answers] == [ErrorCode.NONE] * len(values)
+            found = stored(context) if kind == TOPIC else dict(context.metadata.image.configs_of_broker(None))
+            assert found == values

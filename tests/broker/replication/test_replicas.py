@@ -1,0 +1,103 @@
+"""The in-sync set and the high watermark: by injected ISR, maximal ISR and follower positions."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.replication.replicas import Follower, Replicas
+
+LAG_MS = 30_000.0
+NOW_MS = 1_000_000.0
+
+
+def replicas(isr: tuple[int, ...], ends: dict[int, int], assigned: tuple[int, ...] = (0, 1, 2)) -> Replicas:
+    """Broker 0 leads. The followers stand at `ends`, and have long not caught up."""
+    found = Replicas(0, assigned, isr)
+    for broker_id, end in ends.items():
+        found.followers[broker_id].log_end_offset = end
+    return found
+
+
+def watermark(found: Replicas, leader_end: int, current: int = 0, min_insync: int = 1) -> int:
+    return found.high_watermark(leader_end, current, min_insync, NOW_MS, LAG_MS)
+
+
+def test_alone_the_high_watermark_is_the_log_end() -> None:
+    assert watermark(Replicas(0, (0,), (0,)), 7) == 7
+
+
+def test_it_waits_for_the_slowest_in_sync_replica() -> None:
+    assert watermark(replicas((0, 1, 2), {1: 9, 2: 4}), 10) == 4
+
+
+def test_a_replica_out_of_sync_and_far_behind_does_not_hold_it_back() -> None:
+    assert watermark(replicas((0, 1), {1: 9, 2: 4}), 10) == 9
+
+
+def test_a_pending_addition_counts_before_the_store_has_answered() -> None:
+    found = replicas((0, 1), {1: 9, 2: 4})
+    found.pending_isr = (2,)
+    assert found.maximal_isr == (0, 1, 2)
+    assert watermark(found, 10) == 4
+
+
+def test_a_replica_that_has_caught_up_counts_before_it_is_added() -> None:
+    found = replicas((0, 1), {1: 9, 2: 8})
+    found.followers[2].last_caught_up_ms = NOW_MS - LAG_MS
+    assert watermark(found, 10) == 8
+    found.followers[2].eligible = False
+    assert watermark(found, 10) == 9, "fenced or shutting down: it may not join, so nobody waits for it"
+
+
+def test_it_never_goes_back() -> None:
+    assert watermark(replicas((0, 1), {1: 3}), 10, current=6) == 6
+
+
+def test_it_does_not_move_below_the_effective_minimum() -> None:
+    assert watermark(replicas((0,), {1: 3, 2: 3}), 10, current=2, min_insync=2) == 2
+    assert watermark(replicas((0, 1), {1: 5, 2: 3}), 10, current=2, min_insync=2) == 5
+
+
+def test_the_minimum_counts_up_to_the_replication_factor() -> None:
+    alone = Replicas(0, (0,), (0,))
+    assert alone.effective_min_insync(2) == 1
+    assert alone.has_enough_before_append(2)
+    assert watermark(alone, 10, min_insync=2) == 10
+
+
+def test_before_the_append_the_stored_isr_counts_and_after_it_the_maximal_one() -> None:
+    found = replicas((0,), {1: 9})
+    found.pending_isr = (1,)
+    assert not found.has_enough_before_append(2)
+    assert found.has_enough_after_append(2)
+
+
+def test_caught_up_is_judged_by_the_leader_end_of_the_fetch_before() -> None:
+    follower = Follower()
+    follower.fetched(0, now_ms=100.0, leader_end_offset=50)
+    assert follower.last_caught_up_ms == 0.0
+    follower.fetched(50, now_ms=200.0, leader_end_offset=80)
+    assert follower.last_caught_up_ms == 100.0, "it had reached by 200 what the leader had at 100"
+    follower.fetched(80, now_ms=300.0, leader_end_offset=80)
+    assert follower.last_caught_up_ms == 300.0
+    assert follower.is_caught_up(80, 10_000_000.0, LAG_MS), "at the leader's end no time is too long"
+    assert not follower.is_caught_up(81, 300.0 + LAG_MS + 1, LAG_MS)
+
+
+@given(
+    ends=st.dictionaries(st.integers(1, 4), st.integers(0, 20), min_size=4, max_size=4),
+    isr=st.sets(st.integers(1, 4)),
+    pending=st.sets(st.integers(1, 4)),
+    leader_end=st.integers(20, 30),
+    current=st.integers(0, 20),
+    min_insync=st.integers(1, 6),
+)
+def test_what_is_below_it_is_on_every_replica_that_counts(
+    ends: dict[int, int], isr: set[int], pending: set[int], leader_end: int, current: int, min_insync: int
+) -> None:
+    found = replicas((0, *sorted(isr)), ends, assigned=(0, 1, 2, 3, 4))
+    found.pending_isr = tuple(sorted(pending))
+    moved_to = watermark(found, leader_end, current, min_insync)
+    assert current <= moved_to <= max(current, leader_end)
+    if moved_to > current:
+        assert all(ends[broker_id] >= moved_to for broker_id in isr | pending)
+        assert len(isr) + 1 >= min(min_insync, 5)

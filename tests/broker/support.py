@@ -1,0 +1,160 @@
+"""A broker without sockets: its `Context`, put together as the server does it, on a memory disk and a memory store.
+
+    async with running_broker({"num.partitions": "3"}) as context:
+        await make_topic(context, "orders")
+        answer = await ask(context, MetadataRequest(topics=None), version=12)
+
+`ask` sends a request through `dispatch` and back, encoded at its version both ways, so an answer is what a client would
+read: fields that the version lacks have their defaults.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from broker.cluster.image import ClusterImage, Delta
+from broker.cluster.keys import CONTROLLER_KEY, BrokerState, PartitionState, broker_key, encode_controller
+from broker.cluster.memory import MemoryStore
+from broker.cluster.store import MetadataStore, Txn
+from broker.cluster.topics import create_topic
+from broker.config import BrokerConfig
+from broker.context import Caller, Context
+from broker.disk import Disk
+from broker.dispatch import dispatch
+from broker.fetch_sessions import FetchSessions
+from broker.memory_disk import MemoryDisk
+from broker.metadata import Metadata
+from broker.metrics import Metrics
+from broker.partitions import Partitions
+from broker.replication.partition import Partition
+from broker.served import BY_KEY
+from broker.txn.producer_ids import ProducerIds
+from client.environment import Environment
+from client.tasks import Tasks
+from protocol.batch import check_batch
+from protocol.codec import decode, encode_parts
+from protocol.frames import RequestHeader, read_response_header, request_frame
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.records import Record, build_batch
+from protocol.schema import Request, Response
+
+R = TypeVar("R", bound=Response)
+
+NODE_ID = 0
+LISTENER = "PLAINTEXT"
+CLUSTER_ID = "b2RyYWRlay10ZXN0cy0wMQ"
+DATA_DIR = "data"
+HERE = BrokerState(NODE_ID, {LISTENER: ("127.0.0.1", 9092), "EXTERNAL": ("broker.example", 19092)})
+NO_SETTINGS: Mapping[str, str] = {}
+
+
+@asynccontextmanager
+async def running_broker(
+    settings: Mapping[str, str] = NO_SETTINGS,
+    *,
+    disk: Disk | None = None,
+    store: MetadataStore | None = None,
+    brokers: Sequence[BrokerState] = (HERE,),
+) -> AsyncGenerator[Context]:
+    """The context of broker 0, with the metadata followed. `brokers` are those registered, all but the first silent."""
+    environment = Environment(asyncio.get_running_loop())
+    tasks = Tasks(environment.loop)
+    disk = MemoryDisk() if disk is None else disk
+    disk.make_dir(DATA_DIR)
+    store = MemoryStore() if store is None else store
+    put = {broker_key(broker.broker_id): broker.encode() for broker in brokers}
+    await store.commit(Txn(put={**put, CONTROLLER_KEY: encode_controller(NODE_ID)}))
+    image = ClusterImage.from_snapshot(await store.read("/"))
+    config = BrokerConfig(settings, image.configs_of_broker(None), image.configs_of_broker(NODE_ID))
+    partitions = Partitions(disk, DATA_DIR, NODE_ID, environment, tasks, config)
+    session_ids = iter(range(1, 1 << 31))
+    context = Context(
+        environment=environment,
+        tasks=tasks,
+        config=config,
+        disk=disk,
+        data_dir=DATA_DIR,
+        node_id=NODE_ID,
+        cluster_id=CLUSTER_ID,
+        metadata=Metadata(store, image),
+        partitions=partitions,
+        fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, lambda: next(session_ids)),
+        producer_ids=ProducerIds(store),
+        metrics=Metrics(),
+        served=BY_KEY,
+    )
+
+    def apply(image: ClusterImage, delta: Delta) -> None:
+        if delta.broker_configs:
+            config.update(image.configs_of_broker(None), image.configs_of_broker(NODE_ID))
+        partitions.apply(image, delta)
+
+    context.metadata.subscribe(apply)
+    partitions.load(image)
+    tasks.start(context.metadata.follow(), "follow the metadata")
+    try:
+        yield context
+    finally:
+        context.stop()
+        await store.close()
+        await tasks.close()
+        partitions.close()
+
+
+async def ask(
+    context: Context, request: Request[R], version: int, *, listener: str = LISTENER, caller: Caller | None = None
+) -> R:
+    """The answer as a client reads it. Raises CloseConnection where the connection would be closed."""
+    answer = await ask_if_answered(context, request, version, listener=listener, caller=caller)
+    assert answer is not None, "the broker did not answer"
+    return answer
+
+
+async def ask_if_answered(
+    context: Context, request: Request[R], version: int, *, listener: str = LISTENER, caller: Caller | None = None
+) -> R | None:
+    """As `ask`; None for no answer, which Produce with acks=0 gives."""
+    flexible = request.is_flexible(version)
+    header = RequestHeader(request.api_key, version, 7, "support")
+    frame = b"".join(request_frame(header, flexible, encode_parts(request, version)))
+    reply = await dispatch(context, caller or Caller(listener), memoryview(frame)[4:])
+    if reply is None:
+        return None
+    body = b"".join(reply)[4:]
+    flexible_header = flexible and request.api_key != ApiVersionsRequest.api_key
+    correlation_id, position = read_response_header(body, flexible_header)
+    assert correlation_id == 7
+    return decode(type(request).response_type, version, body, position)
+
+
+async def make_topic(
+    context: Context,
+    name: str,
+    partition_count: int = 1,
+    configs: Mapping[str, str] = NO_SETTINGS,
+    *,
+    replicas: Sequence[int] = (NODE_ID,),
+    isr: Sequence[int] | None = None,
+    leader: int = NODE_ID,
+) -> bytes:
+    """Creates a topic behind the handlers' back, and returns its id."""
+    topic_id = context.environment.random_uuid()
+    state = PartitionState(topic_id, tuple(replicas), tuple(replicas if isr is None else isr), leader)
+    revision = await create_topic(context.metadata.store, name, topic_id, [state] * partition_count, dict(configs))
+    await asyncio.wait_for(context.metadata.applied(revision), 5)
+    return topic_id
+
+
+def batch(*values: bytes, timestamps_ms: Sequence[int] | None = None, key: bytes | None = None) -> bytes:
+    """An uncompressed batch with these values, one millisecond apart unless told otherwise."""
+    times = range(1_000, 1_000 + len(values)) if timestamps_ms is None else timestamps_ms
+    return build_batch(
+        [Record(offset, time, key, value, ()) for offset, (time, value) in enumerate(zip(times, values, strict=True))]
+    )
+
+
+def append(partition: Partition, data: bytes) -> int:
+    """Appends a batch as leader and returns its base offset."""
+    view = memoryview(data)
+    return partition.append(view, check_batch(view)).base_offset
