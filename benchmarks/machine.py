@@ -1,0 +1,143 @@
+"""The machine under measurement: what it is, how busy it is, and what a process of it has used.
+
+Everything comes from Linux's /proc; the functions that take text are pure, `read_…` and others look at this machine.
+CPU seconds count user and system time of all threads of a process, and not that of its children.
+"""
+
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+DIRTY_BYTES_MAX = 50_000_000
+"""More dirty pages than this before a run would be written back during it."""
+SYNC_ATTEMPTS = 5
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+PROC = Path("/proc")
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def parse_dirty_bytes(meminfo: str) -> int:
+    """Pages that are dirty or being written back, of /proc/meminfo."""
+    sizes = dict(re.findall(r"^(Dirty|Writeback):\s+(\d+) kB$", meminfo, re.MULTILINE))
+    return 1024 * (int(sizes["Dirty"]) + int(sizes["Writeback"]))
+
+
+def parse_cpu_ticks(stat: str) -> int:
+    """utime + stime of /proc/PID/stat. The name before them stands in brackets and may hold anything, brackets too."""
+    fields = stat.rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def parse_resident_bytes(status: str) -> int:
+    """VmRSS of /proc/PID/status."""
+    found = re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
+    if found is None:
+        raise ValueError("a process without memory: it has ended")
+    return 1024 * int(found[1])
+
+
+def parse_busy_ticks(stat: str) -> int:
+    """All but idle and iowait of the first line of /proc/stat: work of every process, the kernel's and stolen time."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal, *_guests = map(int, stat.split("\n", 1)[0].split()[1:])
+    return user + nice + system + irq + softirq + steal
+
+
+def cpu_seconds(pid: int) -> float:
+    return parse_cpu_ticks((PROC / str(pid) / "stat").read_text()) / TICKS_PER_SECOND
+
+
+def child_cpu_seconds() -> float:
+    """Of our own child processes that have ended and been waited for, and theirs."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def resident_bytes(pid: int) -> int:
+    return parse_resident_bytes((PROC / str(pid) / "status").read_text())
+
+
+def busy_seconds() -> float:
+    """CPU seconds that the whole machine has worked since it started."""
+    return parse_busy_ticks((PROC / "stat").read_text()) / TICKS_PER_SECOND
+
+
+def busy_cores(seconds: float = 2.0) -> float:
+    """How many cores are busy, on average over the coming `seconds`."""
+    before, started = busy_seconds(), time.monotonic()
+    time.sleep(seconds)  # the measurement itself
+    return (busy_seconds() - before) / (time.monotonic() - started)
+
+
+def settle_pages() -> int:
+    """Writes all dirty pages out; how many bytes are dirty afterwards. Others may dirty pages all the time."""
+    attempts = SYNC_ATTEMPTS
+    while True:
+        os.sync()
+        dirty = parse_dirty_bytes((PROC / "meminfo").read_text())
+        attempts -= 1
+        if dirty < DIRTY_BYTES_MAX or attempts == 0:
+            return dirty
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a result is worth nothing without."""
+
+    date: str
+    commit: str
+    hardware: str
+    software: str
+    busy_cores: float
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether next to nothing else ran when the measurement began."""
+        return self.busy_cores < 0.1
+
+    def lines(self) -> list[str]:
+        idle = "" if self.is_idle else "; NOT IDLE: these figures are preliminary"
+        return [
+            f"date      {self.date}, commit {self.commit}",
+            f"hardware  {self.hardware}",
+            f"software  {self.software}",
+            f"before    {self.busy_cores:.2f} cores busy with other work{idle}",
+        ]
+
+
+def describe(directory: Path, software: Sequence[str]) -> Machine:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    cores = len(os.sched_getaffinity(0))
+    filesystem = parse_filesystem((PROC / "self/mounts").read_text(), str(directory.resolve()))
+    return Machine(
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        commit=commit(),
+        hardware=f"{cores} cores of {_processor()}, {memory / 2**30:.0f} GiB, data on {filesystem}",
+        software=", ".join([*software, f"Linux {platform.release()}"]),
+        busy_cores=busy_cores(),
+    )
+
+
+def parse_filesystem(mounts: str, path: str) -> str:
+    """The kind of filesystem that `path` lies on: that of the longest mount point it is under."""
+    points = [(fields[1], fields[2]) for fields in map(str.split, mounts.splitlines())]
+    under = [(len(point), kind) for point, kind in points if f"{path}/".startswith(f"{point.rstrip('/')}/")]
+    return max(under)[1]
+
+
+def commit() -> str:
+    """The checked-out commit, with a plus when files differ from it; "none" outside of a repository."""
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "none"
+
+
+def _processor() -> str:
+    found = re.search(r"^model name\s*:\s*(.+)$", (PROC / "cpuinfo").read_text(), re.MULTILINE)
+    return found[1] if found else platform.machine()

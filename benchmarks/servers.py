@@ -1,0 +1,86 @@
+"""The two contenders, seen alike: Odradek, and Apache Kafka as a single KRaft node with the JVM options of its scripts.
+
+Both listen on loopback, keep their data in directories beside one another, and run with their defaults, except that
+Apache Kafka removes a deleted topic's files after a second rather than a minute, in the midst of another run.
+"""
+
+import contextlib
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+from tests.apache_kafka import OWN_JVM, ApacheKafka
+from tests.jars import KAFKA_VERSION, java
+from tests.odradek_broker import READY, OdradekBroker
+
+KAFKA_HEAP = "1g"
+"""What kafka-server-start.sh sets."""
+DELETE_DELAY = {"log.segment.delete.delay.ms": "1000"}
+GONE_TIMEOUT_S = 60.0
+"""Apache Kafka deletes for the first time half a minute after its start (LogManager.INITIAL_TASK_DELAY_MS)."""
+
+
+class Process(Protocol):
+    """What `OdradekBroker` and `ApacheKafka` have in common."""
+
+    host: str
+    port: int
+
+    @property
+    def pid(self) -> int: ...
+
+    def start(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One contender, running. `stop` and `start` in turn; the port stays."""
+
+    name: str
+    version: str
+    process: Process
+    stop: Callable[[], object]
+    data_dir: Path
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+    def wait_gone(self, topic: str) -> None:
+        """Returns when the files of a deleted topic are gone. Raises TimeoutError."""
+        deadline = time.monotonic() + GONE_TIMEOUT_S
+        while found := sorted(self.data_dir.glob(f"{topic}-*")):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self}: {found[0].name} is still there after {GONE_TIMEOUT_S} s")
+            time.sleep(0.05)  # between two looks
+
+
+@contextlib.contextmanager
+def running_servers(
+    directory: Path, odradek_options: Sequence[str] = ()
+) -> Generator[tuple[Server, Server], None, None]:
+    """(Odradek, Apache Kafka), both started, with empty data directories under `directory`."""
+    apache_kafka = ApacheKafka(
+        directory=directory / "kafka", heap=KAFKA_HEAP, jvm_options=OWN_JVM, properties=DELETE_DELAY
+    )
+    with OdradekBroker(directory / "odradek", *odradek_options) as odradek, apache_kafka as kafka:
+        ready = READY.match(odradek.ready_line)
+        assert ready is not None
+        yield (
+            Server("Odradek", ready["version"], odradek, odradek.terminate, odradek.data_dir),
+            Server("Apache Kafka", KAFKA_VERSION, kafka, kafka.stop, kafka.data_directory),
+        )
+
+
+def versions() -> list[str]:
+    """What the contenders run on."""
+    told = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False).stderr
+    return [
+        f"{platform.python_implementation()} {platform.python_version()}",
+        f"uvloop {version('uvloop')}",
+        told.partition("\n")[0].replace('"', ""),
+    ]

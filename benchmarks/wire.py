@@ -1,0 +1,113 @@
+"""Questions to a server over one blocking connection, each a function: create a topic, where it ends, what it holds.
+
+They are asked before and after a run, never during one. Versions are such as both contenders serve.
+"""
+
+import socket
+import time
+from types import TracebackType
+from typing import Self, TypeVar
+
+from protocol.codec import decode, encode_parts
+from protocol.errors import ErrorCode, KafkaError
+from protocol.frames import RequestHeader, read_response_header, request_frame
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.primitives import Buffer
+from protocol.schema import Request, Response
+
+R = TypeVar("R", bound=Response)
+
+TIMEOUT_S = 60.0
+EARLIEST = -2
+LATEST = -1
+FETCH_BYTES = 8 * 1024 * 1024
+LEADER_TIMEOUT_S = 30.0
+RETRY_S = 0.02
+
+
+class Wire:
+    """A connection that asks one question at a time."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+        self._correlation_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def ask(self, request: Request[R], version: int) -> R:
+        """The response. Raises OSError, and MalformedMessage for what is none."""
+        self._correlation_id += 1
+        flexible = request.flexible_since is not None and version >= request.flexible_since
+        header = RequestHeader(request.api_key, version, self._correlation_id, "benchmark")
+        self._socket.sendall(b"".join(request_frame(header, flexible, encode_parts(request, version))))
+        frame = self._receive(int.from_bytes(self._receive(4), "big"))
+        correlation_id, position = read_response_header(frame, flexible)
+        assert correlation_id == self._correlation_id
+        return decode(request.response_type, version, frame, position)
+
+    def _receive(self, size_bytes: int) -> bytearray:
+        data = bytearray(size_bytes)
+        view = memoryview(data)
+        while view:
+            count = self._socket.recv_into(view)
+            if count == 0:
+                raise ConnectionError("closed by the server")
+            view = view[count:]
+        return data
+
+
+def create_topic(wire: Wire, name: str) -> None:
+    """Creates a topic of one partition and waits until it has a leader. Raises KafkaError."""
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+    (created,) = wire.ask(CreateTopicsRequest(topics=[topic]), 5).topics
+    check(created.error_code, created.error_message)
+    deadline = time.monotonic() + LEADER_TIMEOUT_S
+    while True:
+        try:
+            assert offset_at(wire, name, LATEST) == 0
+            return
+        except KafkaError as error:
+            if not error.code.retriable or time.monotonic() > deadline:
+                raise
+        time.sleep(RETRY_S)  # between two questions, not instead of them
+
+
+def delete_topic(wire: Wire, name: str) -> None:
+    """Raises KafkaError."""
+    (deleted,) = wire.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 5).responses
+    check(deleted.error_code, deleted.error_message)
+
+
+def offset_at(wire: Wire, topic: str, timestamp: int) -> int:
+    """Where partition 0 starts (`EARLIEST`) or ends (`LATEST`). Raises KafkaError."""
+    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
+    (answered,) = wire.ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 5).topics[0].partitions
+    check(answered.error_code)
+    return answered.offset
+
+
+def fetch(wire: Wire, topic: str, offset: int) -> Buffer:
+    """Batches of partition 0 from `offset` on; the last one may be cut off. Raises KafkaError."""
+    asked = FetchTopic(
+        topic=topic, partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)]
+    )
+    response = wire.ask(FetchRequest(max_wait_ms=1000, min_bytes=1, max_bytes=FETCH_BYTES, topics=[asked]), 11)
+    check(response.error_code)
+    (answered,) = response.responses[0].partitions
+    check(answered.error_code)
+    return answered.records or b""
+
+
+def check(error_code: int, text: str | None = None) -> None:
+    """Raises KafkaError for any code but NONE."""
+    if error_code != 0:
+        raise KafkaError(ErrorCode(error_code), text or "")

@@ -1,0 +1,119 @@
+"""What the broker holds and what Spark computed, checked without Spark."""
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
+
+from spark_jobs.daily import LATE_MINUTES, DailyDelays
+from spark_jobs.demo.load import REPORT_EVERY, Digest
+from spark_jobs.demo.steps import Completed, DemoFailed
+from spark_jobs.flight_data import Flight
+
+STALL_TIMEOUT_S = 30.0
+DIFFERENCES_SHOWN = 5
+
+Results = dict[tuple[str, date], DailyDelays]
+
+
+# -- the topic -------------------------------------------------------------------------------------------------------
+
+
+def read_back(bootstrap: str, topic: str, completed: Completed) -> Digest:
+    """The digest of all records of a topic's only partition; raises DemoFailed when offsets have gaps."""
+    found = Digest()
+    for record in read_records(bootstrap, topic):
+        if record.offset != found.count:
+            raise DemoFailed(f"{topic}: offset {record.offset:,} where {found.count:,} was expected")
+        found.add(record.key, record.value)
+        if found.count % REPORT_EVERY == 0:
+            completed(found.count)
+    return found
+
+
+def read_records(bootstrap: str, topic: str) -> Iterator[ConsumerRecord]:
+    """The records of partition 0 from its start to where it ends now; raises DemoFailed when none come for a while."""
+    partition = TopicPartition(topic, 0)
+    with KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, fetch_max_bytes=8 << 20) as consumer:
+        consumer.assign([partition])
+        consumer.seek_to_beginning(partition)
+        end_offset = consumer.end_offsets([partition])[partition]
+        deadline = time.monotonic() + STALL_TIMEOUT_S
+        position = 0
+        while position < end_offset:
+            for record in consumer.poll(timeout_ms=1_000, max_records=10_000).get(partition, []):
+                if record.offset >= end_offset:
+                    return
+                yield record
+                position = record.offset + 1
+                deadline = time.monotonic() + STALL_TIMEOUT_S
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"{topic}: no record after offset {position - 1:,}, though it ends at {end_offset:,}")
+
+
+def record_count(bootstrap: str, topic: str) -> int:
+    """How many records partition 0 holds."""
+    partition = TopicPartition(topic, 0)
+    with KafkaConsumer(bootstrap_servers=bootstrap, group_id=None) as consumer:
+        ends, starts = consumer.end_offsets([partition]), consumer.beginning_offsets([partition])
+        return ends[partition] - starts[partition]
+
+
+# -- the statistics --------------------------------------------------------------------------------------------------
+
+
+def statistics_without_spark(flights: Iterable[Flight]) -> Results:
+    """The same statistics as `transforms.daily_delays`, in plain Python."""
+    delays: dict[tuple[str, date], list[int]] = {}
+    scheduled: dict[tuple[str, date], int] = {}
+    for flight in flights:
+        key = (str(flight["carrier"]), date.fromisoformat(str(flight["time_hour"])[:10]))
+        scheduled[key] = scheduled.get(key, 0) + 1
+        delays.setdefault(key, [])
+        if isinstance(delay := flight["dep_delay"], int):
+            delays[key].append(delay)
+    return {key: _daily(key, count, sorted(delays[key])) for key, count in scheduled.items()}
+
+
+def _daily(key: tuple[str, date], flights: int, delays: list[int]) -> DailyDelays:
+    return DailyDelays(
+        carrier=key[0],
+        day=key[1],
+        flights=flights,
+        cancelled=flights - len(delays),
+        late=sum(delay >= LATE_MINUTES for delay in delays),
+        delay_sum=sum(delays),
+        mean_delay=sum(delays) / len(delays) if delays else None,
+        p95_delay=_percentile(delays, 0.95) if delays else None,
+        max_delay=delays[-1] if delays else None,
+    )
+
+
+def _percentile(ordered: list[int], share: float) -> float:
+    """Linear interpolation between the two neighbours of the rank (numpy's default, Hyndman and Fan's type 7)."""
+    rank = share * (len(ordered) - 1)
+    low = math.floor(rank)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (rank - low) * (ordered[high] - ordered[low])
+
+
+def differences(expected: Results, found: Results) -> list[str]:
+    """One line for each carrier and day that is missing, unexpected, or has another value."""
+    lines = [f"{carrier} {day}: no result" for carrier, day in expected.keys() - found.keys()]
+    lines += [f"{carrier} {day}: a result without flights" for carrier, day in found.keys() - expected.keys()]
+    for key in expected.keys() & found.keys():
+        for name in DailyDelays.__slots__:
+            wanted, got = getattr(expected[key], name), getattr(found[key], name)
+            if not _same(wanted, got):
+                lines.append(f"{key[0]} {key[1]}: {name} is {got}, without Spark {wanted}")
+    return sorted(lines)
+
+
+def _same(wanted: object, got: object) -> bool:
+    # Two orders of adding and interpolating may differ in a float's last digits, and in nothing else.
+    if isinstance(wanted, float) and isinstance(got, float | int):
+        return math.isclose(wanted, got, rel_tol=1e-9, abs_tol=1e-9)
+    return wanted == got

@@ -1,0 +1,61 @@
+"""What /proc says is read by the right field: excerpts with different numbers in every place."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.machine import (
+    TICKS_PER_SECOND,
+    Machine,
+    child_cpu_seconds,
+    cpu_seconds,
+    parse_busy_ticks,
+    parse_cpu_ticks,
+    parse_dirty_bytes,
+    parse_filesystem,
+    parse_resident_bytes,
+    resident_bytes,
+)
+
+
+def test_dirty_pages_are_those_that_wait_and_those_on_their_way() -> None:
+    meminfo = "MemTotal: 1 kB\nDirty:       32132 kB\nWriteback:     100 kB\nWritebackTmp:      7 kB\n"
+    assert parse_dirty_bytes(meminfo) == 1024 * 32232
+
+
+def test_cpu_time_is_found_behind_any_process_name() -> None:
+    stat = "77 (a) b (c 1 2) S " + " ".join(str(number) for number in range(4, 53))
+    assert parse_cpu_ticks(stat) == 14 + 15
+
+
+def test_resident_memory_is_neither_virtual_nor_peak() -> None:
+    assert parse_resident_bytes("VmPeak:\t9 kB\nVmHWM:\t8 kB\nVmRSS:\t   34700 kB\n") == 34700 * 1024
+    with pytest.raises(ValueError, match="ended"):
+        parse_resident_bytes("Name:\tzombie\n")
+
+
+def test_idle_and_waiting_cores_are_not_busy_and_guests_count_once() -> None:
+    assert parse_busy_ticks("cpu  1 20 300 4000 50000 600000 7000000 80000000 1 1\ncpu0 9 9") == 87600321
+
+
+def test_the_filesystem_is_that_of_the_nearest_mount_point() -> None:
+    mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/b /tmp/data xfs rw 0 0\n"
+    assert parse_filesystem(mounts, "/tmp/data/kafka") == "xfs"  # noqa: S108 (a name in a text)
+    assert parse_filesystem(mounts, "/tmp/database") == "tmpfs"  # noqa: S108
+    assert parse_filesystem(mounts, "/var") == "ext4"
+
+
+def test_a_machine_that_was_busy_says_that_its_figures_are_preliminary() -> None:
+    assert "preliminary" in "\n".join(Machine("d", "c", "h", "s", busy_cores=0.5).lines())
+    assert "preliminary" not in "\n".join(Machine("d", "c", "h", "s", busy_cores=0.05).lines())
+
+
+def test_this_machine_answers_in_the_expected_form() -> None:
+    before, children_before = cpu_seconds(os.getpid()), child_cpu_seconds()
+    while cpu_seconds(os.getpid()) - before < 2 / TICKS_PER_SECOND:
+        pass
+    assert resident_bytes(os.getpid()) > 1_000_000
+    subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
+    assert child_cpu_seconds() > children_before

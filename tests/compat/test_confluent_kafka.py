@@ -1,0 +1,87 @@
+"""confluent-kafka (librdkafka) against `odradek serve`: plain and idempotent, each codec, read back by `assign`."""
+
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from tests.odradek_broker import OdradekBroker
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
+
+
+def send(broker: OdradekBroker, topic: str, count: int, **settings: Any) -> None:
+    errors: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            errors.append(error)
+
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5, **settings})
+    for number in range(count):
+        producer.produce(topic, b"value %d" % number, key=b"%d" % (number % 100), on_delivery=delivered)
+        if number % 1000 == 0:
+            producer.poll(0)
+    assert producer.flush(60) == 0
+    assert errors == []
+
+
+def read_back(broker: OdradekBroker, topic: str) -> Counter[bytes]:
+    """All values up to the present end. Without a coordinator: `assign` at explicit offsets, auto-commit off."""
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    )
+    partitions = sorted(consumer.list_topics(topic, 10).topics[topic].partitions)
+    ends = {index: consumer.get_watermark_offsets(TopicPartition(topic, index), 10)[1] for index in partitions}
+    consumer.assign([TopicPartition(topic, index, 0) for index in partitions])
+    expected = dict.fromkeys(partitions, 0)
+    values: Counter[bytes] = Counter()
+    while expected != ends:
+        for message in consumer.consume(5000, 10):
+            assert message.error() is None, message.error()
+            index, value = message.partition(), message.value()
+            assert index is not None
+            assert value is not None
+            assert message.offset() == expected[index]
+            expected[index] += 1
+            values[bytes(value)] += 1
+    started = time.monotonic()
+    consumer.close()
+    assert time.monotonic() - started < 5, "it did not wait for a coordinator"
+    return values
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"enable.idempotence": True},
+        {"acks": 0},
+        {"acks": 1},
+        {"compression.type": "gzip"},
+        {"compression.type": "snappy"},
+        {"compression.type": "lz4"},
+        {"compression.type": "zstd"},
+    ],
+    ids=lambda settings: "-".join(map(str, settings.values())) or "defaults",
+)
+def test_produce_and_consume(broker: OdradekBroker, record_count: int, settings: dict[str, Any]) -> None:
+    topic = "-".join(["rd", *map(str, settings), *map(str, settings.values())])
+    send(broker, topic, record_count, **settings)
+    assert read_back(broker, topic) == Counter(b"value %d" % number for number in range(record_count))
+
+
+def test_admin_calls(broker: OdradekBroker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.create_topics([NewTopic("rd-admin", 3, 1, config={"segment.bytes": "1048576"})]).values():
+        future.result(10)
+    assert len(admin.list_topics("rd-admin", 10).topics["rd-admin"].partitions) == 3
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "rd-admin")
+    [described] = admin.describe_configs([resource]).values()
+    assert described.result(10)["segment.bytes"].value == "1048576"
+    for future in admin.delete_topics(["rd-admin"]).values():
+        future.result(10)
+    assert "rd-admin" not in admin.list_topics(timeout=10).topics

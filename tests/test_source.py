@@ -1,0 +1,196 @@
+"""What no other tool checks about the source: each rule is shown to find what it is for, then finds nothing here.
+
+The rules stand in `source_rules.py`, the exceptions here, each with its reason; one that is not needed any more fails.
+"""
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.source_rules import (
+    AIR,
+    FILES,
+    METHODS,
+    forbidden_uses,
+    imported_modules,
+    runs_by_itself,
+    unpinned_lines,
+)
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("odradek", "broker", "client", "protocol", "spark_jobs")
+LINES_MAX = 500
+
+# Tests of several modules together, and helpers, have no single source file.
+JOINT_TESTS = ("tests/compat/", "tests/contract/", "tests/sim/")
+UNMIRRORED = {
+    "tests/test_source.py": "it is about all source files",
+    "tests/odradek/test_import.py": "it is about odradek/__init__.py",
+    "tests/protocol/test_against_kafka_python.py": "it is about all messages",
+    "tests/protocol/test_fuzz.py": "it is about all messages",
+}
+SEAMS = {
+    "client/environment.py": "the seam to clocks, entropy and threads",
+    "client/tasks.py": "the seam to tasks",
+}
+DISKS = {
+    "broker/disk.py": "the seam to files",
+}
+
+
+def python_files(*directories: str) -> list[Path]:
+    found = [path for name in directories for path in (ROOT / name).rglob("*.py") if "__pycache__" not in path.parts]
+    assert found, f"nothing in {directories}"
+    return sorted(found)
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def all_files() -> list[Path]:
+    directories = (*PACKAGES, "tests", "benchmarks")
+    return python_files(*(name for name in directories if (ROOT / name).is_dir()))
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+# ----------------------------------------------------------------------------------------------------------- the rules
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time",
+        "from time import monotonic",
+        "import os\nkey = os.urandom(16)",
+        "import asyncio as aio\nasync def f(): await aio.wait([])",
+        "from asyncio import TaskGroup",
+        "import asyncio\nf = asyncio.create_task",
+        "def f(self): self._loop.create_task(g())",
+        "async def f(loop): await loop.run_in_executor(None, g)",
+        "import datetime\nnow = datetime.datetime.now()",
+        "from concurrent.futures import ThreadPoolExecutor",
+    ],
+)
+def test_what_takes_time_chance_or_tasks_from_the_air_is_found(source: str) -> None:
+    assert forbidden_uses(source, AIR, METHODS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import asyncio\nasync def f(): await asyncio.wait_for(g(), 1)",
+        "async def f(event): await event.wait()",
+        "def f(now_ms, random_bytes): return random_bytes(now_ms)",
+        "import os\nname = os.path.join('a', 'b')",
+    ],
+)
+def test_what_is_handed_in_is_not_found(source: str) -> None:
+    assert forbidden_uses(source, AIR, METHODS) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["open('x')", "import os\nos.fsync(3)", "from os import rename", "import shutil", "with open('x') as f: pass"],
+)
+def test_what_touches_files_is_found(source: str) -> None:
+    assert forbidden_uses(source, FILES)
+
+
+def test_what_asks_a_disk_is_not_found() -> None:
+    assert forbidden_uses("def f(disk, log): disk.open('x'); disk.rename('x', 'y'); log.open()", FILES) == []
+
+
+def test_lines_that_are_not_pinned_are_found() -> None:
+    good = f"click==8.5.1 \\\n    --hash=sha256:{'0' * 64}\n"
+    assert unpinned_lines(good) == []
+    address = "https:" + "//example.invalid/simple"
+    for line in (f"--index-url {address}", f"click @ {address}", "click>=8", "-e .", "click==8.5.1"):
+        assert unpinned_lines(good + line) == [line]
+
+
+# ----------------------------------------------------------------------------------------------------------- the files
+def test_no_file_is_longer_than_its_noun_needs() -> None:
+    counts = {relative(path): len(path.read_text().splitlines()) for path in all_files()}
+    assert {path: count for path, count in counts.items() if count > LINES_MAX} == {}
+
+
+def test_every_module_opens_with_what_it_is() -> None:
+    texts = {relative(path): path.read_text() for path in all_files()}
+    assert [path for path, text in texts.items() if text and not ast.get_docstring(ast.parse(text))] == []
+
+
+def test_every_test_mirrors_a_source_file() -> None:
+    """`tests/broker/log/test_index.py` tests `broker/log/index.py`; `test_index_recovery.py` may stand beside it."""
+    astray: list[str] = []
+    for path in python_files("tests"):
+        name = relative(path)
+        if not path.name.startswith("test_") or name in UNMIRRORED or name.startswith(JOINT_TESTS):
+            continue
+        directory = ROOT / path.parent.relative_to(ROOT / "tests")
+        subjects = [
+            neighbour.stem for place in (directory, path.parent) if place.is_dir() for neighbour in place.iterdir()
+        ]
+        subject = path.stem.removeprefix("test_")
+        if not any(subject == source or subject.startswith(f"{source}_") for source in subjects):
+            astray.append(name)
+    assert astray == []
+    assert [name for name in UNMIRRORED if not (ROOT / name).exists()] == []
+
+
+def test_time_chance_and_tasks_come_from_the_seams_alone() -> None:
+    refuse_uses_outside(SEAMS, {relative(path): forbidden_uses(path.read_text(), AIR, METHODS) for path in ours()})
+
+
+def test_files_are_touched_by_the_disk_alone() -> None:
+    refuse_uses_outside(DISKS, {relative(path): forbidden_uses(path.read_text(), FILES) for path in ours()})
+
+
+def ours() -> list[Path]:
+    return python_files("broker", "client")
+
+
+def refuse_uses_outside(exceptions: dict[str, str], uses: dict[str, list[str]]) -> None:
+    assert {path: found for path, found in uses.items() if found and path not in exceptions} == {}
+    assert [path for path in exceptions if not uses.get(path)] == [], "an exception that is no longer needed"
+
+
+def test_no_module_is_dead() -> None:
+    """Every module is imported by another one of ours that is not a test, or can be run by itself."""
+    sources = {module_name(path): path.read_text() for path in python_files(*PACKAGES)}
+    benchmarks = [path.read_text() for path in all_files() if relative(path).startswith("benchmarks/")]
+    used = {
+        imported for name, source in sources.items() for imported in imported_modules(source) if imported != name
+    }.union(*map(imported_modules, benchmarks))
+    packages = {module_name(path.parent / "__init__.py") for path in python_files(*PACKAGES)}
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"].values()
+    entries = {script.partition(":")[0] for script in scripts}
+    dead = [name for name in sorted(sources.keys() - used - packages - entries) if not runs_by_itself(sources[name])]
+    assert dead == []
+
+
+# ---------------------------------------------------------------------------------------------------- the requirements
+@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt"])
+def test_requirements_are_pinned_hashed_and_name_no_index(name: str) -> None:
+    text = (ROOT / "requirements" / name).read_text()
+    assert unpinned_lines(text) == []
+    assert "://" not in text
+
+
+@pytest.mark.parametrize(("name", "extras"), [("runtime.txt", []), ("dev.txt", ["spark", "dev"])])
+def test_requirements_follow_pyproject(name: str, extras: list[str]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted: list[str] = list(project["dependencies"])
+    for extra in extras:
+        wanted += project["optional-dependencies"][extra]
+    lines = (ROOT / "requirements" / name).read_text().splitlines()
+    pins = [Requirement(line.removesuffix(" \\")) for line in lines if "==" in line and not line.startswith("#")]
+    versions = {pin.name: next(iter(pin.specifier)).version for pin in pins}
+    for text in wanted:
+        requirement = Requirement(text)
+        assert requirement.name in versions, f"{requirement} is not in {name}: make requirements"
+        assert requirement.specifier.contains(versions[requirement.name], prereleases=True), f"{requirement} in {name}"
