@@ -6,7 +6,7 @@ that follows it can be trusted.
 """
 
 from enum import IntEnum
-from typing import Self
+from typing import Any, Self
 
 
 class KafkaError(Exception):
@@ -28,7 +28,7 @@ class MalformedMessage(Exception):
 class TrailingBytes(MalformedMessage):
     """A whole message with bytes left over behind it, which Kafka ignores in requests. `message` is the message."""
 
-    def __init__(self, text: str, message: object) -> None:
+    def __init__(self, text: str, message: Any) -> None:
         super().__init__(text)
         self.message = message
 

@@ -29,6 +29,7 @@ JOINT_TESTS = ("tests/compat/", "tests/contract/", "tests/sim/")
 UNMIRRORED = {
     "tests/test_source.py": "it is about all source files",
     "tests/odradek/test_import.py": "it is about odradek/__init__.py",
+    "tests/protocol/test_against_apache_kafka.py": "it is about all messages",
     "tests/protocol/test_against_kafka_python.py": "it is about all messages",
     "tests/protocol/test_fuzz.py": "it is about all messages",
 }

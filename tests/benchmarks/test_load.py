@@ -19,7 +19,10 @@ LOAD = Load("produce-1", 40 * 16 * 1024, timestamp_ms=1_700_000_000_000)
 
 
 def error_reply(code: ErrorCode, text: str | None) -> bytes:
-    partition = PartitionProduceResponse(index=0, error_code=code.value, base_offset=-1, error_message=text)
+    """An error that differs from a good reply by its code alone, or by its text as well."""
+    partition = PartitionProduceResponse(
+        index=0, error_code=code.value, base_offset=0, log_start_offset=0, error_message=text
+    )
     response = ProduceResponse(responses=[TopicProduceResponse(name=LOAD.topic, partition_responses=[partition])])
     return b"".join(response_frame(0, True, [encode(response, PRODUCE_VERSION)]))
 
@@ -65,13 +68,39 @@ def test_a_run_gets_a_reply_to_each_request_and_the_file_behind_the_sink_holds_e
     assert (tmp_path / "sink").read_bytes() == b"".join(batches[number % DISTINCT_BATCHES] for number in range(40))
 
 
+def test_replies_and_requests_may_come_in_pieces() -> None:
+    """Packets keep their borders: replies reach the generator by 7 bytes, and requests the sink by 1 KiB at a time."""
+    ours, gate = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    far_gate, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    workers = [
+        threading.Thread(target=relay, args=(gate, far_gate, 1024)),
+        threading.Thread(target=relay, args=(far_gate, gate, 7)),
+        threading.Thread(target=sink.serve, args=(theirs, LOAD, None)),
+    ]
+    for worker in workers:
+        worker.start()
+    with gate, far_gate, theirs:
+        with ours:
+            result = produce(ours, LOAD)
+        for end in (gate, far_gate):
+            end.shutdown(socket.SHUT_RDWR)
+        for worker in workers:
+            worker.join()
+    assert result.replies == 40
+
+
+def relay(source: socket.socket, target: socket.socket, size_bytes: int) -> None:
+    while packet := source.recv(1 << 20):
+        for position in range(0, len(packet), size_bytes):
+            target.send(packet[position : position + size_bytes])
+
+
 def test_a_server_that_goes_away_ends_the_run() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        answering = threading.Thread(target=lambda: server.accept()[0].close())
-        answering.start()
-        with socket.create_connection(server.getsockname()) as sock, pytest.raises((LoadFailed, OSError)):
-            produce(sock, LOAD)
-        answering.join()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(LoadFailed, match="closed by the server after 0 replies"):
+            produce(ours, LOAD)
 
 
 def test_generator_and_sink_run_as_processes() -> None:

@@ -6,8 +6,8 @@ prints a line for each answer, as it comes:
 
     acknowledged NUMBER PARTITION OFFSET        failed NUMBER ERROR        created NAME        deleted NAME
 
-The producers are idempotent, with acks=all. The value of record NUMBER is `value(name, NUMBER)`: values are distinct, so
-a lost record and a doubled one can both be named. A process each, so that a client that is busy does not slow another.
+The producers are idempotent, with acks=all. The value of record NUMBER is `value(name, NUMBER)`: values are distinct,
+so a lost record and a doubled one can both be named. A process each, so that a busy client does not slow another.
 """
 
 import subprocess
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -162,7 +163,7 @@ def send_with_librdkafka(sending: Sending, bootstrap: str, topic: str) -> None:
         producer.produce(
             topic,
             value("librdkafka", number),
-            on_delivery=lambda error, message, number=number: delivered(number, error, message),
+            on_delivery=partial(delivered, number),
         )
     polling.join()
     left = producer.flush(DELIVERY_TIMEOUT_MS / 1000)

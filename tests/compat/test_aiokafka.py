@@ -50,4 +50,6 @@ async def test_produce_and_consume(
 ) -> None:
     topic = "aio-" + "-".join(map(str, settings.values())) if settings else "aio-defaults"
     await send(broker, topic, record_count, **settings)
-    assert await read_back(broker, topic, record_count) == Counter(b"value %d" % number for number in range(record_count))
+    assert await read_back(broker, topic, record_count) == Counter(
+        b"value %d" % number for number in range(record_count)
+    )

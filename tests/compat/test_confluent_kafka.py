@@ -4,9 +4,9 @@ import time
 from collections import Counter
 from typing import Any
 
+import confluent_kafka.admin
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from tests.odradek_broker import OdradekBroker
 
@@ -31,9 +31,7 @@ def send(broker: OdradekBroker, topic: str, count: int, **settings: Any) -> None
 
 def read_back(broker: OdradekBroker, topic: str) -> Counter[bytes]:
     """All values up to the present end. Without a coordinator: `assign` at explicit offsets, auto-commit off."""
-    consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False}
-    )
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     partitions = sorted(consumer.list_topics(topic, 10).topics[topic].partitions)
     ends = {index: consumer.get_watermark_offsets(TopicPartition(topic, index), 10)[1] for index in partitions}
     consumer.assign([TopicPartition(topic, index, 0) for index in partitions])
@@ -75,13 +73,15 @@ def test_produce_and_consume(broker: OdradekBroker, record_count: int, settings:
 
 
 def test_admin_calls(broker: OdradekBroker) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in admin.create_topics([NewTopic("rd-admin", 3, 1, config={"segment.bytes": "1048576"})]).values():
+    module: Any = confluent_kafka.admin  # its annotations are incomplete
+    admin = module.AdminClient({"bootstrap.servers": broker.bootstrap})
+    new_topic = module.NewTopic("rd-admin", 3, 1, config={"segment.bytes": "1048576"})
+    for future in admin.create_topics([new_topic]).values():
         future.result(10)
     assert len(admin.list_topics("rd-admin", 10).topics["rd-admin"].partitions) == 3
-    resource = ConfigResource(ConfigResource.Type.TOPIC, "rd-admin")
+    resource = module.ConfigResource(module.ConfigResource.Type.TOPIC, "rd-admin")
     [described] = admin.describe_configs([resource]).values()
     assert described.result(10)["segment.bytes"].value == "1048576"
     for future in admin.delete_topics(["rd-admin"]).values():
         future.result(10)
-    assert "rd-admin" not in admin.list_topics(timeout=10).topics
+    assert "rd-admin" not in admin.list_topics(timeout=10).topics, "asking for all topics sends trailing bytes"

@@ -28,7 +28,7 @@ PROGRESS_S = 60.0
 
 def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
     rng = random.Random(SEED)
-    print(f"{ROUNDS} rounds from seed {SEED} (the same again: SIGKILL_SEED={SEED})")
+    print(f"{ROUNDS} rounds from seed {SEED} (the same again: SIGKILL_SEED={SEED})")  # noqa: T201 - for the report
     with OdradekBroker(tmp_path / "data", "--set", "log.segment.bytes=1048576") as broker:
         with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
             admin.create_topics([NewTopic(TOPIC, 2, 1)])
@@ -47,7 +47,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
             check_topics(broker, topics)
             segments = sorted(path.name for path in (tmp_path / "data" / f"{TOPIC}-0").glob("*.log"))
             assert len(segments) > 1, "segments rolled while the broker was killed"
-            print(
+            print(  # noqa: T201 - for the report
                 f"{ROUNDS} kills: {[len(load.acknowledged()) for load in loads]} acknowledged records, none lost or "
                 f"doubled; {len(segments)} segments in {TOPIC}-0, {len(topics.answers('created'))} topics created, "
                 f"{len(topics.answers('deleted'))} deleted"

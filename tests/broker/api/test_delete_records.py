@@ -5,6 +5,7 @@ import errno
 import pytest
 
 from broker.context import Context
+from broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
 from broker.memory_disk import MemoryDisk
 from broker.replication.replicas import Replicas
 from protocol.errors import ErrorCode
@@ -14,7 +15,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from protocol.schema import Buffer
-from tests.broker.support import append, ask, batch, make_topic, running_broker
+from tests.broker.support import DATA_DIR, append, ask, batch, make_topic, running_broker
 
 
 async def deleted(
@@ -60,10 +61,21 @@ async def test_minus_one_stands_for_the_high_watermark() -> None:
         assert partition.log.log_end_offset == 4
 
 
-async def test_the_log_start_never_goes_back() -> None:
+async def test_the_log_start_never_goes_back_on_disk_neither() -> None:
     async with running_broker() as context:
         await with_records(context)
         assert await deleted(context, (0, 2), (0, 1), (0, 0)) == [(0, 2, 0), (0, 2, 0), (0, 2, 0)]
+        assert read_offsets(context.disk, f"{DATA_DIR}/{LOG_START_OFFSETS}") == {("orders", 0): 2}
+
+
+async def test_records_behind_the_high_watermark_cannot_be_deleted_although_they_are_there() -> None:
+    async with running_broker() as context:
+        await with_records(context)
+        partition = context.partitions.leader("orders", 0)
+        partition.become_leader(1, Replicas(0, (0, 1), (0, 1)))
+        append(partition, batch(b"unreplicated"))
+        assert await deleted(context, (0, 4)) == [(0, -1, ErrorCode.OFFSET_OUT_OF_RANGE)]
+        assert partition.log.log_start_offset == 0
 
 
 @pytest.mark.parametrize("offset", [4, -2, 2**62])

@@ -50,10 +50,10 @@ async def test_brokers_without_the_listener_and_fenced_ones_are_left_out_also_as
         BrokerState(0, {"INTERNAL": ("127.0.0.1", 1)}),
         BrokerState(2, {"PLAINTEXT": ("127.0.0.1", 3)}, rack="b"),
         BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 2)}, is_fenced=True),
-        BrokerState(3, {"PLAINTEXT": ("127.0.0.1", 4)}),
+        BrokerState(10, {"PLAINTEXT": ("127.0.0.1", 4)}),
     )
     answer = await described(brokers=brokers)
-    assert [(broker.broker_id, broker.rack) for broker in answer.brokers] == [(2, "b"), (3, None)]
+    assert [(broker.broker_id, broker.rack) for broker in answer.brokers] == [(2, "b"), (10, None)]
     assert answer.controller_id == 2
 
 

@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from broker.cluster.memory import MemoryStore
+from broker.cluster.store import Snapshot
 from broker.context import Context
 from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
@@ -171,21 +173,34 @@ async def test_a_resource_that_cannot_be_changed(
 async def test_validate_only_checks_and_changes_nothing() -> None:
     async with running_broker() as context:
         await make_topic(context, "orders")
+        await make_topic(context, "others")
         responses = await altered(
             context,
             resource(TOPIC, "orders", (SET, "retention.ms", "1")),
+            resource(TOPIC, "others", (SET, "retention.ms", "soon")),
             resource(BROKER, "", (SET, "message.max.bytes", "many")),
             resource(BROKER, "0", (SET, "message.max.bytes", "3000")),
             validate_only=True,
         )
         assert stored(context) == {}
         assert context.metadata.image.broker_configs == {}
-    assert [response.error_code for response in responses] == [0, ErrorCode.INVALID_CONFIG, 0]
+    assert [response.error_code for response in responses] == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.NONE,
+    ]
 
 
 async def test_changes_at_the_same_time_do_not_undo_one_another() -> None:
+    class Interleaving(MemoryStore):
+        async def read(self, prefix: str) -> Snapshot:
+            snapshot = await super().read(prefix)
+            await asyncio.sleep(0)
+            return snapshot
+
     options = {"retention.ms": "1", "max.message.bytes": "5000", "segment.ms": "7", "index.interval.bytes": "9"}
-    async with running_broker() as context:
+    async with running_broker(store=Interleaving()) as context:
         await make_topic(context, "orders")
         for kind, name in ((TOPIC, "orders"), (BROKER, "")):
             values = options if kind == TOPIC else {"message.max.bytes": "3000", "log.segment.bytes": "2000000"}
