@@ -78,11 +78,14 @@ class TopicConfig(TopicOptions):
 
     producer_id_expiration_ms: int
     """The broker's: the log forgets idle producers by it."""
+    overrides: Mapping[str, str]
+    """What the topic sets for itself."""
 
     def __init__(self, values: Mapping[str, Any], overrides: Mapping[str, str], producer_id_expiration_ms: int) -> None:
         self.__dict__.update(values)
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        for name, text in _usable(overrides, TOPIC_OPTIONS, "a topic").items():
+        self.overrides = _usable(overrides, TOPIC_OPTIONS, "a topic")
+        for name, text in self.overrides.items():
             row = TOPIC_OPTIONS[name]
             self.__dict__[row.attribute] = row.parse(text)
 
@@ -151,12 +154,12 @@ class BrokerConfig(BrokerOptions):
 
     def describe_topic(self, overrides: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
         """All options of a topic, or those named; unknown names are left out."""
-        values = self.topic(overrides).__dict__
+        view = self.topic(overrides)
         entries: list[ConfigEntry] = []
         for row in _selected(TOPIC_OPTIONS, names):
-            text = row.text(values[row.attribute])
+            text = row.text(view.__dict__[row.attribute])
             synonyms = self._synonyms(row.synonym) if row.synonym else ()
-            if row.name in overrides:
+            if row.name in view.overrides:
                 synonyms = (Synonym(row.name, text, ConfigSource.DYNAMIC_TOPIC), *synonyms)
             entries.append(_entry(row, text, synonyms, is_read_only=False))
         return entries

@@ -140,7 +140,8 @@ class Connection(asyncio.BufferedProtocol):
         except (CloseConnection, MalformedMessage) as error:
             self._close(str(error))
             return
-        if reply is not None and self.transport is not None:
+        # A closing transport takes nothing more: uvloop raises, asyncio warns.
+        if reply is not None and self.transport is not None and not self.transport.is_closing():
             self.transport.writelines(reply)
         self.last_active_ms = self._context.environment.monotonic_ms()
 

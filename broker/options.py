@@ -229,7 +229,9 @@ class BrokerOptions:
         "auto.create.topics.enable", _BOOLEAN, True, "Whether asking for an unknown topic creates it."
     )
     broker_id = Option("broker.id", _INT, -1, "The older name of `node.id`.")
-    broker_rack = Option[str | None]("broker.rack", _STRING, None, "Where the broker stands, for placing replicas.")
+    broker_rack = Option[str | None](
+        "broker.rack", _STRING, None, "Where the broker stands, for placing replicas.", effect=_STORED
+    )
     compression_gzip_level = Option(
         "compression.gzip.level", _INT, -1, "For topics without a level of their own.",
         check=_gzip_level, dynamic=_CLUSTER_WIDE, effect=_STORED,

@@ -185,13 +185,17 @@ class Partition:
         return log.read(offset, size_bytes_max, end_offset, at_least_one_batch)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest epoch at most `leader_epoch`, and the offset at which it ended; (-1, -1) when unknown.
+        """The largest epoch that is at most `leader_epoch`, and the offset at which it ended; (-1, -1) when unknown.
 
-        The current epoch ends at the log's end, also when nothing was appended in it yet (KIP-101, KIP-279).
+        The log knows the epochs in which something was appended. Those behind its latest one, up to ours, were begun
+        and nothing was appended in them: they end at the log's end, as the current one does (KIP-101, KIP-279).
         """
+        epochs, log_end_offset = self.log.epochs, self.log.log_end_offset
         if leader_epoch == self.leader_epoch:
-            return self.leader_epoch, self.log.log_end_offset
-        return self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
+            return leader_epoch, log_end_offset
+        if epochs.latest < leader_epoch < self.leader_epoch:
+            return (leader_epoch if epochs.latest < 0 else epochs.latest), log_end_offset
+        return epochs.end_offset_for(leader_epoch, log_end_offset)
 
     def notify(self) -> None:
         """Wakes the fetches that watch this partition."""

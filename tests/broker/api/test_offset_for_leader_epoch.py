@@ -1,6 +1,5 @@
 """OffsetForLeaderEpoch says where an epoch ended in the log, so that clients notice what was cut off."""
 
-import pytest
 
 from broker.context import Context
 from broker.replication.replicas import Replicas
@@ -78,7 +77,6 @@ async def test_the_current_epoch_of_an_empty_partition_ends_at_its_log_end() -> 
     assert answers == [end(0, 0, partition=1)]
 
 
-@pytest.mark.xfail(reason="Partition.end_offset_for_epoch knows only epochs that something was appended in")
 async def test_an_epoch_in_which_nothing_was_appended_is_not_mistaken_for_a_truncation() -> None:
     """A consumer learns epoch 4 from ListOffsets at the log end; the leader goes on in epoch 5. Where Kafka's leader
     would say "(3, log end)", an unknown epoch would make the consumer believe that its records are gone."""
@@ -90,7 +88,6 @@ async def test_an_epoch_in_which_nothing_was_appended_is_not_mistaken_for_a_trun
     assert answers == [end(3, 3), end(3, 3), end(5, 3)]
 
 
-@pytest.mark.xfail(reason="Partition.end_offset_for_epoch knows only epochs that something was appended in")
 async def test_an_old_epoch_of_a_partition_without_records_ends_at_its_log_end() -> None:
     async with running_broker() as context:
         await with_epochs(context)

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from broker.cluster.topics import delete_topic
 from broker.context import Context
 from broker.replication.partition import Partition
@@ -69,7 +71,15 @@ async def test_a_duplicate_waits_for_replication_too() -> None:
     assert [(answer.error_code, answer.base_offset) for (answer,) in told] == [(ErrorCode.NONE, 0)] * 2
 
 
-async def test_the_deadline_is_one_for_all_partitions() -> None:
+async def test_the_deadline_is_one_for_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicated = Partition.replicated
+    given_ms: list[float] = []
+
+    async def watched(self: Partition, last_offset: int, timeout_ms: float) -> None:
+        given_ms.append(timeout_ms)
+        await replicated(self, last_offset, timeout_ms)
+
+    monkeypatch.setattr(Partition, "replicated", watched)
     async with running_broker() as context:
         await make_topic(context, "orders", 3)
         for index in (0, 1):
@@ -78,6 +88,8 @@ async def test_the_deadline_is_one_for_all_partitions() -> None:
         told = await asyncio.wait_for(task, 5)
         assert end_of(context, 0) == 1
     assert [answer.error_code for answer in told] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, 0]
+    assert given_ms[0] > 40
+    assert given_ms[1:] == [0.0, 0.0]
 
 
 async def test_too_few_replicas_before_the_append_append_nothing() -> None:
