@@ -146,6 +146,7 @@ def test_what_is_stored_and_not_usable_is_left_out_with_a_warning(caplog: pytest
         assert config.log_segment_bytes == 2_000_000
         topic = config.topic({"retention.ms": "-7", "also.new": "", "segment.ms": "5"})
         assert (topic.retention_ms, topic.segment_ms) == (604_800_000, 5)
+        assert topic.overrides == {"segment.ms": "5"}
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 4
     assert "from.the.future is unknown to this version" in caplog.text
     assert "Invalid value -7 for configuration retention.ms" in caplog.text
@@ -181,6 +182,11 @@ def test_a_topic_without_anything_of_its_own() -> None:
     assert (entry(entries, "retention.ms").value, entry(entries, "retention.ms").synonyms) == ("604800000", ())
     assert origins(entry(entries, "flush.ms")) == []
     assert origins(entry(entries, "remote.storage.enable")) == []
+
+
+def test_what_is_not_usable_is_not_described() -> None:
+    found = entry(BrokerConfig().describe_topic({"retention.ms": "-7"}), "retention.ms")
+    assert (found.value, found.source, found.synonyms) == ("604800000", DEFAULT, ())
 
 
 def test_synonyms_of_a_topic_in_every_layer() -> None:

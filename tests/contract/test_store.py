@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,6 +22,7 @@ from broker.cluster.store import (
     TooLarge,
     Txn,
 )
+from broker.disk import FileDisk
 from broker.memory_disk import MemoryDisk
 from client.environment import Environment
 from client.tasks import Tasks
@@ -43,6 +45,14 @@ async def embedded() -> AsyncGenerator[MetadataStore, None]:
 
 
 @asynccontextmanager
+async def embedded_on_files() -> AsyncGenerator[MetadataStore, None]:
+    with TemporaryDirectory() as directory:
+        store = EmbeddedStore.open(FileDisk(), directory)
+        yield store
+        await store.close()
+
+
+@asynccontextmanager
 async def embedded_with_thread() -> AsyncGenerator[MetadataStore, None]:
     environment = Environment()
     tasks = Tasks(environment.loop)
@@ -55,6 +65,7 @@ async def embedded_with_thread() -> AsyncGenerator[MetadataStore, None]:
 STORES: dict[str, Callable[[], AbstractAsyncContextManager[MetadataStore]]] = {
     "memory": memory,
     "embedded": embedded,
+    "embedded, files": embedded_on_files,
     "embedded, thread": embedded_with_thread,
 }
 
