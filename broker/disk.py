@@ -12,6 +12,8 @@ tests put a failing one. What callers rely on, for every implementation (tests/c
 
 `FileDisk` keeps its descriptors in an LRU: a partition holds three files or more a segment, and a broker may hold tens
 of thousands of segments. An evicted file opens again by its path at the next use, so rename files only when closed.
+Files belong to the thread that made the disk; helper threads may call `File.sync` and the methods of the disk that take
+a path.
 """
 
 import errno
@@ -20,6 +22,7 @@ import os
 import resource
 import shutil
 import stat
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -203,8 +206,11 @@ class _DescriptorFile:
         self._is_torn = False
 
     def sync(self) -> None:
-        # A descriptor opened after an eviction still reports write-back errors that nobody has seen (Linux errseq_t).
-        os.fsync(self._disk.descriptor(self))
+        # With a descriptor of its own: a helper thread may sync while the loop's thread evicts. Opened this late it
+        # still reports write-back errors that nobody has seen (Linux errseq_t).
+        if self.fd == _CLOSED:
+            raise OSError(errno.EBADF, "the file is closed", self.path)
+        self._disk.sync_path(self.path, os.O_RDWR)
 
     def close(self) -> None:
         self._disk.forget(self)
@@ -249,6 +255,7 @@ class FileDisk:
         self._descriptors_max = descriptor_budget() if descriptors_max is None else descriptors_max
         assert self._descriptors_max >= 1
         self._open: OrderedDict[_DescriptorFile, None] = OrderedDict()  # least recently used first
+        self._thread_id = threading.get_ident()
 
     def open(self, path: str) -> File:
         try:
@@ -301,7 +308,9 @@ class FileDisk:
                 return os.open(path, flags | os.O_CLOEXEC, 0o644)
             except OSError as error:
                 # Sockets took more than their half: give up cached descriptors before giving up the operation.
-                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
+                # A helper thread must not: the loop's thread may be using the descriptor that would be closed.
+                is_ours = threading.get_ident() == self._thread_id
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open or not is_ours:
                     raise
                 self._evict()
 
@@ -348,7 +357,10 @@ class FileDisk:
         self.sync_dir(os.path.dirname(path) or ".")
 
     def sync_dir(self, path: str) -> None:
-        descriptor = self._os_open(path, os.O_RDONLY)
+        self.sync_path(path, os.O_RDONLY)
+
+    def sync_path(self, path: str, flags: int) -> None:
+        descriptor = self._os_open(path, flags)
         try:
             os.fsync(descriptor)
         finally:

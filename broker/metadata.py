@@ -6,10 +6,10 @@ Listeners are called, in order, for each applied change, in the loop's thread.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.store import MetadataStore
+from broker.cluster.image import ClusterImage, Delta, compare
+from broker.cluster.store import Compacted, MetadataStore
 from broker.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -32,20 +32,26 @@ class Metadata:
         self._listeners.append(listener)
 
     async def follow(self) -> None:
-        """Applies every change of the store, for as long as the broker runs."""
-        async for change in self.store.watch("/", self.image.revision):
-            self.image, delta = self.image.apply(change)
-            for listener in self._listeners:
-                try:
-                    listener(self.image, delta)
-                except Exception:
-                    logger.exception("a change of the metadata at revision %d could not be applied", change.revision)
-            self.revision.advance(change.revision)
+        """Applies every change of the store, for as long as the broker runs. Raises MalformedMetadata."""
+        while True:
+            try:
+                async for change in self.store.watch("/", self.image.revision):
+                    self._advance(*self.image.apply(change))
+                return
+            except Compacted:
+                # We fell so far behind that the changes are gone: what they came to is still there to be read.
+                image = ClusterImage.from_snapshot(await self.store.read("/"))
+                self._advance(image, compare(self.image, image))
+
+    def _advance(self, image: ClusterImage, delta: Delta) -> None:
+        self.image = image
+        for listener in self._listeners:
+            try:
+                listener(image, delta)
+            except Exception:
+                logger.exception("the metadata at revision %d could not be applied", image.revision)
+        self.revision.advance(image.revision)
 
     async def applied(self, revision: int) -> None:
         """Returns once the image holds everything up to `revision`."""
         await self.revision.reach(revision)
-
-    async def change(self, commit: Awaitable[int]) -> None:
-        """Awaits a commit and then its effect on the image."""
-        await self.applied(await commit)

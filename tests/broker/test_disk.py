@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -314,3 +315,23 @@ def test_a_limit_that_cannot_be_raised_is_put_up_with(monkeypatch: pytest.Monkey
     monkeypatch.setattr(resource, "getrlimit", limits)
     monkeypatch.setattr(resource, "setrlimit", refuse)
     assert raise_descriptor_limit() == 256
+
+
+def test_a_helper_thread_syncs_a_file_that_the_loops_thread_has_evicted(tmp_path: Path) -> None:
+    """It takes a descriptor of its own, so that neither the cache nor anybody's descriptor changes under the other."""
+    disk = FileDisk(descriptors_max=1)
+    first, second = disk.open(str(tmp_path / "first")), disk.open(str(tmp_path / "second"))
+    second.append([b"x"])  # evicts the first
+    thread = threading.Thread(target=first.sync)
+    thread.start()
+    thread.join()
+    assert disk.open_descriptors == 1
+    second.append([b"y"])
+    assert second.pread(2, 0) == b"xy"
+
+
+def test_a_closed_file_cannot_be_synced(tmp_path: Path) -> None:
+    file = FileDisk().open(str(tmp_path / "file"))
+    file.close()
+    with pytest.raises(OSError, match="closed"):
+        file.sync()

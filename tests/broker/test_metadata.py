@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
+from broker.cluster import state
 from broker.cluster.image import ClusterImage, Delta
 from broker.cluster.keys import PartitionState
 from broker.cluster.memory import MemoryStore
@@ -49,3 +51,18 @@ async def test_a_listener_that_fails_is_logged_and_the_image_goes_on(
         await asyncio.wait_for(metadata.applied(revision), 5)
     assert "a listener with a mistake in it" in caplog.text
     assert "orders" in metadata.image.topics
+
+
+async def test_changes_that_the_store_no_longer_keeps_are_made_up_for_by_reading_all(
+    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The history of the store is cut while the follower has not looked: it reads again, and compares."""
+    monkeypatch.setattr(state, "HISTORY_CHANGES_MAX", 1)
+    seen: list[str] = []
+    metadata.subscribe(lambda _, delta: seen.extend(topic.name for topic in delta.created))
+    revision = 0
+    for name in ("one", "two", "three"):  # without a pause in which the follower could follow
+        topic_id = name.encode().ljust(16)
+        revision = await create_topic(metadata.store, name, topic_id, [replace(ALONE, topic_id=topic_id)], {})
+    await asyncio.wait_for(metadata.applied(revision), 5)
+    assert sorted(metadata.image.topics) == sorted(seen) == ["one", "three", "two"]
