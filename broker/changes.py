@@ -1,8 +1,9 @@
 """Changes of the cluster's metadata for a request: whole, true at once, and with Kafka's errors.
 
-Whole: a change of several commits goes on when the client that asked for it is gone, or when the request's time is up
-(it is told REQUEST_TIMED_OUT then, as by Kafka, and finds out later what became of it). True at once: the answer waits
-until the image has followed, so that the next request sees the change.
+Whole: a change of several commits goes on when the client that asked for it is gone, or when the request's time is up:
+the client is told REQUEST_TIMED_OUT then, and finds out later what became of it. A request without any time is the
+same: librdkafka sends 0 to say that it does not want to wait, and takes that error for a change under way. True at
+once: the answer waits until the image has followed, so that the next request sees the change.
 """
 
 import asyncio
@@ -29,13 +30,10 @@ class Changes:
     async def make(self, commit: Commit) -> None:
         """Returns once the change is stored and visible.
 
-        Raises KafkaError: REQUEST_TIMED_OUT (also, with nothing done, when the time was up before), and what the
-        commit raises or stands for: NOT_CONTROLLER (others were faster: try again), INVALID_REQUEST (too large),
-        KAFKA_STORAGE_ERROR, BROKER_NOT_AVAILABLE (the broker stops).
+        Raises KafkaError: REQUEST_TIMED_OUT, and what the commit raises or stands for: NOT_CONTROLLER (others were
+        faster: try again), INVALID_REQUEST (too large), KAFKA_STORAGE_ERROR, BROKER_NOT_AVAILABLE (the broker stops).
         """
-        remaining_ms = self._deadline_ms - self._context.environment.monotonic_ms()
-        if remaining_ms <= 0:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the time given was up before this change was begun")
+        remaining_ms = max(0.0, self._deadline_ms - self._context.environment.monotonic_ms())
         try:
             async with asyncio.timeout(remaining_ms / 1000):
                 error = await self._context.shielded(self._make(commit))

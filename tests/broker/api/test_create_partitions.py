@@ -151,11 +151,13 @@ async def test_validate_only_checks_and_changes_nothing() -> None:
     assert (good.error_code, bad.error_code) == (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-async def test_without_time_nothing_is_added() -> None:
+async def test_who_does_not_want_to_wait_is_told_so_and_the_partitions_are_added() -> None:
     async with running_broker() as context:
         await make_topic(context, "orders")
+        revision = context.metadata.image.revision
         (result,) = await enlarged(context, wanted("orders", 2), timeout_ms=0)
-        assert count_of(context, "orders") == 1
+        await asyncio.wait_for(context.metadata.applied(revision + 1), 5)
+        assert count_of(context, "orders") == 2
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 

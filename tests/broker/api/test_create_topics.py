@@ -338,11 +338,13 @@ async def test_a_client_that_goes_away_does_not_stop_a_creation_half_way() -> No
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-async def test_no_time_at_all_creates_nothing(timeout_ms: int) -> None:
+async def test_who_does_not_want_to_wait_is_told_so_and_the_topics_are_created(timeout_ms: int) -> None:
     async with running_broker() as context:
-        (result,) = await created(context, topic("orders"), timeout_ms=timeout_ms)
-        assert context.metadata.image.topics == {}
-    assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
+        revision = context.metadata.image.revision
+        results = await created(context, topic("orders"), topic("others"), timeout_ms=timeout_ms)
+        await asyncio.wait_for(context.metadata.applied(revision + 2), 5)
+        assert list(context.metadata.image.topics) == ["orders", "others"]
+    assert [result.error_code for result in results] == [ErrorCode.REQUEST_TIMED_OUT] * 2
 
 
 async def test_of_two_clients_with_the_same_topic_one_creates_it() -> None:

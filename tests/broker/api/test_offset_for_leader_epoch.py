@@ -1,6 +1,5 @@
 """OffsetForLeaderEpoch says where an epoch ended in the log, so that clients notice what was cut off."""
 
-
 from broker.context import Context
 from broker.replication.replicas import Replicas
 from protocol.errors import ErrorCode

@@ -65,13 +65,13 @@ def test_index_files_are_what_kafka_writes() -> None:
     """An entry for a batch once more than index.interval.bytes stand between it and the last batch with one."""
     disk = MemoryDisk()
     log = open_log(disk, LogConfig(index_interval_bytes=2 * SIZE))
-    for timestamp in (T0 + 5, T0 + 1, T0 + 2, T0 + 3, T0 + 4, T0 + 9, T0 + 7):
+    for timestamp in (T0 + 5, T0 + 1, T0 + 5, T0 + 3, T0 + 4, T0 + 9, T0 + 9):
         append(log, batch(timestamp))
     log.close()
     files = contents(disk)
     # Batches 3 and 6 stand 3 batches, more than 2 * SIZE bytes, behind the one before them that has an entry.
     assert files["00000000000000000000.index"] == struct.pack(">iiii", 3, 3 * SIZE, 6, 6 * SIZE)
-    # The largest timestamps so far: that of batch 0, then that of batch 5. Closing adds nothing larger.
+    # The largest timestamps so far, and the first batches to have them: 0, then 5. Closing adds nothing larger.
     assert files["00000000000000000000.timeindex"] == struct.pack(">qiqi", T0 + 5, 0, T0 + 9, 5)
 
 
@@ -195,6 +195,43 @@ def test_producers_are_known_again_after_a_restart() -> None:
     assert error_of(lambda: append(log, batch(producer=(9, 2, 1)))) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert error_of(lambda: append(log, batch(producer=(9, 1, 7)))) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert append(log, batch(producer=(9, 2, 7))).base_offset == 7
+
+
+def test_where_timestamps_stand_still_the_offset_index_alone_fills_up() -> None:
+    disk = MemoryDisk()
+    log = open_log(disk, LogConfig(index_interval_bytes=0, segment_index_bytes=36))
+    for _ in range(12):
+        append(log, batch(T0))
+    assert log.base_offsets == [0, 5, 10], "four entries of eight bytes, for every batch but the first"
+
+
+def test_after_a_truncation_index_entries_are_due_as_if_the_log_had_never_been_longer() -> None:
+    disk, other = MemoryDisk(), MemoryDisk()
+    log, never_longer = (
+        open_log(disk, LogConfig(index_interval_bytes=150)),
+        open_log(other, LogConfig(index_interval_bytes=150)),
+    )
+    for number in range(12):
+        append(log, batch(T0 + number))
+    log.truncate_to(7)
+    for number in range(7, 12):
+        append(log, batch(T0 + number))
+    for number in range(12):
+        append(never_longer, batch(T0 + number))
+    log.close()
+    never_longer.close()
+    assert contents(disk) == contents(other)
+
+
+def test_after_a_truncation_of_everything_rolling_by_time_counts_from_the_new_first_batch() -> None:
+    log = open_log(MemoryDisk(), LogConfig(segment_ms=100))
+    append(log, batch(T0))
+    log.truncate_to(0)
+    append(log, batch(T0 + 500))
+    append(log, batch(T0 + 550))
+    assert log.base_offsets == [0]
+    append(log, batch(T0 + 601))
+    assert log.base_offsets == [0, 2]
 
 
 @pytest.mark.parametrize("offset", range(41))
