@@ -10,6 +10,7 @@ stored: they return all new overrides, or raise `ConfigError`, and nothing is ha
 """
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -322,8 +323,8 @@ def _altered(
     current: Mapping[str, str], alterations: Sequence[Alteration], rows: Mapping[str, Option[Any]]
 ) -> dict[str, str]:
     """The overrides with each operation applied, not yet checked by value."""
-    names = [alteration.name for alteration in alterations]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    times = Counter(alteration.name for alteration in alterations)
+    twice = sorted(name for name, count in times.items() if count > 1)
     if twice:
         raise ConfigError(f"Error due to duplicate config keys : {','.join(twice)}", ErrorCode.INVALID_REQUEST)
     overrides = dict(current)

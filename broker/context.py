@@ -116,8 +116,6 @@ class Context:
     producer_ids: ProducerIds
     metrics: Metrics
     served: dict[int, Api]
-    endpoints: dict[str, Endpoint] = field(default_factory=dict[str, Endpoint])
-    """The advertised address of each listener of this broker, by listener name."""
     stopping: bool = False
     _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
 
@@ -141,10 +139,8 @@ class Context:
         """Awaits work that must not be cut short in the middle, even when the client that asked for it is gone."""
         return await asyncio.shield(self.tasks.start(work, "shielded work"))
 
-    def endpoint(self, node_id: int, listener: str) -> Endpoint:
-        """Where a client of `listener` reaches the broker `node_id`. Raises KafkaError LISTENER_NOT_FOUND."""
+    def endpoint(self, node_id: int, listener: str) -> Endpoint | None:
+        """Where a client of `listener` reaches the broker `node_id`, if it does."""
         broker = self.metadata.image.brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoints.get(listener)
-        if endpoint is None:
-            raise KafkaError(ErrorCode.LISTENER_NOT_FOUND, f"broker {node_id} has no listener {listener}")
-        return Endpoint(*endpoint)
+        return None if endpoint is None else Endpoint(*endpoint)

@@ -22,10 +22,10 @@ import os
 import resource
 import shutil
 import stat
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import get_ident
 from typing import Protocol
 
 from protocol.primitives import Buffer
@@ -255,7 +255,7 @@ class FileDisk:
         self._descriptors_max = descriptor_budget() if descriptors_max is None else descriptors_max
         assert self._descriptors_max >= 1
         self._open: OrderedDict[_DescriptorFile, None] = OrderedDict()  # least recently used first
-        self._thread_id = threading.get_ident()
+        self._thread_id = get_ident()
 
     def open(self, path: str) -> File:
         try:
@@ -309,7 +309,7 @@ class FileDisk:
             except OSError as error:
                 # Sockets took more than their half: give up cached descriptors before giving up the operation.
                 # A helper thread must not: the loop's thread may be using the descriptor that would be closed.
-                is_ours = threading.get_ident() == self._thread_id
+                is_ours = get_ident() == self._thread_id
                 if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open or not is_ours:
                     raise
                 self._evict()

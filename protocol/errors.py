@@ -8,6 +8,9 @@ that follows it can be trusted.
 from enum import IntEnum
 from typing import Any, Self
 
+TEXT_LENGTH_MAX = 1000
+"""Of an error's message: it may quote what a client sent, and must fit into an answer in any case."""
+
 
 class KafkaError(Exception):
     """An error that a response can carry: `code`, and a `message` for people."""
@@ -15,6 +18,8 @@ class KafkaError(Exception):
     def __init__(self, code: "ErrorCode", message: str = "") -> None:
         self.code = code
         self.message = message or code.text
+        if len(self.message) > TEXT_LENGTH_MAX:
+            self.message = f"{self.message[: TEXT_LENGTH_MAX - 1]}…"
         super().__init__(code, self.message)
 
     def __str__(self) -> str:

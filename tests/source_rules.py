@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 
 # Time, chance and tasks come from client/environment.py and client/tasks.py, so that a simulator can replace them.
+# (`from threading import get_ident` asks in which thread one is, and starts none.)
 AIR = re.compile(
     r"(time|uuid|random|secrets)(\..*)?"
     r"|os\.(urandom|getrandom)"
     r"|datetime\.(datetime\.(now|utcnow|today)|date\.today)"
-    r"|threading(\..*)?|multiprocessing(\..*)?|concurrent\.futures(\..*)?"
+    r"|threading(\.(?!get_ident$).*)?|multiprocessing(\..*)?|concurrent\.futures(\..*)?"
     r"|asyncio\.(create_task|ensure_future|TaskGroup|wait|as_completed|to_thread)"
 )
 METHODS = frozenset({"create_task", "ensure_future", "run_in_executor"})

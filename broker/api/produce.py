@@ -133,9 +133,11 @@ def _name_the_leader(
     if state is None:
         return
     answer.current_leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
-    if state.leader >= 0 and all(node.node_id != state.leader for node in response.node_endpoints):
-        host, port = context.endpoint(state.leader, call.caller.listener)
-        response.node_endpoints.append(NodeEndpoint(node_id=state.leader, host=host, port=port, rack=None))
+    endpoint = context.endpoint(state.leader, call.caller.listener)
+    if endpoint is not None and all(node.node_id != state.leader for node in response.node_endpoints):
+        response.node_endpoints.append(
+            NodeEndpoint(node_id=state.leader, host=endpoint.host, port=endpoint.port, rack=None)
+        )
 
 
 def _first_error(response: ProduceResponse) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from broker.disk import FileDisk
 from broker.log.log import Appended, Log, LogConfig
+from broker.log.segment import Segment
 from broker.memory_disk import MemoryDisk
 from protocol.batch import read_header
 from protocol.compression import Codec
@@ -351,6 +352,42 @@ def test_flush_syncs_what_is_new_and_the_names(tmp_path: Path, monkeypatch: pyte
         "data",
     ], "what was complete and synced before is not synced again"
     assert log.recovery_point == 5
+
+
+def test_what_is_appended_after_a_truncation_is_synced_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(MemoryDisk())
+    for _ in range(3):
+        append(log, ONE)
+    log.flush()
+    log.truncate_to(1)
+    assert log.recovery_point == 1
+    append(log, ONE)
+    synced: list[str] = []
+    monkeypatch.setattr(Segment, "sync", lambda segment: synced.append(segment.file.path))
+    log.flush()
+    assert synced == [f"{DIRECTORY}/00000000000000000000.log"]
+
+
+def test_a_truncation_that_failed_must_be_completed_before_the_next_append() -> None:
+    disk = FaultyDisk()
+    log, model = small_log(disk)
+    disk.fail_at(4, full, for_good=True)
+    assert error_of(lambda: log.truncate_to(3)) is STORAGE
+    disk.heal()
+    assert error_of(lambda: append(log, ONE, leader_epoch=9)) is STORAGE
+    log.truncate_to(3)
+    model.truncate_to(3)
+    assert_same(log, model)
+    append(log, ONE, leader_epoch=9)
+
+
+def test_an_epoch_without_records_is_forgotten_even_where_nothing_is_cut() -> None:
+    """As in UnifiedLog.truncateTo: a leader was deposed before its first append."""
+    log = open_log(MemoryDisk())
+    append(log, ONE, leader_epoch=1)
+    log.epochs.assign(2, 1)
+    log.truncate_to(1)
+    assert [tuple(entry) for entry in log.epochs.entries] == [(1, 0)]
 
 
 def test_after_a_failed_sync_the_log_takes_no_more_appends_until_the_next_start() -> None:

@@ -186,6 +186,23 @@ def test_the_last_segment_with_content_is_checked_where_an_empty_one_follows() -
     first = model.batches[-1][0]
     assert log.log_end_offset == end, "nothing is appended twice at an offset that was given away"
     assert bytes(log.read(first, 1000, end, True)) == b""
+    append(log, batch(T0), leader_epoch=3)
+    assert bytes(log.read(first, 1000, end + 1, True)) == stored(batch(T0), end, 3), "readers step over the gap"
+
+
+def test_after_a_restart_index_entries_are_due_as_if_it_had_not_happened() -> None:
+    disk, other = MemoryDisk(), MemoryDisk()
+    config = LogConfig(index_interval_bytes=200)
+    for number in range(20):
+        log = open_log(disk, config)
+        append(log, batch(T0 + number))
+        log.close_without_flush()
+    open_log(disk, config).close()
+    uninterrupted = open_log(other, config)
+    for number in range(20):
+        append(uninterrupted, batch(T0 + number))
+    uninterrupted.close()
+    assert contents(disk) == contents(other)
 
 
 SPOILED: dict[str, Callable[[bytes], bytes | None]] = {
