@@ -33,7 +33,7 @@ class DelayOptions:
     # Directory (any file system that Spark knows). It belongs to these topics: other topics, other checkpoint.
     checkpoint: str
     trigger: str = AVAILABLE_NOW
-    max_offsets_per_trigger: int = 25_000
+    max_offsets_per_trigger: int = 24_000
     starting_offsets: str = "earliest"
 
 

@@ -64,7 +64,7 @@ def load_command(
 @click.option("--dead-letter-topic", default="flights-dead-letters", show_default=True)
 @click.option("--checkpoint", required=True, help="Directory for progress and state; it belongs to these topics.")
 @click.option("--trigger", default=AVAILABLE_NOW, show_default=True, help="That, or an interval like '10 seconds'.")
-@click.option("--max-offsets-per-trigger", type=click.IntRange(min=1), default=25_000, show_default=True)
+@click.option("--max-offsets-per-trigger", type=click.IntRange(min=1), default=24_000, show_default=True)
 @click.option("--starting-offsets", default="earliest", show_default=True, help="Where a new checkpoint begins.")
 @click.option("--shuffle-partitions", type=click.IntRange(min=1), default=4, show_default=True)
 def delays_command(

@@ -39,6 +39,9 @@ def session_options(shuffle_partitions: int) -> dict[str, str]:
         "spark.jars.packages": CONNECTOR,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        # Allowing several stateful operators makes Spark judge lateness by the watermark of one batch earlier, so that
+        # a row may be late by the length of a batch, and still counts. There is only one here.
+        "spark.sql.streaming.statefulOperator.allowMultiple": "false",
         # The driver and its blocks stay on this machine unless the master says otherwise.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

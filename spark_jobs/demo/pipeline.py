@@ -34,7 +34,7 @@ class Demo:
     directory: Path
     picture: Path
     broker_command: BrokerCommand = odradek_command
-    max_offsets_per_trigger: int = 25_000
+    max_offsets_per_trigger: int = 24_000
     topics: Topics = field(default_factory=Topics)
 
 

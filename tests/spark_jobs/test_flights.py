@@ -63,7 +63,7 @@ def test_delays(monkeypatch: pytest.MonkeyPatch, sessions: list[dict[str, object
         "--starting-offsets", "latest", "--shuffle-partitions", "8")  # fmt: skip
     assert asked == [
         DelayOptions(Kafka("127.0.0.1:9092", {}), "flights", "flight-delays", "flights-dead-letters", "c",
-                     "available-now", 25_000, "earliest"),
+                     "available-now", 24_000, "earliest"),
         DelayOptions(Kafka("b:1", {}), "t", "r", "d", "c", "10 seconds", 5, "latest"),
     ]  # fmt: skip
     assert [session["shuffle_partitions"] for session in sessions] == [4, 8]

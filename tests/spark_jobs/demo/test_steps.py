@@ -26,6 +26,11 @@ def test_finished_steps_have_times_and_a_failed_one_does_not() -> None:
 def test_a_step_is_never_more_than_complete() -> None:
     """More units than announced, as a resumed job may report, fill the bar and no more."""
     text = io.StringIO()
-    with Steps(Console(file=text, width=80)) as steps, steps.step("one", 4) as completed:
+    with (
+        pytest.raises(DemoFailed),
+        Steps(Console(file=text, width=80)) as steps,
+        steps.step("one", 4) as completed,
+    ):
         completed(9)
+        raise DemoFailed("a finished step is complete in any case")
     assert "4/4" in text.getvalue()
