@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/made-for
+CONNECTOR := $(VENV)/spark-connector
 export COMPAT_RECORDS ?= 100000
 
 help:
@@ -19,7 +20,7 @@ help:
 	@echo "make requirements  compiles requirements/ from pyproject.toml"
 	@echo "make clean         removes .venv and everything that was made, but no broker's data"
 
-demo: $(STAMP) java
+demo: $(STAMP) java $(CONNECTOR)
 	$(BIN)/python -m spark_jobs.demo
 
 test: style types imports unit
@@ -36,10 +37,10 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-unit: $(STAMP) java
+unit: $(STAMP) java $(CONNECTOR)
 	$(BIN)/python -m pytest tests --ignore=tests/compat --ignore=tests/sim -n 2 --dist loadscope
 
-compat: $(STAMP) java
+compat: $(STAMP) java $(CONNECTOR)
 	$(BIN)/python -m pytest tests/compat
 
 sim soak:
@@ -63,6 +64,12 @@ requirements: $(STAMP)
 
 java:
 	@.ci/java
+
+# Spark's Kafka connector, 62 MB, belongs to the set-up: nothing that is timed should wait for it.
+$(CONNECTOR): $(STAMP) | java
+	@echo "Fetching Spark's Kafka connector"
+	@$(BIN)/python -m spark_jobs.session > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
+	@touch $@
 
 # Stale is also: moved or copied from elsewhere, or made by a Python that is gone.
 ifneq ($(shell { cat $(STAMP) && $(BIN)/python -c ''; } 2>/dev/null || echo stale),$(CURDIR))
