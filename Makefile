@@ -47,7 +47,7 @@ sim soak:
 	@echo "There is no \`make $@\` yet: it comes with the cluster." >&2; exit 1
 
 bench: $(STAMP) java
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(PART)
 
 clean:
 	rm -rf $(VENV) build dist demo-output spark-warehouse metastore_db derby.log

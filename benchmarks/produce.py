@@ -1,8 +1,8 @@
 """Raw produce throughput, and what it costs the server: a fixed number of bytes over one connection, 16 KiB a batch.
 
-Apache Kafka is warmed up with the same load until two slices differ by less than 5 %, and again before each of its
-runs; Odradek gets one slice before the first run. Before each run the topic is created anew and dirty pages are written
-out; after it the log is read back, compared batch by batch, counted, and deleted. Runs alternate between the two.
+Apache Kafka is warmed up with slices of the same load and size until two differ by less than 5 %, and again before each
+of its runs; Odradek gets one slice before the first run. Before each run the topic is created anew and dirty pages are
+written out; after it the log is read back, compared batch by batch, counted, and deleted. Runs alternate.
 """
 
 import time
@@ -21,6 +21,8 @@ from protocol.batch import iterate_batches
 
 MEGABYTE = 1_000_000
 GIGABYTE = 1_000_000_000
+OTHER_CORES_MAX = 0.2
+"""More other work than this disturbs a run, in either direction: Kafka was seen slower and faster beside it."""
 UNCHANGED_FROM = 16
 """A broker puts base offset and leader epoch before this position of a batch, and changes nothing after it."""
 
@@ -40,7 +42,6 @@ class Plan:
     warm_s: float
     warm_s_max: float
     rewarm_s: float
-    slice_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,9 @@ class Producing:
 
     plan: Plan
     say: Callable[[str], None]
+    notes: list[str] = field(default_factory=list[str])
+    """What a reader of the figures has to know: how Kafka was warmed up, and what disturbed the runs."""
+    is_disturbed: bool = False
     _number: "count[int]" = field(default_factory=lambda: count(1))
 
     def measure(self, ours: Server, theirs: Server) -> list[Figure]:
@@ -70,24 +74,36 @@ class Producing:
             for server in (ours, theirs):
                 if server is theirs:
                     self._warm_again(server)
-                run, dirty = self.run(server, self.plan.run_bytes)
+                run, dirty = self.run(server)
                 done[server.name].append(run)
                 dirtied = f"{dirty / MEGABYTE:.0f} MB dirty before"
                 self.say(f"produce {number}/{self.plan.runs} {server}: {describe(run)}, {dirtied}")
+        self._note_disturbance([run for runs in done.values() for run in runs])
         return figures(done[ours.name], done[theirs.name])
+
+    def _note_disturbance(self, runs: list[Run]) -> None:
+        disturbed = sum(run.other_cores > OTHER_CORES_MAX for run in runs)
+        self.is_disturbed = disturbed > 0
+        self.notes.append(
+            f"{disturbed} of {len(runs)} produce runs had more than {OTHER_CORES_MAX} cores busy otherwise"
+        )
 
     def warm_up(self, server: Server) -> None:
         """Until two slices differ by less than 5 %, after `warm_s` of load at least; says so if it never got steady."""
         under_load_s, speeds = 0.0, list[float]()
         while under_load_s < self.plan.warm_s or not is_steady(speeds):
             if under_load_s > self.plan.warm_s_max:
-                self.say(f"{server} is NOT STEADY after {under_load_s:.0f} s under load")
+                self._note(f"{server} is NOT STEADY after {under_load_s:.0f} s under load")
                 return
             run = self._slice(server)
             under_load_s += run.seconds
             speeds.append(run.megabytes_per_s)
-            self.say(f"warm-up {server}: {speeds[-1]:.0f} MB/s")
-        self.say(f"{server} is steady after {under_load_s:.0f} s under load")
+            self.say(f"warm-up {server}: {describe(run)}")
+        self._note(f"{server} is steady after {under_load_s:.0f} s under load")
+
+    def _note(self, note: str) -> None:
+        self.notes.append(note)
+        self.say(note)
 
     def _warm_again(self, server: Server) -> None:
         under_load_s = 0.0
@@ -95,12 +111,12 @@ class Producing:
             under_load_s += self._slice(server).seconds
 
     def _slice(self, server: Server) -> Run:
-        return self.run(server, self.plan.slice_bytes)[0]
+        return self.run(server)[0]
 
-    def run(self, server: Server, total_bytes: int) -> tuple[Run, int]:
+    def run(self, server: Server) -> tuple[Run, int]:
         """One run, and how many bytes were dirty before it. Raises LoadFailed, LogDiffers, KafkaError, OSError."""
         topic = f"produce-{next(self._number)}"
-        load = Load(topic, total_bytes, time.time_ns() // 1_000_000, record_bytes=self.plan.record_bytes)
+        load = Load(topic, self.plan.run_bytes, time.time_ns() // 1_000_000, record_bytes=self.plan.record_bytes)
         with Wire(server.process.host, server.process.port) as wire:
             create_topic(wire, topic)
             dirty = settle_pages()

@@ -6,14 +6,17 @@ from unicodedata import combining
 from benchmarks.figures import Figure, Summary
 
 
-def figure_table(figures: Sequence[Figure], ours: str, theirs: str) -> str:
-    """The result: a row a figure, with the medians, the spread in brackets, the ratio and whether its bar is met."""
+def figure_table(figures: Sequence[Figure], ours: str, theirs: str, *, is_preliminary: bool = False) -> str:
+    """The result: a row a figure, with the medians, the spread in brackets, the ratio and whether its bar is met.
+
+    Where the measurement was disturbed there is no such verdict, for that may favour either of the two.
+    """
     head = ["figure", ours, theirs, "ratio", "bar", ""]
-    return markdown(head, [_row(figure) for figure in figures])
+    return markdown(head, [_row(figure, is_preliminary) for figure in figures])
 
 
-def _row(figure: Figure) -> list[str]:
-    verdict = "" if figure.bar is None else "met" if figure.is_met else "MISSED"
+def _row(figure: Figure, is_preliminary: bool) -> list[str]:
+    verdict = "" if figure.bar is None else "open" if is_preliminary else "met" if figure.is_met else "MISSED"
     return [
         f"{figure.name}, {figure.unit}",
         _cell(figure.ours, figure.digits),

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks import sink
-from benchmarks.frames import DISTINCT_BATCHES, PRODUCE_VERSION, Load, batches_of, canned_reply
+from benchmarks.frames import (
+    CORRELATION_ID_POSITION,
+    DISTINCT_BATCHES,
+    PRODUCE_VERSION,
+    Load,
+    batches_of,
+    canned_reply,
+    frames_of,
+)
 from benchmarks.load import LoadFailed, Replies, produce, run_load
 from protocol.codec import encode
 from protocol.errors import ErrorCode
@@ -68,31 +76,34 @@ def test_a_run_gets_a_reply_to_each_request_and_the_file_behind_the_sink_holds_e
     assert (tmp_path / "sink").read_bytes() == b"".join(batches[number % DISTINCT_BATCHES] for number in range(40))
 
 
-def test_replies_and_requests_may_come_in_pieces() -> None:
-    """Packets keep their borders: replies reach the generator by 7 bytes, and requests the sink by 1 KiB at a time."""
-    ours, gate = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    far_gate, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    workers = [
-        threading.Thread(target=relay, args=(gate, far_gate, 1024)),
-        threading.Thread(target=relay, args=(far_gate, gate, 7)),
-        threading.Thread(target=sink.serve, args=(theirs, LOAD, None)),
-    ]
-    for worker in workers:
-        worker.start()
-    with gate, far_gate, theirs:
-        with ours:
-            result = produce(ours, LOAD)
-        for end in (gate, far_gate):
-            end.shutdown(socket.SHUT_RDWR)
-        for worker in workers:
-            worker.join()
-    assert result.replies == 40
+def pieces(data: bytes, size_bytes: int) -> list[bytes]:
+    return [data[position : position + size_bytes] for position in range(0, len(data), size_bytes)]
 
 
-def relay(source: socket.socket, target: socket.socket, size_bytes: int) -> None:
-    while packet := source.recv(1 << 20):
-        for position in range(0, len(packet), size_bytes):
-            target.send(packet[position : position + size_bytes])
+def test_the_generator_takes_replies_that_are_cut_anywhere() -> None:
+    """Packets keep their borders, which lie within replies here."""
+    load = Load("t", 5 * 16 * 1024, timestamp_ms=0)
+    replies = b"".join(canned_reply("t", number, number * 16) for number in range(5))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        for piece in pieces(replies, 70):
+            theirs.send(piece)
+        assert produce(ours, load).replies == 5
+
+
+def test_the_sink_takes_requests_that_are_cut_anywhere() -> None:
+    load = Load("t", 5 * 16 * 1024, timestamp_ms=0)
+    frames = frames_of(load, batches_of(load))[:5]
+    for number, frame in enumerate(frames):
+        frame[CORRELATION_ID_POSITION : CORRELATION_ID_POSITION + 4] = number.to_bytes(4, "big")
+    requests = b"".join(frames)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        for piece in pieces(requests, 20_000):
+            ours.send(piece)
+        ours.shutdown(socket.SHUT_WR)
+        sink.serve(theirs, load, None)
+        assert [ours.recv(1000) for _ in range(5)] == [canned_reply("t", number, number * 16) for number in range(5)]
 
 
 def test_a_server_that_goes_away_ends_the_run() -> None:

@@ -19,5 +19,12 @@ def test_figures_stand_in_rows_with_their_spread_ratio_and_verdict() -> None:
     ]
 
 
+def test_a_disturbed_measurement_decides_nothing() -> None:
+    """Neither a bar that seems to be met nor one that seems to be missed."""
+    figures = [Figure("a", "s", Summary((1.0,)), Summary((2.0,)), Bar("≤", bound)) for bound in (0.9, 0.1)]
+    rows = figure_table(figures, "ours", "theirs", is_preliminary=True).splitlines()[2:]
+    assert [row.split("|")[-2].strip() for row in rows] == ["open", "open"]
+
+
 def test_a_table_without_rows_is_a_head() -> None:
     assert markdown(["a", "b"], []).splitlines() == ["| a   |   b |", "| --- | --: |"]
