@@ -182,8 +182,6 @@ def _decompress_snappy(data: memoryview, size_bytes_max: int) -> bytes:
 def _decompress_snappy_block(block: memoryview, size_bytes_max: int) -> bytes:
     """A raw snappy block begins with its length when decompressed, which is checked before anything is allocated."""
     try:
-        if not len(block):  # the library calls an empty input a block of 0 bytes; snappy writes `00` for that
-            raise _corrupt(Codec.SNAPPY, "a block is cut")
         size_bytes = cramjam.snappy.decompress_raw_len(block)
         # The bound alone does not protect: 100 MiB may be allowed, and five bytes can claim them. A copy element of
         # three bytes yields at most 64, so an honest block expands less than 22-fold.

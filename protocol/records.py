@@ -19,13 +19,14 @@ decompressing first, within a bound, and checked against the header, which a poi
 bytes, reading ends in records or in a KafkaError.
 
 Both directions run once per record of a busy topic: a loop handles short varints itself, and calls a function for
-others. (Measured, records of 100 bytes: build 0.17 µs a record without and 0.21 µs with keys; a comprehension per
-column took 0.33 µs, aiokafka's builder in C 0.24 µs.)
+others. (Measured, µs per record of 100 bytes: build 0.22, with a case for everything in one loop 0.28, a comprehension
+per column 0.33, aiokafka's builder in C 0.24; read 1.2, check 0.7.)
 
 Source: DefaultRecord.java, LogValidator.java.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from protocol.batch import HEADER_SIZE, RECORD_SIZE_MIN, BatchHeader, pack_batch, read_header
@@ -35,6 +36,7 @@ from protocol.primitives import Buffer, read_varint, read_varlong, rest_of_unsig
 
 __all__ = [
     "DECOMPRESSED_BYTES_MAX",
+    "HEADERS_MAX",
     "Record",
     "build_batch",
     "check_records",
@@ -47,9 +49,14 @@ Headers = tuple[tuple[str, bytes | None], ...]
 DECOMPRESSED_BYTES_MAX: Final = 100 * 1024 * 1024
 """Records that would not fit into a request uncompressed (socket.request.max.bytes) are not accepted compressed."""
 
+HEADERS_MAX: Final = 1 << 16
+"""Of one record. Kafka has no limit, but two bytes of a header become more than seventy here: a megabyte of compressed
+records could fill gigabytes of memory."""
+
 _SHORT: Final = 1 << 13  # zigzag doubles a number: these take one or two bytes
 _VARINTS: Final = tuple(varint(number) for number in range(_SHORT))
 _NULL: Final = 1  # the length -1
+_NULL_LENGTH: Final = bytes((_NULL,))
 _INT64_MIN: Final = -(1 << 63)
 _INT64_MAX: Final = (1 << 63) - 1
 
@@ -101,61 +108,74 @@ def build_batch(
 
 def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytes:
     """Encodes records one after the other, relative to the given offset and timestamp, uncompressed."""
+    if records[-1].offset - base_offset == len(records) - 1 < _SHORT:
+        with suppress(IndexError, TypeError):  # a long key or value, or none
+            return _encode_plain(records, base_timestamp)
+    return _encode_any(records, base_offset, base_timestamp)
+
+
+def _encode_plain(records: Sequence[Record], base_timestamp: int) -> bytes:
+    """The quick way for records without gaps in their offsets, with values and without headers, none of them long.
+
+    Raises IndexError or TypeError when they are others.
+    """
     parts: list[bytes] = []
-    short, varints = _SHORT, _VARINTS
+    varints = _VARINTS
     last_timestamp: int | None = None
     before_offset = b""  # attributes and timestamp delta: the same for all records of a millisecond
-    next_delta = 0
-    for offset, timestamp_ms, key, value, headers in records:
+    for (_, timestamp_ms, key, value, headers), offset_delta in zip(records, varints, strict=False):
         if timestamp_ms != last_timestamp:
             last_timestamp = timestamp_ms
             before_offset = b"\x00" + varlong(timestamp_ms - base_timestamp)
-        delta = offset - base_offset
-        assert delta >= next_delta, "offsets rise from the base offset"
-        next_delta = delta + 1
-        offset_delta = varints[delta] if delta < short else varint(delta)
+        if value is None or headers:
+            raise TypeError
+        size = len(value)
+        value_length = varints[size]
+        size += len(before_offset) + len(offset_delta) + len(value_length) + 1
         if key is None:
-            key = b""
-            key_length = b"\x01"
+            parts += (varints[size + 1], before_offset, offset_delta, b"\x01", value_length, value, b"\x00")
         else:
-            size = len(key)
-            key_length = varints[size] if size < short else varint(size)
-        if value is None:
-            value = b""
-            value_length = b"\x01"
-        else:
-            size = len(value)
-            value_length = varints[size] if size < short else varint(size)
-        after_value = _encode_headers(headers) if headers else b"\x00"
-        length = (
-            len(before_offset)
-            + len(offset_delta)
-            + len(key_length)
-            + len(key)
-            + len(value_length)
-            + len(value)
-            + len(after_value)
+            key_size = len(key)
+            key_length = varints[key_size]
+            size += key_size + len(key_length)
+            parts += (varints[size], before_offset, offset_delta, key_length, key, value_length, value, b"\x00")
+    return b"".join(parts)
+
+
+def _encode_any(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytes:
+    parts: list[bytes] = []
+    next_offset = base_offset
+    for offset, timestamp_ms, key, value, headers in records:
+        assert offset >= next_offset, "offsets rise from the base offset"
+        next_offset = offset + 1
+        record = b"".join(
+            (
+                b"\x00",
+                varlong(timestamp_ms - base_timestamp),
+                _varint(offset - base_offset),
+                _NULL_LENGTH if key is None else _varint(len(key)),
+                key or b"",
+                _NULL_LENGTH if value is None else _varint(len(value)),
+                value or b"",
+                _encode_headers(headers),
+            )
         )
-        parts += (
-            varints[length] if length < short else varint(length),
-            before_offset,
-            offset_delta,
-            key_length,
-            key,
-            value_length,
-            value,
-            after_value,
-        )
+        parts += (_varint(len(record)), record)
     return b"".join(parts)
 
 
 def _encode_headers(headers: Headers) -> bytes:
-    parts = [varint(len(headers))]
+    parts = [_varint(len(headers))]
     for name, value in headers:
         key = name.encode()
-        parts += (varint(len(key)), key)
-        parts += (b"\x01",) if value is None else (varint(len(value)), value)
+        parts += (_varint(len(key)), key)
+        parts += (_NULL_LENGTH,) if value is None else (_varint(len(value)), value)
     return b"".join(parts)
+
+
+def _varint(number: int) -> bytes:
+    """Of a size or an offset delta: never a negative number."""
+    return _VARINTS[number] if number < _SHORT else varint(number)
 
 
 # ---------------------------------------------------------------------------------------------------------- reading
@@ -203,7 +223,7 @@ def iterate_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_M
 
 
 def _payload(batch: Buffer, header: BatchHeader, size_bytes_max: int) -> bytes:
-    """The records' bytes, decompressed: at least as many as the count in the header needs."""
+    """The records' bytes, decompressed; at least as many as the count in the header needs."""
     if header.size_bytes != len(batch):
         raise _corrupt(f"a batch of {header.size_bytes} bytes, of which {len(batch)} are there")
     data = decompress(header.codec, memoryview(batch)[HEADER_SIZE:], size_bytes_max)
@@ -232,7 +252,7 @@ def _walk_record(  # noqa: C901 (one hot walk, no calls)
             position += 1
     end = position + (number >> 1)
     if number & 1 or end > len(data):
-        raise ValueError(f"its length is {(number >> 1) ^ -(number & 1)}, {len(data) - position} bytes are left")
+        raise ValueError("a negative length, or one beyond the batch")
     position += 1  # attributes
 
     number = data[position]
@@ -257,7 +277,7 @@ def _walk_record(  # noqa: C901 (one hot walk, no calls)
         key = None
         position += 1
     else:
-        key, position = _read_bytes(data, position, end)
+        key, position = _read_bytes(data, position)
 
     number = data[position]
     position += 1
@@ -271,41 +291,41 @@ def _walk_record(  # noqa: C901 (one hot walk, no calls)
             else:
                 number += (byte << 7) - 128
                 position += 1
+        if number & 1:
+            raise ValueError("a value with a negative length")
         value_start = position
         position = value_end = position + (number >> 1)
-        if number & 1 or position > end:
-            raise ValueError("a value with a length that cannot be")
 
     if data[position]:
-        headers, position = _read_headers(data, position, end)
+        headers, position = _read_headers(data, position)
     else:
         headers = ()
         position += 1
+    # Positions only grow, so this finds every length inside the record that is too long, and the record's own.
     if position != end:
-        raise ValueError(f"it is {position - end} bytes longer than its length")
+        raise ValueError(f"it ends {position - end} bytes behind its length")
     return position, offset_delta, timestamp_delta, key, value_start, value_end, headers
 
 
-def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
     size, position = read_varint(data, position)
     if size == -1:
         return None, position
-    after = position + size
-    if not position <= after <= end:
-        raise ValueError(f"a length of {size}, {end - position} bytes are left")
-    return data[position:after], after
+    if size < 0:
+        raise ValueError(f"a length of {size}")
+    return data[position : position + size], position + size
 
 
-def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
+def _read_headers(data: bytes, position: int) -> tuple[Headers, int]:
     count, position = read_varint(data, position)
-    if not 0 <= count <= (end - position) // 2:
-        raise ValueError(f"{count} headers in {end - position} bytes")
+    if not 0 <= count <= HEADERS_MAX:
+        raise ValueError(f"{count} headers, 0 to {HEADERS_MAX} are possible")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        key, position = _read_bytes(data, position, end)
+        key, position = _read_bytes(data, position)
         if key is None:
             raise ValueError("a header without a key")
-        value, position = _read_bytes(data, position, end)
+        value, position = _read_bytes(data, position)
         headers.append((key.decode(errors="replace"), value))
     return tuple(headers), position
 

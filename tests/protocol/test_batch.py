@@ -6,7 +6,7 @@ Batches come from `plain.batch`, whose encoder shares no code with ours.
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.batch import (
@@ -91,6 +91,7 @@ def test_every_field_is_read_from_its_place() -> None:
     assert (header.size_bytes, header.last_offset, header.last_sequence) == (61, 0x107, 15)
 
 
+@settings(deadline=None)
 @given(fields)
 def test_any_values_are_read_as_they_were_written(given_fields: dict[str, int]) -> None:
     header = read_header(plain.batch((), **given_fields, payload=b"12345"))
@@ -149,6 +150,7 @@ def test_the_last_sequence_wraps_after_the_largest(
     assert header.last_sequence == last_sequence
 
 
+@settings(deadline=None)
 @given(fields, st.sampled_from(Codec), st.booleans(), st.booleans(), st.binary(max_size=50))
 def test_packing_equals_the_plain_encoder(
     given_fields: dict[str, int], codec: Codec, is_transactional: bool, is_control: bool, payload: bytes
@@ -188,6 +190,8 @@ def test_good_batches_are_accepted(batch: bytes) -> None:
     [
         pytest.param(b"", ErrorCode.INVALID_RECORD, id="nothing"),
         pytest.param(GOOD[:11], ErrorCode.INVALID_RECORD, id="less than a length"),
+        pytest.param(GOOD[:16], ErrorCode.INVALID_RECORD, id="no magic yet"),
+        pytest.param(GOOD[:17], ErrorCode.INVALID_RECORD, id="nothing after the magic"),
         pytest.param(GOOD[:60], ErrorCode.INVALID_RECORD, id="less than a header"),
         pytest.param(GOOD[:-1], ErrorCode.INVALID_RECORD, id="cut"),
         pytest.param(GOOD + b"\x00", ErrorCode.INVALID_RECORD, id="a byte too many"),
@@ -231,6 +235,7 @@ def test_bad_batches_are_refused_with_kafkas_code(batch: bytes, code: ErrorCode)
     assert refusal(batch) is code
 
 
+@settings(deadline=None)
 @given(st.integers(CRC_RANGE_START * 8, len(GOOD) * 8 - 1))
 def test_every_flipped_bit_after_the_checksum_is_found(bit: int) -> None:
     flipped = bytearray(GOOD)
@@ -238,6 +243,7 @@ def test_every_flipped_bit_after_the_checksum_is_found(bit: int) -> None:
     assert refusal(bytes(flipped)) is ErrorCode.CORRUPT_MESSAGE
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(GOOD) * 8 - 1))
 def test_a_flipped_bit_passes_only_where_the_leader_writes_its_epoch(bit: int) -> None:
     flipped = bytearray(GOOD)
@@ -248,11 +254,13 @@ def test_a_flipped_bit_passes_only_where_the_leader_writes_its_epoch(bit: int) -
         refusal(bytes(flipped))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_give_a_kafka_error(data: bytes) -> None:
     refusal(data)
 
 
+@settings(deadline=None)
 @given(fields, st.binary(max_size=100))
 def test_a_sealed_header_is_accepted_or_gives_a_kafka_error(given_fields: dict[str, int], payload: bytes) -> None:
     """With a right checksum every other rule is reached: no header raises anything but KafkaError."""
@@ -267,6 +275,7 @@ def test_a_sealed_header_is_accepted_or_gives_a_kafka_error(given_fields: dict[s
 # ------------------------------------------------------------------------------------------ what the leader changes
 
 
+@settings(deadline=None)
 @given(int64, int32)
 def test_the_patched_prefix_sets_offset_and_epoch_and_keeps_the_checksum(base_offset: int, leader_epoch: int) -> None:
     header = check_batch(memoryview(GOOD))
@@ -282,6 +291,7 @@ def log_of(*values: bytes) -> bytes:
     return b"".join(plain.batch((plain.record(0, value),), base_offset=at) for at, value in enumerate(values))
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=20), max_size=4), st.data())
 def test_whole_batches_are_found_and_a_cut_one_is_not(values: list[bytes], data: st.DataObject) -> None:
     log = log_of(*values)

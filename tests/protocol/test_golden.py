@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from protocol import codec
-from protocol.batch import check_batch, patched_prefix
+from protocol.batch import HEADER_SIZE, check_batch, patched_prefix
 from protocol.compression import Codec, decompress
 from protocol.frames import RequestHeader, read_request_header, read_response_header, request_frame, response_frame
 from protocol.messages.api_versions import ApiVersionsResponse
@@ -69,7 +69,7 @@ def test_our_records_are_those_of_the_client_byte_by_byte(path: Path) -> None:
     batch = files.read(path).data
     header = check_batch(memoryview(batch))
     encoded = encode_records(files.RECORDS, 0, header.base_timestamp)
-    assert decompress(header.codec, batch[61:], len(encoded)) == encoded
+    assert decompress(header.codec, batch[HEADER_SIZE:], len(encoded)) == encoded
     ours = build_batch(
         files.RECORDS,
         codec=header.codec,

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import cramjam
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.batch import HEADER_SIZE, check_batch, crc_matches, read_header
 from protocol.compression import Codec, compress
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records import Record, build_batch, check_records, encode_records, iterate_records
+from protocol.records import HEADERS_MAX, Record, build_batch, check_records, encode_records, iterate_records
 from tests.protocol import plain
 
 NOW = 1_700_000_000_000
@@ -89,6 +89,7 @@ def test_a_record_byte_by_byte() -> None:
     assert list(iterate_records(batch)) == [record]
 
 
+@settings(deadline=None)
 @given(record_lists(), st.sampled_from(Codec))
 def test_what_is_built_equals_the_plain_encoder_and_is_read_back(records: list[Record], codec: Codec) -> None:
     batch = build_batch(records, codec=codec)
@@ -105,9 +106,10 @@ def test_what_is_built_equals_the_plain_encoder_and_is_read_back(records: list[R
     assert list(iterate_records(memoryview(bytearray(batch)))) == records
 
 
-def test_many_records_whose_numbers_outgrow_one_and_two_bytes() -> None:
-    """Offsets, timestamps and sizes pass 63 | 64 and 8191 | 8192, where zigzag varints grow."""
-    records = [Record(n, NOW + n, bytes(n % 70), bytes(n % 70)) for n in range(8200)]
+@pytest.mark.parametrize("count", [1, 64, 65, 8192, 8193, 8200])
+def test_many_records_whose_numbers_outgrow_one_and_two_bytes(count: int) -> None:
+    """Offsets, timestamps and sizes pass 63 | 64 and 8191 | 8192, where zigzag varints grow; every other has a key."""
+    records = [Record(n, NOW + n, bytes(n % 70) if n % 2 else None, bytes(n % 70)) for n in range(count)]
     batch = build_batch(records)
     assert batch[HEADER_SIZE:] == b"".join(plainly(records, NOW))
     check(batch)
@@ -204,6 +206,7 @@ def test_good_records_pass(codec: Codec, records: list[bytes]) -> None:
         pytest.param([plain.record(length=8)], id="longer than it says"),
         pytest.param([plain.record(length=10**9)], id="a length beyond the end"),
         pytest.param([plain.record(length=-1)], id="a negative length"),
+        pytest.param([plain.record(length=-8)], id="a negative length of the right size"),
         pytest.param([plain.record(length=2**31 - 1)], id="the largest length"),
         pytest.param([plain.record(0), plain.record(1, length=1000)], id="the last longer than the batch"),
         pytest.param([plain.record(0, length=20), plain.record(1, LONG)], id="reaching into the next"),
@@ -235,6 +238,7 @@ BODY = b"\x00\x00\x00"  # attributes, timestamp delta, offset delta
         pytest.param(BODY + b"\x01" + plain.zigzag(-2) + b"\x00", id="value length -2"),
         pytest.param(BODY + b"\x01" + plain.zigzag(-(2**31)) + b"\x00", id="the most negative value length"),
         pytest.param(BODY + b"\x01" + plain.zigzag(2) + b"\x00", id="value beyond the record"),
+        pytest.param(BODY + b"\x01" + plain.zigzag(-3) + b"vv\x00", id="a negative value length of the right size"),
         pytest.param(BODY + b"\x01" + plain.zigzag(2**31 - 1) + b"\x00", id="the largest value length"),
         pytest.param(BODY + b"\x01\x01\x02" + plain.zigzag(-2), id="header key length -2"),
         pytest.param(BODY + b"\x01\x01\x02\x02k" + plain.zigzag(5), id="header value beyond the record"),
@@ -275,6 +279,49 @@ def test_a_timestamp_below_64_bits_is_refused() -> None:
         list(iterate_records(batch))
 
 
+def test_headers_are_bounded_in_number() -> None:
+    """65,536 empty ones, which are 131 kB, are read; one more is refused, as they take far more memory than bytes."""
+    most = plain.batch([plain.record(headers=[(b"", b"")] * HEADERS_MAX)])
+    check(most)
+    assert len(next(iterate_records(most)).headers) == HEADERS_MAX
+    more = plain.batch([plain.record(headers=[(b"", b"")] * (HEADERS_MAX + 1))])
+    assert refusal(more) is ErrorCode.INVALID_RECORD
+    with pytest.raises(KafkaError):
+        list(iterate_records(more))
+
+
+@pytest.mark.parametrize(
+    ("batch", "code"),
+    [
+        pytest.param(plain.batch([plain.record(0), plain.record(0)]), ErrorCode.INVALID_RECORD, id="an offset twice"),
+        pytest.param(plain.batch([plain.record(1), plain.record(0)]), ErrorCode.INVALID_RECORD, id="offsets go back"),
+        pytest.param(plain.batch([plain.record(-1)]), ErrorCode.INVALID_RECORD, id="before the base offset"),
+        pytest.param(plain.batch([plain.record(1)]), ErrorCode.INVALID_RECORD, id="after the last offset"),
+        pytest.param(plain.batch(()), ErrorCode.NONE, id="no records"),
+        pytest.param(plain.batch((), record_count=-1), ErrorCode.INVALID_RECORD, id="a negative count"),
+        pytest.param(plain.batch(attributes=5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, id="unknown codec"),
+        pytest.param(plain.batch() + b"\x00", ErrorCode.CORRUPT_MESSAGE, id="a byte too many"),
+        pytest.param(plain.batch()[:-1], ErrorCode.CORRUPT_MESSAGE, id="a byte too few"),
+        pytest.param(plain.batch()[:60], ErrorCode.CORRUPT_MESSAGE, id="a header that is cut"),
+    ],
+)
+def test_a_reader_takes_no_nonsense(batch: bytes, code: ErrorCode) -> None:
+    """What a log or a broker may hand to a reader, whoever let it in."""
+    found = ErrorCode.NONE
+    try:
+        list(iterate_records(batch))
+    except KafkaError as error:
+        found = error.code
+    assert found is code
+
+
+def test_a_record_that_is_cut_is_not_read_in_part() -> None:
+    """Its length, and that of its last value, reach beyond the batch alike."""
+    whole = plain.record(headers=[(b"h", b"value")])
+    with pytest.raises(KafkaError):
+        next(iterate_records(plain.batch([whole[:-2]])))
+
+
 def test_keys_are_required_where_the_topic_is_compacted() -> None:
     batch = plain.batch([plain.record(0, key=b""), plain.record(1)])
     check(batch)
@@ -310,6 +357,7 @@ def outcomes(batch: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
+@settings(deadline=None)
 @given(records=record_lists(), data=st.data())
 def test_poison_with_a_right_checksum(codec: Codec, records: list[Record], data: st.DataObject) -> None:
     """Bytes anywhere are changed, left out or put in, then length and checksum are made right: nothing escapes."""
@@ -326,6 +374,7 @@ def test_poison_with_a_right_checksum(codec: Codec, records: list[Record], data:
     outcomes(plain.resealed(bytes(batch)))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=120), st.integers(0, 8), st.integers(0, 40))
 def test_random_bytes_as_records(payload: bytes, attributes: int, record_count: int) -> None:
     outcomes(plain.batch(payload=payload, attributes=attributes, record_count=record_count))

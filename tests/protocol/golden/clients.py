@@ -116,6 +116,8 @@ def run_librdkafka(tee: Tee) -> None:
 
     def send(more: dict[str, Any], topic: str, records: list[Record]) -> None:
         producer = confluent_kafka.Producer(settings | more)
+        # While a topic is being created, librdkafka sends in several batches what was lingering.
+        until(lambda: producer.list_topics(topic, 10).topics[topic].partitions)
         for record in records:
             headers = [*record.headers]
             producer.produce(topic, record.value, record.key, 0, timestamp=record.timestamp_ms, headers=headers)

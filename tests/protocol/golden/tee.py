@@ -9,6 +9,7 @@ import socket
 import struct
 import threading
 from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -58,6 +59,7 @@ class Tee:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for sock in self._sockets:
+            hang_up(sock)
             sock.close()
 
     def _accept(self) -> None:
@@ -82,7 +84,7 @@ class Tee:
             waiting.append((self.source, frame))
             if not send_frame(broker, frame):
                 break
-        broker.close()
+        hang_up(broker)
 
     def _responses(self, client: socket.socket, broker: socket.socket, waiting: deque[tuple[str, bytes]]) -> None:
         while (frame := receive_frame(broker)) is not None:
@@ -94,7 +96,7 @@ class Tee:
                 frame = narrowed(frame, api_version)
             if not send_frame(client, frame):
                 break
-        client.close()
+        hang_up(client)
 
 
 def narrowed(frame: bytes, version: int) -> bytes:
@@ -110,6 +112,12 @@ def narrowed(frame: bytes, version: int) -> bytes:
         assert api.max_version >= last, f"the broker has no version {last} of API {api.api_key}"
         api.min_version, api.max_version = first, last
     return b"".join(response_frame(correlation_id, False, codec.encode_parts(answer, version)))[4:]
+
+
+def hang_up(sock: socket.socket) -> None:
+    """Ends a connection also for the thread that waits at it, which closing the socket would not."""
+    with suppress(OSError):  # it has ended already
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def receive_frame(sock: socket.socket) -> bytes | None:
