@@ -3,21 +3,22 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
+from broker.cluster.keys import MalformedMetadata
 from broker.cluster.store import StoreDamaged
 from broker.config import BrokerConfig, ConfigError, load_static
 from broker.disk import FileDisk, raise_descriptor_limit
 from broker.listen_options import ListenerError, check_listeners, parse_address
-from broker.listeners import parse_listener
+from broker.listeners import Listener, parse_listener
 from broker.log_format import FORMATS, LEVELS, configure_logging
 from broker.meta_properties import ForeignDirectory
 from broker.server import Broker, Settings, StartRefused, disk_for, logger
 from broker.version import VERSION
 from client.environment import Environment
-from protocol.errors import KafkaError
 
 
 @click.command()
@@ -111,22 +112,29 @@ async def _run(settings: Settings) -> int:
     broker = Broker(settings, environment, disk_for(settings, FileDisk()))
     try:
         await broker.start()
-    except (StartRefused, ForeignDirectory, StoreDamaged, KafkaError) as error:
+    except (StartRefused, ForeignDirectory, StoreDamaged, MalformedMetadata) as error:
         click.echo(f"Error: {error}", err=True)
         return 1
-    for listener in settings.listeners:
-        if not listener.is_loopback:
-            logger.warning(
-                "listener %s accepts connections from other machines, without authentication or encryption: "
-                "whoever reaches %s can read, write and delete everything",
-                listener.name,
-                broker.bound[listener.name],
-            )
+    except OSError as error:  # the disk, at some step of the start: the text names the file
+        click.echo(f"Error: the broker cannot start: {error}", err=True)
+        return 1
+    warn_of_exposure(settings.listeners)
     click.echo(ready_line(broker))
     await stop.wait()
     logger.info("stopping")
     await broker.stop()
     return 0
+
+
+def warn_of_exposure(listeners: Iterable[Listener]) -> None:
+    """Tells of each listener that others can reach: there is no security yet."""
+    for listener in listeners:
+        if not listener.is_loopback:
+            logger.warning(
+                "listener %s accepts connections from other machines, without authentication or encryption: "
+                "whoever reaches it can read, write and delete everything",
+                listener,
+            )
 
 
 def ready_line(broker: Broker) -> str:

@@ -23,6 +23,8 @@ from protocol.schema import Buffer
 logger = logging.getLogger(__name__)
 
 API_VERSIONS = ApiVersionsRequest.api_key
+FRAME_PREFIX_BYTES = 4
+"""The length before each frame, which counts as received too."""
 
 
 async def dispatch(context: Context, caller: Caller, frame: memoryview) -> list[Buffer] | None:
@@ -50,29 +52,34 @@ async def dispatch(context: Context, caller: Caller, frame: memoryview) -> list[
     except MalformedMessage as error:
         raise MalformedMessage(f"{api.name} version {version} of client {header.client_id!r}: {error}") from error
     call = Call(caller, version, correlation_id, header.client_id)
-    response = await _handle(context, api, call, request)
     reply = None
-    if response is not None:
-        # ApiVersions answers with the old header always, so that a client can read it before it knows us (KIP-511).
-        reply = response_frame(correlation_id, flexible and api_key != API_VERSIONS, encode_parts(response, version))
-    context.metrics.request_done(
-        api.name, len(frame) + 4, reply, context.environment.monotonic_ms() - started_ms, call.errors
-    )
+    try:
+        reply = await _reply(context, api, call, request)
+    finally:  # also where the connection closes, or the client is gone
+        latency_ms = context.environment.monotonic_ms() - started_ms
+        context.metrics.request_done(api.name, len(frame) + FRAME_PREFIX_BYTES, reply, latency_ms, call.errors)
     return reply
 
 
-async def _handle(context: Context, api: Api, call: Call, request: Any) -> Any:
+async def _reply(context: Context, api: Api, call: Call, request: Any) -> list[Buffer] | None:
     try:
-        return await api.handle(context, call, request)
+        return _framed(api, call, await api.handle(context, call, request))
     except KafkaError as error:
-        return api.fail(request, call.failed(error))
+        code = call.failed(error)
     except CloseConnection:
-        context.metrics.request_done(api.name, 0, None, 0.0, call.errors)
         raise
     except Exception as error:
         logger.exception("%s version %d of %s failed", api.name, call.version, call.caller.peer)
-        unexpected = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}")
-        return api.fail(request, call.failed(unexpected))
+        code = call.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
+    return _framed(api, call, api.fail(request, code))
+
+
+def _framed(api: Api, call: Call, response: Any) -> list[Buffer] | None:
+    if response is None:
+        return None
+    # ApiVersions answers with the old header always, so that a client can read it before it knows us (KIP-511).
+    flexible_header = api.key != API_VERSIONS and api.request.is_flexible(call.version)
+    return response_frame(call.correlation_id, flexible_header, encode_parts(response, call.version))
 
 
 def _unsupported_api_versions(api: Api, correlation_id: int) -> list[Buffer]:

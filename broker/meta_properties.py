@@ -8,9 +8,11 @@ import posixpath
 from dataclasses import dataclass
 
 from broker.disk import Disk
+from protocol.schema import uuid_from_text
 
 FILE_NAME = "meta.properties"
 VERSION = "1"
+CURE = "restore it, or give another --data-dir"
 
 
 class ForeignDirectory(Exception):
@@ -42,12 +44,19 @@ def load(disk: Disk, data_dir: str) -> MetaProperties | None:
         if line and not line.startswith("#"):
             name, _, value = line.partition("=")
             found[name.strip()] = value.strip()
-    if found.get("version") != VERSION:
-        raise ForeignDirectory(f"{path} has version {found.get('version')}; this broker knows version {VERSION} only")
+    if "version" not in found:
+        raise ForeignDirectory(f"{path} is damaged: it has no version; {CURE}")
+    if found["version"] != VERSION:
+        raise ForeignDirectory(f"{path} has version {found['version']}; this broker knows version {VERSION} only")
     try:
-        return MetaProperties(found["cluster.id"], int(found["node.id"]), found.get("directory.id", ""))
-    except (KeyError, ValueError) as error:
-        raise ForeignDirectory(f"{path} is damaged ({error!r}); restore it, or give another --data-dir") from error
+        if not found["cluster.id"]:
+            raise ValueError("cluster.id is empty")
+        uuid_from_text(found["directory.id"])
+        return MetaProperties(found["cluster.id"], int(found["node.id"]), found["directory.id"])
+    except KeyError as error:
+        raise ForeignDirectory(f"{path} is damaged: it has no {error.args[0]}; {CURE}") from error
+    except ValueError as error:
+        raise ForeignDirectory(f"{path} is damaged: {error}; {CURE}") from error
 
 
 def store(disk: Disk, data_dir: str, properties: MetaProperties) -> None:

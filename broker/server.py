@@ -6,8 +6,12 @@ Stop: no new requests → running ones answered → logs flushed → store close
 """
 
 import asyncio
+import errno
 import logging
+import os
 import posixpath
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -33,6 +37,7 @@ from broker.controller.elections import lead_again
 from broker.disk import Disk, Lock
 from broker.fetch_sessions import FetchSessions
 from broker.listeners import Listener
+from broker.log.checkpoint import CorruptCheckpoint
 from broker.memory_disk import MemoryDisk
 from broker.meta_properties import MetaProperties
 from broker.metadata import Metadata
@@ -90,18 +95,21 @@ class Broker:
         self.context: Context  # from here on set by `start()`
         self.memory: RequestMemory
         self.connections: ConnectionTable
+        self.metrics_port = 0
         self._directory_id = ZERO_UUID
+        self._is_composed = False
         self._tasks = Tasks(environment.loop)
         self._listening: list[_Listening] = []
         self._metrics_server: asyncio.AbstractServer | None = None
         self._lock: Lock | None = None
+        self._store: MetadataStore | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
 
     # -- start --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Returns once connections are accepted. Raises StartRefused, ForeignDirectory, StoreDamaged, OSError; what
-        was opened until then is closed again."""
+        """Returns once connections are accepted. Raises StartRefused, ForeignDirectory, StoreDamaged,
+        MalformedMetadata, OSError; what was opened until then is closed again."""
         try:
             await self._start()
         except BaseException:
@@ -113,7 +121,7 @@ class Broker:
         known = meta_properties.load(self.disk, data_dir)
         if known is not None:
             meta_properties.check(known, data_dir, self.settings.node_id)
-        store = self._open_store(data_dir)
+        store = self._store = self._open_store(data_dir)
         cluster_id = await self._identify(store, data_dir, known)
         await self._bind()
         await self._register(store)
@@ -121,12 +129,9 @@ class Broker:
         await lead_again(store, self.settings.node_id)
         image = ClusterImage.from_snapshot(await store.read("/"))
         self._compose(store, image, data_dir, cluster_id)
-        self.context.partitions.load(image)
+        self._load(image)
         self._tasks.start(self.context.metadata.follow(), "follow the metadata")
-        for listening in self._listening:
-            await listening.server.start_serving()
-        if self._metrics_server is not None:
-            await self._metrics_server.start_serving()
+        await self._accept()
         self._check_idle()
 
     def _open_data_dir(self) -> str:
@@ -166,22 +171,41 @@ class Broker:
 
     async def _bind(self) -> None:
         for listener in self.settings.listeners:
-            try:
-                server, addresses = await self.environment.listen(
-                    partial(self._connection, listener), listener.host, listener.port
-                )
-            except OSError as error:
-                raise StartRefused(
-                    f"cannot listen on {Endpoint(listener.host, listener.port)}: {error.strerror or error}"
-                ) from error
-            self._listening.append(_Listening(listener, server, addresses[0][1]))
+            with _refusing(listener, "listen"):
+                server, port = await self._listen(partial(self._connection, listener), listener)
+            self._listening.append(_Listening(listener, server, port))
         if (metrics := self.settings.metrics) is not None:
-            try:
-                self._metrics_server, _ = await self.environment.listen(self._metrics_page, metrics.host, metrics.port)
-            except OSError as error:
-                raise StartRefused(
-                    f"cannot serve metrics on {Endpoint(metrics.host, metrics.port)}: {error.strerror or error}"
-                ) from error
+            with _refusing(metrics, "serve metrics"):
+                self._metrics_server, self.metrics_port = await self._listen(self._metrics_page, metrics)
+
+    async def _listen(
+        self, factory: Callable[[], asyncio.BaseProtocol], address: Listener
+    ) -> tuple[asyncio.AbstractServer, int]:
+        """Binds to one port on all addresses that the host stands for. Raises OSError."""
+        host = "" if address.host == "*" else address.host
+        server, addresses = await self.environment.listen(factory, host, address.port)
+        port = addresses[0][1]
+        if any(other != port for _, other in addresses):
+            # Port 0 on `localhost` or a wildcard got IPv4 and IPv6 a port each, and only one can be advertised.
+            server.close()
+            server, _ = await self.environment.listen(factory, host, port)
+        return server, port
+
+    async def _accept(self) -> None:
+        for listening in self._listening:
+            with _refusing(listening.listener, "listen"):
+                await listening.server.start_serving()
+        if self._metrics_server is not None and self.settings.metrics is not None:
+            with _refusing(self.settings.metrics, "serve metrics"):
+                await self._metrics_server.start_serving()
+
+    def _load(self, image: ClusterImage) -> None:
+        try:
+            self.context.partitions.load(image)
+        except CorruptCheckpoint as error:
+            raise StartRefused(
+                f"{error}; restore the file, or remove it, and what DeleteRecords removed may come back"
+            ) from error
 
     def _connection(self, listener: Listener) -> Connection:
         return Connection(self.context, self.memory, listener.name, self.connections)
@@ -241,6 +265,7 @@ class Broker:
             metrics=Metrics(),
             served=BY_KEY,
         )
+        self._is_composed = True
         metadata.subscribe(self._apply)
         self.memory = RequestMemory(config.queued_max_request_bytes, self.environment.loop)
         self.connections = ConnectionTable(self.context)
@@ -264,8 +289,7 @@ class Broker:
         await self.connections.drain(STOP_S)
         await self._tasks.close()
         self.context.partitions.close()
-        await self.context.metadata.store.close()
-        self._release()
+        await self._release()
 
     def _close_servers(self) -> None:
         if self._idle_timer is not None:
@@ -275,7 +299,9 @@ class Broker:
         if self._metrics_server is not None:
             self._metrics_server.close()
 
-    def _release(self) -> None:
+    async def _release(self) -> None:
+        if self._store is not None:
+            await self._store.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -283,7 +309,21 @@ class Broker:
     async def _abandon(self) -> None:
         self._close_servers()
         await self._tasks.close()
-        self._release()
+        if self._is_composed:
+            self.context.partitions.close()
+        await self._release()
+
+
+@contextmanager
+def _refusing(address: Listener, what: str) -> Generator[None]:
+    """An address that is taken, not ours, or unknown, as the sentence that the user reads."""
+    try:
+        yield
+    except OSError as error:
+        # asyncio words its own text around an errno; a name that cannot be resolved has a number of another kind.
+        number = error.errno or 0
+        reason = os.strerror(number) if number in errno.errorcode else error.strerror or str(error)
+        raise StartRefused(f"cannot {what} on {Endpoint(address.host, address.port)}: {reason}") from error
 
 
 def disk_for(settings: Settings, file_disk: Disk) -> Disk:

@@ -152,7 +152,9 @@ class Partition:
             )
 
     def update_high_watermark(self) -> None:
-        """Moves the high watermark as far as the replicas allow, and wakes whom that concerns."""
+        """Moves the high watermark as far as the replicas allow, and wakes whom that concerns. Only a leader knows."""
+        if self.failure is not None:
+            return
         moved = self.high_watermark.advance(
             self.replicas.high_watermark(
                 self.log.log_end_offset,

@@ -1,0 +1,107 @@
+"""`Watch`: a long poll wakes when enough may have come, or at other news, and loses none that came while reading."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from broker.context import Context
+from broker.replication.partition import Partition
+from broker.replication.replicas import Replicas
+from broker.replication.watch import Watch
+from tests.broker.support import append, batch, make_topic, running_broker
+
+ONE = batch(b"a" * 100)
+LONG_MS = 10_000.0
+
+
+@pytest.fixture
+async def context() -> AsyncIterator[Context]:
+    async with running_broker() as context:
+        await make_topic(context, "orders", 3)
+        yield context
+
+
+def led(context: Context, index: int = 0) -> Partition:
+    return context.partitions.leader("orders", index)
+
+
+async def waiting(watch: Watch, missing_bytes: int, timeout_ms: float = LONG_MS) -> asyncio.Task[bool]:
+    task = asyncio.ensure_future(watch.wait(missing_bytes, timeout_ms))
+    await asyncio.sleep(0)
+    return task
+
+
+async def test_a_wait_ends_when_enough_bytes_came_over_all_partitions(context: Context) -> None:
+    partitions = [led(context, index) for index in range(3)]
+    with Watch(context.environment.loop, partitions) as watch:
+        watch.mark()
+        task = await waiting(watch, 3 * len(ONE))
+        for partition in partitions:
+            await asyncio.sleep(0)
+            assert not task.done()
+            append(partition, ONE)
+        assert await asyncio.wait_for(task, 5) is True
+
+
+async def test_what_came_between_the_reading_and_the_wait_is_not_lost(context: Context) -> None:
+    with Watch(context.environment.loop, [led(context)]) as watch:
+        watch.mark()
+        append(led(context), ONE)  # the reading did not see it
+        assert await asyncio.wait_for(watch.wait(1, LONG_MS), 5) is True
+        watch.mark()  # and now it will be read
+        assert await watch.wait(1, 5) is False
+
+
+async def test_without_news_the_time_ends_the_wait(context: Context) -> None:
+    with Watch(context.environment.loop, [led(context)]) as watch:
+        watch.mark()
+        append(led(context), ONE)
+        assert await asyncio.wait_for(watch.wait(len(ONE) + 1, 10), 5) is False
+
+
+async def test_lost_leadership_ends_the_wait_at_once(context: Context) -> None:
+    with Watch(context.environment.loop, [led(context), led(context, 1)]) as watch:
+        watch.mark()
+        task = await waiting(watch, 1 << 30)
+        led(context, 1).resign()
+        assert await asyncio.wait_for(task, 5) is True
+
+
+async def test_a_high_watermark_that_a_follower_moves_ends_the_wait(context: Context) -> None:
+    partition = led(context)
+    partition.become_leader(1, Replicas(0, (0, 1), (0, 1)))
+    with Watch(context.environment.loop, [partition]) as watch:
+        watch.mark()
+        task = await waiting(watch, len(ONE))
+        append(partition, ONE)
+        await asyncio.sleep(0)
+        assert not task.done(), "it cannot be read yet"
+        partition.replicas.followers[1].fetched(1, context.environment.monotonic_ms(), 1)
+        partition.update_high_watermark()
+        assert await asyncio.wait_for(task, 5) is True
+
+
+async def test_an_interruption_ends_the_wait_and_is_remembered_until_the_next_reading(context: Context) -> None:
+    with Watch(context.environment.loop, [led(context)]) as watch:
+        watch.mark()
+        task = await waiting(watch, 1)
+        watch.interrupt()
+        watch.interrupt()
+        assert await asyncio.wait_for(task, 5) is True
+        assert await asyncio.wait_for(watch.wait(1, LONG_MS), 5) is True
+        watch.mark()
+        assert await watch.wait(1, 5) is False
+
+
+async def test_nothing_is_left_behind_however_it_ends(context: Context) -> None:
+    with pytest.raises(LookupError), Watch(context.environment.loop, [led(context)]):
+        assert len(led(context).watchers) == 1
+        raise LookupError
+    with Watch(context.environment.loop, [led(context)]) as watch:
+        task = await waiting(watch, 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        append(led(context), ONE)  # wakes nobody, and harms nothing
+    assert led(context).watchers == {}
