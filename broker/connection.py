@@ -79,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._request_bytes += size_bytes
                 self.requests.append(frame)
         except MalformedMessage as error:
-            self._close(str(error))
+            self._refuse(error)
             return
         if self.requests and self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
@@ -138,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             reply = await dispatch(self._context, self.caller, frame)
         except (CloseConnection, MalformedMessage) as error:
-            self._close(str(error))
+            self._refuse(error)
             return
         # A closing transport takes nothing more: uvloop raises, asyncio warns.
         if reply is not None and self.transport is not None and not self.transport.is_closing():
@@ -162,8 +162,12 @@ class Connection(asyncio.BufferedProtocol):
         if self.transport is not None:
             self.transport.close()
 
-    def _close(self, reason: str) -> None:
+    def _refuse(self, error: CloseConnection | MalformedMessage) -> None:
+        """What the client sent has no answer but this."""
         self._context.metrics.malformed_requests += 1
+        self._close(str(error))
+
+    def _close(self, reason: str) -> None:
         logger.warning("closed the connection of %s on listener %s: %s", self.caller.peer, self.caller.listener, reason)
         while self.requests:
             self._finish(self.requests.popleft())
@@ -206,16 +210,19 @@ class Connection(asyncio.BufferedProtocol):
 class ConnectionTable:
     """All connections of this broker: how many there may be, and which have been idle for too long."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, descriptors: int) -> None:
+        """`descriptors`: how many connections the limit of open files allows; more would be dropped without a word."""
         self._context = context
+        self._descriptors = descriptors
         self.connections: dict[Connection, None] = {}
 
     def admit(self, connection: Connection) -> str | None:
-        """Takes the connection in, or says why not (`max.connections`)."""
-        limit = self._context.config.max_connections
-        if len(self.connections) >= limit:
+        """Takes the connection in, or says why not (`max.connections`, or the limit of open files)."""
+        count, limit = len(self.connections), self._context.config.max_connections
+        if count >= min(limit, self._descriptors):
             self._context.metrics.connections_refused += 1
-            return f"there are {limit} connections already (max.connections)"
+            cause = "max.connections" if limit <= self._descriptors else "raise the limit of open files, ulimit -n"
+            return f"there are {count} connections already ({cause})"
         self.connections[connection] = None
         self._context.metrics.connections = len(self.connections)
         return None

@@ -22,6 +22,7 @@ import os
 import resource
 import shutil
 import stat
+import sys
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,6 +35,7 @@ from protocol.primitives import Buffer
 PARTS_MAX = 1024
 # Half of the descriptors allowed, for sockets need the other half; and no more than this where the limit is huge.
 DESCRIPTORS_MAX = 32_768
+RESERVED_DESCRIPTORS = 20
 _EVICTED = -1
 _CLOSED = -2
 
@@ -140,6 +142,12 @@ def descriptor_budget() -> int:
     """How many descriptors files may hold under the present limit."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return DESCRIPTORS_MAX if soft == resource.RLIM_INFINITY else max(4, min(soft // 2, DESCRIPTORS_MAX))
+
+
+def socket_budget() -> int:
+    """How many descriptors are left for connections, with some in hand for listening, locks and short-lived files."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if soft == resource.RLIM_INFINITY else max(4, soft - descriptor_budget() - RESERVED_DESCRIPTORS)
 
 
 class _DescriptorFile:

@@ -230,7 +230,7 @@ class BrokerOptions:
     )
     broker_id = Option("broker.id", _INT, -1, "The older name of `node.id`.")
     broker_rack = Option[str | None](
-        "broker.rack", _STRING, None, "Where the broker stands, for placing replicas.", effect=_STORED
+        "broker.rack", _STRING, None, "Where the broker stands, for placing replicas."
     )
     compression_gzip_level = Option(
         "compression.gzip.level", _INT, -1, "For topics without a level of their own.",

@@ -34,7 +34,7 @@ from broker.config import BrokerConfig
 from broker.connection import Connection, ConnectionTable
 from broker.context import Context, Endpoint
 from broker.controller.elections import lead_again
-from broker.disk import Disk, Lock
+from broker.disk import Disk, Lock, socket_budget
 from broker.fetch_sessions import FetchSessions
 from broker.listeners import Listener
 from broker.log.checkpoint import CorruptCheckpoint
@@ -234,6 +234,7 @@ class Broker:
         state = BrokerState(
             self.settings.node_id,
             {name: (endpoint.host, endpoint.port) for name, endpoint in self.endpoints.items()},
+            rack=self.settings.config.broker_rack,
             directory_id=self._directory_id,
         )
         put = {
@@ -268,7 +269,7 @@ class Broker:
         self._is_composed = True
         metadata.subscribe(self._apply)
         self.memory = RequestMemory(config.queued_max_request_bytes, self.environment.loop)
-        self.connections = ConnectionTable(self.context)
+        self.connections = ConnectionTable(self.context, socket_budget())
 
     def _apply(self, image: ClusterImage, delta: Delta) -> None:
         if delta.broker_configs:

@@ -70,6 +70,7 @@ def test_too_many_files_and_connections_are_served_more_slowly_or_refused(tmp_pa
         broker.start()  # all 300 logs are recovered one by one
         asyncio.run(again(broker))
     assert "Traceback" not in broker.output
+    assert "connections already (raise the limit of open files, ulimit -n)" in broker.output
 
 
 async def again(broker: OdradekBroker) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from broker import disk as disk_module
-from broker.disk import FileDisk, LockHeld, descriptor_budget, raise_descriptor_limit
+from broker.disk import FileDisk, LockHeld, descriptor_budget, raise_descriptor_limit, socket_budget
 from protocol.primitives import Buffer
 
 PARTS = (b"0123", bytearray(b"456789ab"), memoryview(b"cdef"))
@@ -335,3 +335,11 @@ def test_a_closed_file_cannot_be_synced(tmp_path: Path) -> None:
     file.close()
     with pytest.raises(OSError, match="closed"):
         file.sync()
+
+
+def test_files_and_connections_share_the_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    for soft, files, sockets in ((1024, 512, 492), (64, 32, 12), (10, 5, 4), (1 << 20, 32_768, (1 << 20) - 32_788)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
+        assert (descriptor_budget(), socket_budget()) == (files, sockets)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert (descriptor_budget(), socket_budget()) == (32_768, sys.maxsize)
