@@ -26,6 +26,8 @@ from kafka.producer.future import RecordMetadata
 
 PAYLOAD = b"." * 300
 IN_FLIGHT_MAX = 2_000
+BURST = 100
+PAUSE_S = 0.02
 DELIVERY_TIMEOUT_MS = 60_000
 
 
@@ -49,17 +51,19 @@ class LoadProcess:
             cwd=Path(__file__).resolve().parents[2],
         )
         self._position = 0
-        self._lines: list[list[str]] = []
+        self._answers: dict[str, list[list[str]]] = {}
 
     def answers(self, kind: str) -> list[list[str]]:
-        """What was answered until now, without the first word."""
+        """What was answered until now, without the first word; only what is new is read."""
         with open(self._output.name, encoding="utf-8") as output:
             output.seek(self._position)
             text = output.read()
         whole = text[: text.rfind("\n") + 1]
         self._position += len(whole.encode())
-        self._lines += [line.split(" ") for line in whole.splitlines()]
-        return [line[1:] for line in self._lines if line[0] == kind]
+        for line in whole.splitlines():
+            first, *others = line.split(" ")
+            self._answers.setdefault(first, []).append(others)
+        return self._answers.get(kind, [])
 
     def acknowledged(self) -> dict[bytes, tuple[int, int]]:
         """Value -> (partition, offset)."""
@@ -100,11 +104,14 @@ class Sending:
         self.stop.set()
 
     def numbers(self) -> Iterator[int]:
+        """At a pace that leaves both clients room, and keeps the log small enough to be recovered 100 times."""
         number = 0
         while not self.stop.is_set():
             if self._room.acquire(timeout=0.1):
                 yield number
                 number += 1
+                if number % BURST == 0:
+                    self.stop.wait(PAUSE_S)
 
     def say(self, *words: object) -> None:
         with self._printing:
@@ -179,6 +186,7 @@ def change_topics(sending: Sending, bootstrap: str, topic: str) -> None:
                 while not sending.stop.is_set():
                     change_topic(sending, admin, f"{topic}-{number}", delete=number % 3 == 0)
                     number += 1
+                    sending.stop.wait(PAUSE_S * 5)
         except Exception as error:  # noqa: BLE001 - the broker is being killed: whatever the client raises then
             sending.say("interrupted", repr(error).replace("\n", " "))
             sending.stop.wait(0.05)
