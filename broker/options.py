@@ -398,7 +398,8 @@ class BrokerOptions:
         minimum=0, unit="bytes", dynamic=_CLUSTER_WIDE,
     )
     min_insync_replicas = Option(
-        "min.insync.replicas", _INT, 1, "For topics without a number of their own.", minimum=1, dynamic=_CLUSTER_WIDE
+        "min.insync.replicas", _INT, 1, "For topics without a number of their own.", minimum=1, dynamic=_CLUSTER_WIDE,
+        deviation="Kafka 4.3.1's format command sets it for all brokers, so that Kafka reports it as set.",
     )
     node_id = Option(
         "node.id", _INT, 0, "The id of this broker in its cluster.",

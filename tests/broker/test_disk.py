@@ -337,9 +337,21 @@ def test_a_closed_file_cannot_be_synced(tmp_path: Path) -> None:
         file.sync()
 
 
-def test_files_and_connections_share_the_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
-    for soft, files, sockets in ((1024, 512, 492), (64, 32, 12), (10, 5, 4), (1 << 20, 32_768, (1 << 20) - 32_788)):
-        monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
-        assert (descriptor_budget(), socket_budget()) == (files, sockets)
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert (descriptor_budget(), socket_budget()) == (32_768, sys.maxsize)
+@pytest.mark.parametrize(
+    ("soft", "files", "sockets"),
+    [
+        (1024, 512, 492),
+        (64, 32, 12),
+        (10, 5, 4),
+        (1 << 20, 32_768, (1 << 20) - 32_788),
+        (resource.RLIM_INFINITY, 32_768, sys.maxsize),
+    ],
+)
+def test_files_and_connections_share_the_descriptors(
+    monkeypatch: pytest.MonkeyPatch, soft: int, files: int, sockets: int
+) -> None:
+    def limits(_: int) -> tuple[int, int]:
+        return soft, soft
+
+    monkeypatch.setattr(resource, "getrlimit", limits)
+    assert (descriptor_budget(), socket_budget()) == (files, sockets)

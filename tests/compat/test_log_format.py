@@ -6,7 +6,6 @@ timestamps that go back and forth, many small segments, a torn tail that recover
 
 import random
 import shutil
-import struct
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from broker.log.log import Log, LogConfig
 from protocol.batch import read_header
 from protocol.compression import Codec
 from protocol.records import Record, build_batch
+from tests.compat.damage import DAMAGES, damage
 from tests.dump_log_segments import Dump, dump_log_segments
 
 pytestmark = [pytest.mark.compat, pytest.mark.java]
@@ -109,21 +109,8 @@ def test_an_empty_log_is_clean(tmp_path: Path) -> None:
     assert_clean(dump_log_segments(tmp_path / "empty-0"), 0)
 
 
-@pytest.mark.parametrize("damage", ["flipped bit", "offset gap", "index entry", "time index entry"])
-def test_damage_to_a_log_of_ours_is_found(written: tuple[Path, int], tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_damage_to_a_log_of_ours_is_found(written: tuple[Path, int], tmp_path: Path, kind: str) -> None:
     directory = Path(shutil.copytree(written[0], tmp_path / "orders-0"))
-    suffix = {"index entry": ".index", "time index entry": ".timeindex"}.get(damage, ".log")
-    path = sorted(directory.glob(f"*{suffix}"))[1]
-    data = bytearray(path.read_bytes())
-    match damage:
-        case "flipped bit":
-            data[len(data) // 2] ^= 1
-        case "offset gap":
-            second = struct.unpack_from(">i", data, 8)[0] + 12
-            struct.pack_into(">q", data, second, struct.unpack_from(">q", data, second)[0] + 1)
-        case "index entry":
-            struct.pack_into(">i", data, 8, struct.unpack_from(">i", data, 8)[0] + 1)
-        case _:
-            struct.pack_into(">q", data, 0, struct.unpack_from(">q", data, 0)[0] + 1)
-    path.write_bytes(data)
+    damage(directory, kind)
     assert dump_log_segments(directory).findings

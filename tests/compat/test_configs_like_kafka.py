@@ -1,0 +1,197 @@
+"""DescribeConfigs asked of both brokers over the wire: a fresh topic, the broker, all brokers, in every respect.
+
+`test_options_of_kafka.py` compares the rows and what becomes of values that were set; here it is what a client sees of
+a broker that was told nothing. A difference stands in its row's `deviation`, or below where the test itself makes it.
+Kafka's options that we do not have stand below too, counted, so that one that comes or goes is noticed.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from broker.option import Option
+from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+)
+from tests.apache_kafka import ApacheKafka
+from tests.compat.peer import Peer
+from tests.odradek_broker import OdradekBroker
+
+pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
+
+TOPIC, BROKER = 2, 4
+NODE_ID = "1"
+SET_BY_THE_TEST = {
+    "advertised.listeners": "the test's Kafka is told, our broker is not",
+    "log.dirs": "each has a directory of its own",
+}
+DESCRIBED_DIFFERENTLY = {
+    "advertised.listeners",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+    "min.insync.replicas",
+    "node.id",
+    "queued.max.request.bytes",
+}
+"""All of the broker's options that differ: one more or one less is to be looked at."""
+
+# Kafka's options that we do not have: why, how many those are, and how their names begin. The first that fits counts.
+SECURITY = ("sasl.", "ssl.", "security.", "principal.", "authorizer.", "delegation.", "connections.max.reauth.")
+KRAFT = ("controller.", "process.", "metadata.", "initial.", "broker.", "cordoned.", "inter.broker.")
+NOT_HERE = {
+    "security": (84, (*SECURITY, "connection.failed.", "early.start.listeners", "listener.security.")),
+    "share groups": (33, ("group.share.", "share.")),
+    "groups": (43, ("group.", "offset.", "offsets.")),
+    "transactions": (13, ("transaction.", "transactional.", "add.partitions.to.txn.")),
+    "tiered storage": (26, ("remote.", "follower.fetch.last.tiered.")),
+    "the metadata store is another one than KRaft": (29, KRAFT),
+    "replication": (16, ("replica.", "replication.", "num.replica.", "auto.leader.", "leader.", "controlled.")),
+    "there is one log directory": (3, ("alter.log.dirs.", "log.dir.failure.")),
+    "quotas": (6, ("quota.", "client.quota.", "max.connection.creation.", "max.connections.per.ip")),
+    "compaction": (7, ("log.cleaner.",)),
+    "no such checkpoints are written at intervals": (2, ("log.flush.",)),
+    "one thread serves everything": (5, ("num.", "background.", "queued.max.requests")),
+    "whoever waits is a task, not a purgatory": (3, ("delete.records.", "fetch.purgatory.", "producer.purgatory.")),
+    "metrics are Prometheus's": (7, ("kafka.metrics.", "metric.", "metrics.", "telemetry.")),
+    "sockets are the system's, and no request goes to another broker": (6, ("socket.", "request.timeout.")),
+    "classes of Java": (3, ("alter.config.policy.", "create.topic.policy.", "config.providers")),
+}
+
+Shape = tuple[str | None, int, int, bool, bool, list[tuple[str, str | None, int]]]
+
+
+def shape(entry: DescribeConfigsResourceResult) -> Shape:
+    """Value, source, type, read-only, sensitive, synonyms."""
+    synonyms = [(synonym.name, synonym.value, synonym.source) for synonym in entry.synonyms]
+    return entry.value, entry.config_source, entry.config_type, entry.read_only, entry.is_sensitive, synonyms
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """The two brokers, asked the same."""
+
+    theirs: Peer
+    ours: Peer
+
+    def describe(
+        self, resource_type: int, name: str, **asked: Any
+    ) -> tuple[dict[str, DescribeConfigsResourceResult], dict[str, DescribeConfigsResourceResult]]:
+        """Their answer and ours, by name."""
+        return describe(self.theirs, resource_type, name, **asked), describe(self.ours, resource_type, name, **asked)
+
+
+def describe(
+    peer: Peer,
+    resource_type: int,
+    name: str,
+    *,
+    version: int = 4,
+    keys: list[str] | None = None,
+    synonyms: bool = True,
+    documentation: bool = False,
+) -> dict[str, DescribeConfigsResourceResult]:
+    resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=keys)
+    request = DescribeConfigsRequest(
+        resources=[resource], include_synonyms=synonyms, include_documentation=documentation
+    )
+    [result] = peer.ask(request, version).results
+    assert result.error_code == 0, result.error_message
+    entries = {entry.name: entry for entry in result.configs}
+    assert len(entries) == len(result.configs)
+    return entries
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    data_dir = tmp_path_factory.mktemp("configs") / "data"
+    with (
+        ApacheKafka() as kafka,
+        OdradekBroker(data_dir, "--node-id", NODE_ID) as odradek,
+        Peer(kafka.host, kafka.port) as theirs,
+        Peer(odradek.host, odradek.port) as ours,
+    ):
+        for peer in (theirs, ours):
+            peer.create_topic("fresh")
+        yield Both(theirs, ours)
+
+
+def differences(
+    theirs: dict[str, DescribeConfigsResourceResult], ours: dict[str, DescribeConfigsResourceResult]
+) -> dict[str, tuple[Shape, Shape]]:
+    """What both have and describe differently: their shape and ours."""
+    return {
+        name: (shape(theirs[name]), shape(ours[name]))
+        for name in sorted(theirs.keys() & ours.keys())
+        if shape(theirs[name]) != shape(ours[name])
+    }
+
+
+def unexplained(differing: dict[str, tuple[Shape, Shape]], rows: dict[str, Option[Any]]) -> dict[str, Any]:
+    return {
+        name: shapes
+        for name, shapes in differing.items()
+        if name not in SET_BY_THE_TEST and (name not in rows or not rows[name].deviation)
+    }
+
+
+def test_a_fresh_topic_is_described_as_kafka_does(both: Both) -> None:
+    theirs, ours = both.describe(TOPIC, "fresh")
+    assert set(theirs) - set(ours) == set()
+    assert set(ours) - set(theirs) == {"record.validation"}
+    differing = differences(theirs, ours)
+    assert unexplained(differing, TOPIC_OPTIONS) == {}
+    assert set(differing) == {"min.insync.replicas"}
+
+
+def test_the_broker_is_described_as_kafka_does(both: Both) -> None:
+    theirs, ours = both.describe(BROKER, NODE_ID)
+    assert set(ours) - set(theirs) == {"record.validation"}
+    differing = differences(theirs, ours)
+    assert unexplained(differing, BROKER_OPTIONS) == {}
+    assert set(differing) == DESCRIBED_DIFFERENTLY
+
+
+def test_kafkas_other_options_are_known_and_why_they_are_not_here(both: Both) -> None:
+    """Whoever builds one of these parts finds its options here; the counts say that none was overlooked."""
+    theirs, ours = both.describe(BROKER, NODE_ID)
+    missing = sorted(set(theirs) - set(ours))
+    assert [name for name in missing if reason_for(name) is None] == []
+    assert Counter(map(reason_for, missing)) == {reason: count for reason, (count, _) in NOT_HERE.items()}
+
+
+def reason_for(name: str) -> str | None:
+    return next((reason for reason, (_, beginnings) in NOT_HERE.items() if name.startswith(beginnings)), None)
+
+
+def test_what_was_set_for_all_brokers_is_nothing(both: Both) -> None:
+    """But for what Kafka's format command sets, see the row of `min.insync.replicas`."""
+    theirs, ours = both.describe(BROKER, "")
+    assert (set(theirs), set(ours)) == ({"min.insync.replicas"}, set())
+
+
+def test_without_synonyms_and_documentation_there_are_none(both: Both) -> None:
+    theirs, ours = both.describe(TOPIC, "fresh", synonyms=False)
+    for entries in (theirs, ours):
+        assert [entry.name for entry in entries.values() if entry.synonyms or entry.documentation is not None] == []
+
+
+def test_documentation_is_there_when_asked_for(both: Both) -> None:
+    theirs, ours = both.describe(TOPIC, "fresh", documentation=True)
+    for entries in (theirs, ours):
+        assert [entry.name for entry in entries.values() if not entry.documentation] == []
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_names_asked_for_are_answered_and_unknown_ones_left_out(both: Both, version: int) -> None:
+    """In every version; types come with 3."""
+    asked = ["retention.ms", "no.such.option", "segment.bytes"]
+    theirs, ours = both.describe(TOPIC, "fresh", keys=asked, version=version)
+    assert set(theirs) == set(ours) == {"retention.ms", "segment.bytes"}
+    assert differences(theirs, ours) == {}

@@ -1,0 +1,109 @@
+"""What the README shows works as it stands there: its snippets run, its options exist, its links lead somewhere.
+
+A snippet runs in a process of its own with nothing replaced but the broker's address; the one with top-level `await` is
+put into a coroutine, as its reader would. What is added behind it only prints what the snippet got.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+from kafka import KafkaProducer
+
+from broker.options import BROKER_OPTIONS
+from tests.odradek_broker import OdradekBroker
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+ADDRESS = "127.0.0.1:9092"
+SNIPPET = re.compile(r"^\*\*(?P<client>[\w-]+)\*\*.*?\n```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+VALUE = "two coffees"
+# What shows that the snippet did what it is there for. kafka-python's prints by itself.
+SHOWN = {
+    "kafka-python": "",
+    "aiokafka": "print(record.value)",
+    "confluent-kafka": "print(record.value())",
+    "Spark": 'print([bytes(row["value"]) for row in orders.collect()])',
+}
+SNIPPETS = {match["client"]: match["code"] for match in SNIPPET.finditer(README)}
+
+
+def section(title: str) -> str:
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def as_program(code: str, shown: str) -> str:
+    whole = f"{code}\n{shown}\n"
+    if "await" not in code:
+        return whole
+    return f"import asyncio\n\nasync def main():\n{indent(whole, '    ')}\nasyncio.run(main())\n"
+
+
+def run(code: str, broker: OdradekBroker) -> str:
+    """Runs it and returns what it printed."""
+    assert ADDRESS in code
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace(ADDRESS, broker.bootstrap)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def test_every_python_snippet_of_the_section_is_one_of_these() -> None:
+    assert sorted(SNIPPETS) == sorted(SHOWN)
+    assert section("Connect").count("```python") == README.count("```python") == len(SNIPPETS)
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka", "confluent-kafka"])
+def test_a_snippet_writes_a_record_and_reads_it(client: str, tmp_path: Path) -> None:
+    """On a broker of its own, so that what it reads is what it wrote."""
+    with OdradekBroker(tmp_path / "data") as broker:
+        assert run(as_program(SNIPPETS[client], SHOWN[client]), broker).count(VALUE) == 1
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_the_snippet_of_spark_reads_a_record(tmp_path: Path) -> None:
+    with OdradekBroker(tmp_path / "data") as broker:
+        with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            producer.send("orders", key=b"7", value=VALUE.encode()).get(timeout=10)
+        assert run(as_program(SNIPPETS["Spark"], SHOWN["Spark"]), broker).count(VALUE) == 1
+
+
+def test_help_mentions_every_option_of_the_readme() -> None:
+    command = [sys.executable, "-m", "odradek", "serve", "--help"]
+    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named = sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", README)))
+    assert {"--listen", "--memory", "--set"} <= set(named)
+    known = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+    assert [option for option in named if option not in known] == []
+
+
+def test_values_that_the_readme_sets_are_accepted() -> None:
+    """Every `--set` with a name of an option, not `name=value`: the name exists and the value parses."""
+    given = re.findall(r"--set (\w+(?:\.\w+)+)=([^\s`]+)", README)
+    assert len(given) >= 3
+    for name, value in given:
+        BROKER_OPTIONS[name].parse(value)
+
+
+def test_the_readme_names_how_batches_are_checked() -> None:
+    """The default deviates from Apache Kafka's, so it has to stand there, with the decision."""
+    default = BROKER_OPTIONS["record.validation"].default_text
+    assert f"`record.validation` is `{default}` by default" in section("What is not there yet")
+    assert "docs/decisions/005-record-validation.md" in README
+
+
+def test_links_lead_to_files() -> None:
+    targets = sorted(set(re.findall(r"\]\(([^)#:]+)\)", README)))
+    assert targets
+    assert [target for target in targets if not (ROOT / target).exists()] == []
