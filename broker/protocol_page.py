@@ -9,22 +9,30 @@ import sys
 from broker.context import Api
 from broker.served import SERVED
 
+# Those that can be asked for are in tests/compat/test_answers_like_kafka.py, with both answers.
 DEVIATIONS = (
     "Auto-creation is synchronous: Metadata answers a topic that it has just created with its partitions, where Kafka "
     "answers UNKNOWN_TOPIC_OR_PARTITION once.",
     "CreateTopics and other changes with a timeout of 0 or less are begun and answered REQUEST_TIMED_OUT; Kafka drops "
     "them.",
-    "A topic, partition or resource named twice in one request is answered twice; Kafka answers once.",
-    "ListOffsets for the largest timestamp (-3) ignores deleted records.",
+    "A topic or partition named twice in one request of CreateTopics, CreatePartitions, DeleteTopics or ListOffsets is "
+    "refused each time; Kafka refuses it once.",
+    "ListOffsets for the largest timestamp (-3) ignores deleted records; Kafka may answer an offset before the log "
+    "start.",
     "By default (`record.validation=header`) records inside a batch are not looked at; see "
     "[the decision](decisions/005-record-validation.md).",
-    "Batches that Kafka accepts and this broker refuses: bytes behind the last record, a producer id without an epoch, "
-    "records later than the batch's max timestamp and gaps between uncompressed records (the last two with "
-    "`record.validation=full`), and the LogAppendTime bit set by a client, which Kafka clears (INVALID_TIMESTAMP).",
-    "Undecodable payloads and unknown codecs answer CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE, where Kafka "
-    "answers UNKNOWN_SERVER_ERROR. With `full`, records that unpack to more than 100 MiB answer MESSAGE_TOO_LARGE, and "
-    "a record has at most 65,536 headers; Kafka has no such bounds.",
-    "Bytes behind a request's body are ignored, as Kafka does: librdkafka sends some.",
+    "Batches that Kafka accepts and this broker refuses: a producer id without an epoch (INVALID_RECORD), the "
+    "LogAppendTime bit set by a client, which Kafka clears (INVALID_TIMESTAMP), and with `record.validation=full` "
+    "records later than the batch's max timestamp and gaps between the offsets of records (INVALID_RECORD).",
+    "Batches that both refuse, with another error: a magic above 2 is INVALID_RECORD (Kafka: CORRUPT_MESSAGE, at which "
+    "clients send it again), a codec that does not exist UNSUPPORTED_COMPRESSION_TYPE (UNKNOWN_SERVER_ERROR), a "
+    "payload that cannot be decompressed, with `full`, CORRUPT_MESSAGE (UNKNOWN_SERVER_ERROR), a transactional batch "
+    "INVALID_TXN_STATE, also without a transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).",
+    "With `full`, records that unpack to more than 100 MiB answer MESSAGE_TOO_LARGE, and a record has at most 65,536 "
+    "headers; Kafka has no such bounds.",
+    "A Fetch before version 10 that comes to a zstd batch is answered UNSUPPORTED_COMPRESSION_TYPE, as KIP-110 asks; "
+    "Kafka hands the batch on, unless the topic's own `compression.type` is zstd.",
+    "IncrementalAlterConfigs with an operation that does not exist is INVALID_REQUEST; Kafka: UNKNOWN_SERVER_ERROR.",
 )
 
 
@@ -72,6 +80,7 @@ def documentation() -> str:
             f"{len(apis)} APIs are served. The ranges are coherent with Apache Kafka 3.9, which is what clients read",
             "from them. A request of another API or version closes the connection, with a line in the broker's log;",
             "only an unknown version of ApiVersions is answered, in version 0, with UNSUPPORTED_VERSION (KIP-511).",
+            "Bytes behind a request's body are ignored, as Kafka does: librdkafka sends some.",
             "",
             "| key | API | versions | flexible from | what it does |",
             "|---:|---|---|---:|---|",

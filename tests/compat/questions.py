@@ -24,7 +24,7 @@ Question = Callable[[Peer, str], Answer]
 CLOSED: Final = "closed"
 QUESTIONS: Final[dict[str, Question]] = {}
 
-MAGIC, CRC, ATTRIBUTES, LAST_OFFSET_DELTA, RECORD_COUNT = 16, 17, 21, 23, 57
+BATCH_LENGTH, MAGIC, CRC, ATTRIBUTES, LAST_OFFSET_DELTA, MAX_TIMESTAMP, RECORD_COUNT = 8, 16, 17, 21, 23, 35, 57
 """Where these fields lie in a batch."""
 
 

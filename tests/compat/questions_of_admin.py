@@ -144,7 +144,9 @@ def create_with_bad_options(peer: Peer, topic: str) -> Answer:
 
 @question
 def create_without_time(peer: Peer, topic: str) -> Answer:
-    return created(peer, new_topic(f"{topic}-new"), timeout_ms=0)
+    """And then with time: whether the first one went on."""
+    new = new_topic(f"{topic}-new")
+    return created(peer, new, timeout_ms=0), created(peer, new)
 
 
 @question
@@ -196,13 +198,19 @@ def delete_twice_in_one_request(peer: Peer, topic: str) -> Answer:
 # -- options --------------------------------------------------------------------------------------------------------
 @question
 def describe_the_options_of_nonsense(peer: Peer, topic: str) -> Answer:
-    asked = [(TOPIC, f"{topic}-unknown"), (TOPIC, "a/b"), (TOPIC, ""), (BROKER, "x"), (BROKER, "99"), (77, "x"), (0, "")]
+    asked = [
+        (TOPIC, f"{topic}-unknown"),
+        (TOPIC, "a/b"),
+        (TOPIC, ""),
+        (BROKER, "x"),
+        (BROKER, "99"),
+        (77, "x"),
+        (0, ""),
+    ]
     answers: list[tuple[str, int]] = []
     for resource_type, name in asked:
         resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=None)
-        request = DescribeConfigsRequest(
-            resources=[resource], include_synonyms=False, include_documentation=False
-        )
+        request = DescribeConfigsRequest(resources=[resource], include_synonyms=False, include_documentation=False)
         [result] = peer.ask(request, 4).results
         answers.append((name_of(result.error_code), len(result.configs)))
     return answers
@@ -233,12 +241,16 @@ def alter_options_that_cannot_be(peer: Peer, topic: str) -> Answer:
         altered(peer, TOPIC, topic, ("retention.ms", SET, "soon")),
         altered(peer, TOPIC, topic, ("retention.ms", SET, None)),
         altered(peer, TOPIC, topic, ("retention.ms", APPEND, "1")),
-        altered(peer, TOPIC, topic, ("retention.ms", 9, "1")),
         altered(peer, TOPIC, topic, ("retention.ms", SET, "1"), ("retention.ms", SET, "2")),
         altered(peer, TOPIC, topic, ("segment.bytes", SET, "1")),
         altered(peer, BROKER, "1", ("num.partitions", SET, "2")),
         altered(peer, BROKER, "", ("broker.id", SET, "2")),
     ]
+
+
+@question
+def alter_an_option_by_an_operation_that_does_not_exist(peer: Peer, topic: str) -> Answer:
+    return altered(peer, TOPIC, topic, ("retention.ms", 9, "1"))
 
 
 @question
@@ -250,6 +262,17 @@ def alter_options_in_every_way(peer: Peer, topic: str) -> Answer:
         altered(peer, TOPIC, topic, ("cleanup.policy", APPEND, "delete")),
         altered(peer, TOPIC, topic, ("leader.replication.throttled.replicas", SUBTRACT, "0:1")),
     ]
+
+
+@question
+def options_of_a_resource_named_twice(peer: Peer, topic: str) -> Answer:
+    asked = DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=["retention.ms"])
+    request = DescribeConfigsRequest(resources=[asked, asked], include_synonyms=False, include_documentation=False)
+    described = [name_of(result.error_code) for result in peer.ask(request, 4).results]
+    change = AlterableConfig(name="retention.ms", config_operation=SET, value="1000")
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=[change])
+    answer = peer.ask(IncrementalAlterConfigsRequest(resources=[resource, resource], validate_only=False), 1)
+    return described, [name_of(response.error_code) for response in answer.responses]
 
 
 # -- versions -------------------------------------------------------------------------------------------------------

@@ -29,7 +29,63 @@ class Difference(NamedTuple):
     reason: str
 
 
-DIFFERENT: dict[str, Difference] = {}
+ONE_ANSWER_EACH = "Kafka answers once what a request names twice; we answer each time, so that nothing seems unanswered"
+BY_HEADER = "record.validation=header, docs/decisions/005-record-validation.md"
+REFUSED, TAKEN = [("INVALID_RECORD", -1)], [("NONE", 0)]
+
+DIFFERENT: dict[str, Difference] = {
+    "create_the_same_twice_in_one_request": Difference(
+        (["INVALID_REQUEST"], ["UNKNOWN_TOPIC_OR_PARTITION"]),
+        (["INVALID_REQUEST", "INVALID_REQUEST"], ["UNKNOWN_TOPIC_OR_PARTITION"]),
+        ONE_ANSWER_EACH,
+    ),
+    "add_partitions_twice_in_one_request": Difference(
+        ["INVALID_REQUEST"], ["INVALID_REQUEST", "INVALID_REQUEST"], ONE_ANSWER_EACH
+    ),
+    "delete_twice_in_one_request": Difference(
+        (["INVALID_REQUEST"], ["NONE"]), (["INVALID_REQUEST", "INVALID_REQUEST"], ["NONE"]), ONE_ANSWER_EACH
+    ),
+    "offsets_of_a_partition_named_twice": Difference(
+        ["INVALID_REQUEST"], ["INVALID_REQUEST", "INVALID_REQUEST"], ONE_ANSWER_EACH
+    ),
+    "create_without_time": Difference(
+        (["REQUEST_TIMED_OUT"], ["NONE"]),
+        (["REQUEST_TIMED_OUT"], ["TOPIC_ALREADY_EXISTS"]),
+        "a client that does not want to wait wants the topic all the same; Kafka drops the request",
+    ),
+    "alter_an_option_by_an_operation_that_does_not_exist": Difference(
+        ["UNKNOWN_SERVER_ERROR"], ["INVALID_REQUEST"], "the mistake is the client's, and Kafka lets it fall through"
+    ),
+    "a_batch_of_a_later_magic": Difference(
+        [("CORRUPT_MESSAGE", -1)], REFUSED, "CORRUPT_MESSAGE would be sent again, which does not mend a magic"
+    ),
+    "a_batch_whose_header_agrees_with_itself_and_not_with_its_records": Difference(REFUSED, TAKEN, BY_HEADER),
+    "bytes_behind_the_last_record": Difference(REFUSED, TAKEN, BY_HEADER),
+    "bytes_behind_the_last_compressed_record": Difference(REFUSED, TAKEN, BY_HEADER),
+    "a_batch_of_a_codec_that_it_is_not": Difference([("UNKNOWN_SERVER_ERROR", -1)], TAKEN, BY_HEADER),
+    "a_batch_of_a_codec_that_does_not_exist": Difference(
+        [("UNKNOWN_SERVER_ERROR", -1)], [("UNSUPPORTED_COMPRESSION_TYPE", -1)], "the mistake is the client's"
+    ),
+    "a_batch_that_claims_log_append_time": Difference(
+        TAKEN, [("INVALID_TIMESTAMP", -1)], "Kafka clears the bit and counts the CRC anew; we never change a batch"
+    ),
+    "a_transactional_batch_without_a_transactional_id": Difference(
+        [("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", -1)],
+        [("INVALID_TXN_STATE", -1)],
+        "there are neither transactions nor permissions yet",
+    ),
+    "a_producer_id_without_an_epoch": Difference(
+        TAKEN, REFUSED, "Kafka checks only the sequence; epoch -1 would count as older than any"
+    ),
+    "zstd_before_fetch_version_10": Difference(
+        [("NONE", 3, 0, 96)],
+        [("UNSUPPORTED_COMPRESSION_TYPE", -1, -1, 0)],
+        "KIP-110 asks for it; Kafka looks at the topic's compression.type only, not at what the batches are",
+    ),
+    "the_largest_timestamp_of_deleted_records": Difference(
+        ("NONE", 2, 1_700_000_000_002), ("NONE", -1, -1), "Kafka answers an offset before the log start"
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +117,30 @@ def test_both_answer_alike(kafka: ApacheKafka, odradek: OdradekBroker, name: str
         assert theirs != ours
     else:
         assert ours == theirs
+
+
+BY_RECORD = {
+    "a_batch_whose_header_agrees_with_itself_and_not_with_its_records": (REFUSED, REFUSED),
+    "bytes_behind_the_last_record": (REFUSED, REFUSED),
+    "bytes_behind_the_last_compressed_record": (REFUSED, REFUSED),
+    # Kafka says that it does not know what went wrong; we, that it is the batch.
+    "a_batch_of_a_codec_that_it_is_not": ([("UNKNOWN_SERVER_ERROR", -1)], [("CORRUPT_MESSAGE", -1)]),
+    # Kafka finds the largest timestamp anew, which we cannot without changing the batch, and compares offsets in
+    # compressed batches only.
+    "records_later_than_the_largest_timestamp": (TAKEN, REFUSED),
+    "a_gap_between_the_offsets_of_records": (TAKEN, REFUSED),
+}
+"""With `record.validation=full`: what Kafka answers, and we."""
+
+
+@pytest.mark.parametrize("name", BY_RECORD)
+def test_full_validation_refuses_what_kafka_refuses(kafka: ApacheKafka, odradek: OdradekBroker, name: str) -> None:
+    """And a little more."""
+    topic = f"{name.replace('_', '-')}-with-full"
+    with Peer(kafka.host, kafka.port) as theirs, Peer(odradek.host, odradek.port) as ours:
+        theirs.create_topic(topic)
+        ours.create_topic(topic, record_validation="full")
+        assert (QUESTIONS[name](theirs, topic), QUESTIONS[name](ours, topic)) == BY_RECORD[name]
 
 
 def test_differences_belong_to_questions_and_have_reasons() -> None:
