@@ -19,7 +19,8 @@ DEVIATIONS = (
     "refused each time; Kafka refuses it once.",
     "ListOffsets for the largest timestamp (-3) ignores deleted records; Kafka may answer an offset before the log "
     "start.",
-    "By default (`record.validation=header`) records inside a batch are not looked at; see "
+    "By default (`record.validation=header`) records inside a batch are not looked at, so that batches are taken that "
+    "contradict their header, and a wrong largest timestamp stays as it is, which lookups by time rely on; see "
     "[the decision](decisions/005-record-validation.md).",
     "Batches that Kafka accepts and this broker refuses: a producer id without an epoch (INVALID_RECORD), the "
     "LogAppendTime bit set by a client, which Kafka clears (INVALID_TIMESTAMP), and with `record.validation=full` "

@@ -62,6 +62,9 @@ DIFFERENT: dict[str, Difference] = {
     "a_batch_whose_header_agrees_with_itself_and_not_with_its_records": Difference(REFUSED, TAKEN, BY_HEADER),
     "bytes_behind_the_last_record": Difference(REFUSED, TAKEN, BY_HEADER),
     "bytes_behind_the_last_compressed_record": Difference(REFUSED, TAKEN, BY_HEADER),
+    "looking_for_a_record_later_than_the_largest_timestamp": Difference(
+        ("NONE", 2, 1_700_000_000_002), ("NONE", -1, -1), f"{BY_HEADER}; Kafka finds the largest timestamp anew"
+    ),
     "a_batch_of_a_codec_that_it_is_not": Difference([("UNKNOWN_SERVER_ERROR", -1)], TAKEN, BY_HEADER),
     "a_batch_of_a_codec_that_does_not_exist": Difference(
         [("UNKNOWN_SERVER_ERROR", -1)], [("UNSUPPORTED_COMPRESSION_TYPE", -1)], "the mistake is the client's"
