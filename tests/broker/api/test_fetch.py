@@ -158,7 +158,7 @@ async def test_a_fetch_waits_for_the_high_watermark_and_not_for_the_append() -> 
         partition.become_leader(1, Replicas(0, (0, 1), (0, 1)))
         task = await started(context, request(wanted(offset=3), max_wait_ms=10_000))
         append(partition, batch(b"d"))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # time in which a wrong wake-up would end it; a right broker passes however long
         assert not task.done()
         partition.replicas.followers[1].fetched(4, partition.environment.monotonic_ms(), 4)
         partition.update_high_watermark()
@@ -172,7 +172,7 @@ async def test_a_fetch_waits_until_there_are_enough_bytes() -> None:
         partition = await with_records(context)
         task = await started(context, request(wanted(offset=3), max_wait_ms=10_000, min_bytes=2 * size))
         append(partition, batch(b"d"))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # time in which a wrong wake-up would end it; a right broker passes however long
         assert not task.done()
         append(partition, batch(b"e"))
         (answer,) = await asyncio.wait_for(task, 5)
