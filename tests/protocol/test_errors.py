@@ -1,8 +1,14 @@
-"""Shows the error codes by what clients rely on: numbers, names, and which of them they may retry."""
+"""Shows the error codes by what clients rely on: numbers, names, which may be retried, and how a producer reacts.
+
+Names, numbers and reactions are compared with what Apache Kafka's own classes say (tests/client/golden/java_facts.py).
+"""
+
+from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from protocol.errors import ErrorCode, KafkaError, MalformedMessage, Reaction, produce_reaction
+from tests.client.golden import java_facts
 
 
 def test_codes_are_complete() -> None:
@@ -58,3 +64,60 @@ def test_an_error_without_a_message_has_the_sentence_of_its_code() -> None:
 def test_malformed_bytes_are_no_answer_to_a_peer() -> None:
     """A handler that turns KafkaError into an error code must not catch it."""
     assert not issubclass(MalformedMessage, KafkaError)
+
+
+# ------------------------------------------------------------------------------------------- the producer's reactions
+KAFKA_ERRORS: dict[str, dict[str, Any]] = java_facts.read()["errors"]
+
+SEQUENCES = {"OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH", "UNKNOWN_PRODUCER_ID"}
+"""What the state of idempotence decides about, though two of them have exceptions that are not retriable in Kafka."""
+FATAL_EXCEPTIONS = {
+    "ClusterAuthorizationException",
+    "TransactionalIdAuthorizationException",
+    "ProducerFencedException",
+    "UnsupportedVersionException",
+    "InvalidPidMappingException",
+    "AuthenticationException",
+}
+"""After which Kafka's TransactionManager (`maybeTransitionToErrorState`) and Sender send nothing more."""
+
+
+def kafkas_reaction(name: str) -> Reaction:
+    """What follows from the exception class of a code, by the rules of Sender.java."""
+    exceptions: set[str] = set(KAFKA_ERRORS[name]["exceptions"])
+    special = {"NONE": Reaction.SUCCESS, "DUPLICATE_SEQUENCE_NUMBER": Reaction.SUCCESS}
+    special["MESSAGE_TOO_LARGE"] = Reaction.SPLIT
+    if name in special:
+        return special[name]
+    if name in SEQUENCES:
+        return Reaction.SEQUENCE
+    if "InvalidMetadataException" in exceptions:
+        return Reaction.RETRY_REFRESH
+    if "RetriableException" in exceptions:
+        return Reaction.RETRY
+    return Reaction.FATAL if exceptions & FATAL_EXCEPTIONS else Reaction.FAIL
+
+
+def test_codes_and_numbers_are_those_of_apache_kafka() -> None:
+    assert {name: row["code"] for name, row in KAFKA_ERRORS.items()} == {code.name: int(code) for code in ErrorCode}
+
+
+@pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)
+def test_every_code_has_the_reaction_of_kafkas_producer(code: ErrorCode) -> None:
+    assert code.reaction is kafkas_reaction(code.name)
+    assert produce_reaction(int(code)) is code.reaction
+
+
+def test_retriable_is_what_kafka_calls_retriable() -> None:
+    expected = {name for name, row in KAFKA_ERRORS.items() if "RetriableException" in row["exceptions"]}
+    assert {code.name for code in ErrorCode if code.retriable} == expected
+
+
+@pytest.mark.parametrize("code", [-2, -32768, 134, 9999, 32767])
+def test_an_unknown_code_fails_the_batch(code: int) -> None:
+    assert produce_reaction(code) is Reaction.FAIL
+
+
+def test_every_reaction_occurs() -> None:
+    assert {code.reaction for code in ErrorCode} == set(Reaction)
+    assert [reaction for reaction in Reaction if reaction.retriable] == [Reaction.RETRY, Reaction.RETRY_REFRESH]
