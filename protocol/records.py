@@ -37,6 +37,8 @@ from protocol.primitives import Buffer, read_varint, read_varlong, rest_of_unsig
 __all__ = [
     "DECOMPRESSED_BYTES_MAX",
     "HEADERS_MAX",
+    "AnyRecord",
+    "Headers",
     "Record",
     "build_batch",
     "check_records",
@@ -59,6 +61,10 @@ _NULL: Final = 1  # the length -1
 _NULL_LENGTH: Final = bytes((_NULL,))
 _INT64_MIN: Final = -(1 << 63)
 _INT64_MAX: Final = (1 << 63) - 1
+
+
+AnyRecord = tuple[int, int, bytes | None, bytes | None, Headers]
+"""What a `Record` holds, in its order: writing takes plain tuples, too."""
 
 
 class Record(NamedTuple):
@@ -106,15 +112,21 @@ def build_batch(
     )
 
 
-def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytes:
-    """Encodes records one after the other, relative to the given offset and timestamp, uncompressed."""
-    if records[-1].offset - base_offset == len(records) - 1 < _SHORT:
+def encode_records(records: Sequence[AnyRecord], base_offset: int, base_timestamp: int) -> bytes:
+    """Encodes records one after the other, relative to the given offset and timestamp, uncompressed.
+
+    A batch may be encoded run by run: what follows from several calls with the same base can be joined.
+    """
+    first_delta = records[0][0] - base_offset
+    last_delta = records[-1][0] - base_offset
+    assert first_delta >= 0, "offsets rise from the base offset"
+    if last_delta - first_delta == len(records) - 1 and last_delta < _SHORT:
         with suppress(IndexError, TypeError):  # a long key or value, or none
-            return _encode_plain(records, base_timestamp)
+            return _encode_plain(records, first_delta, base_timestamp)
     return _encode_any(records, base_offset, base_timestamp)
 
 
-def _encode_plain(records: Sequence[Record], base_timestamp: int) -> bytes:
+def _encode_plain(records: Sequence[AnyRecord], first_delta: int, base_timestamp: int) -> bytes:
     """The quick way for records without gaps in their offsets, with values and without headers, none of them long.
 
     Raises IndexError or TypeError when they are others.
@@ -123,7 +135,8 @@ def _encode_plain(records: Sequence[Record], base_timestamp: int) -> bytes:
     varints = _VARINTS
     last_timestamp: int | None = None
     before_offset = b""  # attributes and timestamp delta: the same for all records of a millisecond
-    for (_, timestamp_ms, key, value, headers), offset_delta in zip(records, varints, strict=False):
+    deltas = varints[first_delta : first_delta + len(records)]
+    for (_, timestamp_ms, key, value, headers), offset_delta in zip(records, deltas, strict=True):
         if timestamp_ms != last_timestamp:
             last_timestamp = timestamp_ms
             before_offset = b"\x00" + varlong(timestamp_ms - base_timestamp)
@@ -142,7 +155,7 @@ def _encode_plain(records: Sequence[Record], base_timestamp: int) -> bytes:
     return b"".join(parts)
 
 
-def _encode_any(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytes:
+def _encode_any(records: Sequence[AnyRecord], base_offset: int, base_timestamp: int) -> bytes:
     parts: list[bytes] = []
     next_offset = base_offset
     for offset, timestamp_ms, key, value, headers in records:

@@ -116,6 +116,41 @@ def test_many_records_whose_numbers_outgrow_one_and_two_bytes(count: int) -> Non
     assert list(iterate_records(batch)) == records
 
 
+@settings(deadline=None)
+@given(record_lists(), st.integers(0, 1 << 40), st.data())
+def test_runs_encoded_one_by_one_join_to_the_whole(records: list[Record], base: int, data: st.DataObject) -> None:
+    """Cut anywhere, at any base offset, with gaps between offsets or without, long records beside short ones."""
+    offset = base
+    moved: list[Record] = []
+    for record in records:
+        offset += data.draw(st.sampled_from([0, 0, 0, 1, 60, 8190, 100_000]))
+        moved.append(record._replace(offset=offset))
+        offset += 1
+    ends = sorted({*data.draw(st.lists(st.integers(1, len(moved)), max_size=5)), len(moved)})
+    base_timestamp = data.draw(timestamps)
+    runs = [
+        encode_records(moved[start:end], base, base_timestamp) for start, end in zip([0, *ends[:-1]], ends, strict=True)
+    ]
+    shifted = [record._replace(offset=record.offset - base) for record in moved]
+    assert b"".join(runs) == b"".join(plainly(shifted, base_timestamp))
+    assert b"".join(runs) == encode_records(moved, base, base_timestamp)
+
+
+@pytest.mark.parametrize("run_length", [1, 7, 63, 64, 65, 8191, 8192, 8193])
+@pytest.mark.parametrize("base", [0, 1_000_000])
+def test_runs_of_a_long_batch_join_where_offsets_outgrow_one_and_two_bytes(run_length: int, base: int) -> None:
+    """8,300 plain records, the quick way, and beyond offset delta 8191 the other; tuples instead of records."""
+    records = [Record(n, NOW + n // 100, None if n % 3 else b"key", bytes(n % 70)) for n in range(8300)]
+    tuples = [(base + each.offset, each.timestamp_ms, each.key, each.value, each.headers) for each in records]
+    runs = [encode_records(tuples[start : start + run_length], base, NOW) for start in range(0, 8300, run_length)]
+    assert b"".join(runs) == b"".join(plainly(records, NOW))
+
+
+def test_a_record_before_the_base_offset_is_our_mistake() -> None:
+    with pytest.raises(AssertionError, match="rise from the base offset"):
+        encode_records([Record(4, NOW, None, b"v")], 5, NOW)
+
+
 def test_a_producers_fields_and_flags_stand_in_the_header() -> None:
     batch = build_batch(
         [Record(7, NOW, b"k", b"v"), Record(8, NOW - 5, b"k", None)],
