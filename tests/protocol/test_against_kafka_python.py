@@ -23,7 +23,7 @@ from protocol.schema import Message, Struct
 from tests.protocol.strategies import case_name, declared_versions, messages
 
 UUID_KIND = Fixed("16s", 16)
-PACKAGES = [import_module(f"kafka.protocol.{name}") for name in ("admin", "consumer", "metadata", "producer")]
+PACKAGES = [import_module(f"kafka.protocol.{name}") for name in ("admin", "consumer", "metadata", "producer", "sasl")]
 
 
 def theirs_of(cls: type[Message]) -> Any:

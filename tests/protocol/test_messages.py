@@ -32,6 +32,8 @@ from protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.schema import ZERO_UUID, Message, Request, Response
 
 # module, name, key, first and last version, first flexible version (KIP-482), from Kafka's definitions
@@ -41,6 +43,7 @@ DECLARED = [
     ("list_offsets", "ListOffsets", 2, 1, 9, 6),
     ("metadata", "Metadata", 3, 0, 12, 9),
     ("find_coordinator", "FindCoordinator", 10, 0, 6, 3),
+    ("sasl_handshake", "SaslHandshake", 17, 0, 1, None),
     ("api_versions", "ApiVersions", 18, 0, 4, 3),
     ("create_topics", "CreateTopics", 19, 2, 7, 5),
     ("delete_topics", "DeleteTopics", 20, 1, 6, 4),
@@ -50,6 +53,7 @@ DECLARED = [
     ("describe_configs", "DescribeConfigs", 32, 1, 4, 4),
     ("alter_configs", "AlterConfigs", 33, 0, 2, 2),
     ("describe_log_dirs", "DescribeLogDirs", 35, 1, 4, 2),
+    ("sasl_authenticate", "SaslAuthenticate", 36, 0, 2, 2),
     ("create_partitions", "CreatePartitions", 37, 0, 3, 2),
     ("incremental_alter_configs", "IncrementalAlterConfigs", 44, 0, 1, 1),
     ("describe_cluster", "DescribeCluster", 60, 0, 1, 0),
@@ -58,7 +62,7 @@ DECLARED = [
 
 
 @pytest.mark.parametrize(("module", "name", "key", "first", "last", "flexible"), DECLARED)
-def test_keys_and_versions(module: str, name: str, key: int, first: int, last: int, flexible: int) -> None:
+def test_keys_and_versions(module: str, name: str, key: int, first: int, last: int, flexible: int | None) -> None:
     found = vars(import_module(f"protocol.messages.{module}"))
     request, response = found[f"{name}Request"], found[f"{name}Response"]
     assert request.response_type is response
@@ -236,6 +240,20 @@ BY_HAND: list[tuple[Message, int, bytes]] = [
         1,
         b"\xff\xff\xff\xff\x00\x00\x00\x01\x00\x01t\x00\x00\x00\x01\x00\x00\x00\x01" + b"\xff" * 7 + b"\xfe",
     ),
+    (SaslHandshakeRequest(mechanism="PLAIN"), 1, b"\x00\x05PLAIN"),
+    (
+        SaslHandshakeResponse(error_code=33, mechanisms=["PLAIN", "X"]),
+        1,
+        b"\x00\x21\x00\x00\x00\x02\x00\x05PLAIN\x00\x01X",
+    ),
+    (SaslAuthenticateRequest(auth_bytes=b"\0u\0p"), 1, b"\x00\x00\x00\x04\x00u\x00p"),
+    (SaslAuthenticateRequest(auth_bytes=b"\0u\0p"), 2, b"\x05\x00u\x00p\x00"),
+    (
+        SaslAuthenticateResponse(error_code=58, error_message="no", auth_bytes=b"", session_lifetime_ms=9),
+        1,
+        b"\x00\x3a\x00\x02no\x00\x00\x00\x00" + b"\x00" * 7 + b"\x09",
+    ),
+    (SaslAuthenticateResponse(auth_bytes=b"v"), 2, b"\x00\x00\x00\x02v" + b"\x00" * 8 + b"\x00"),
     (
         FindCoordinatorResponse(error_code=15, node_id=-1),
         0,
@@ -267,3 +285,9 @@ def test_defaults_are_kafkas() -> None:
     assert (topic.topic_id, topic.is_internal, topic.topic_authorized_operations) == (ZERO_UUID, False, -(2**31))
     assert topic.partitions[0].leader_epoch == -1
     assert decode(MetadataRequest, 3, b"\xff\xff\xff\xff").allow_auto_topic_creation
+
+
+def test_what_may_hold_a_password_is_not_shown() -> None:
+    request = SaslAuthenticateRequest(auth_bytes=b"\0user\0secret")
+    assert "secret" not in repr(request)
+    assert "12 bytes" in repr(request)

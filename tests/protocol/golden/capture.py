@@ -1,8 +1,8 @@
 """Writes the golden files: `python -m tests.protocol.golden.capture` (Java with jshell is needed; about a minute).
 
 Apache Kafka is started behind a proxy that narrows its ApiVersions answer to our ranges (tee.py), and the clients do
-what their users do (clients.py). Of all that passes, one request per API, version and client is kept, and one response
-of Apache Kafka per API and version: the longest, since it says most.
+what their users do (clients.py); then another one, where they authenticate. Of all that passes, one request per API,
+version and client is kept, and one response of Apache Kafka per API and version: the longest, since it says most.
 """
 
 import shutil
@@ -18,12 +18,23 @@ from protocol.batch import read_header
 from protocol.frames import read_request_header
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.produce import ProduceRequest
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.schema import Request
 from tests.apache_kafka import ApacheKafka
 from tests.jars import APACHE_KAFKA, KAFKA_VERSION, fetch, resolve
 from tests.protocol.golden import files
 from tests.protocol.golden.annotation import Piece, annotate, annotate_batch, lines, snake_case
-from tests.protocol.golden.clients import address, run_java, run_kafka_python, run_librdkafka
+from tests.protocol.golden.clients import (
+    PASSWORD,
+    USER,
+    address,
+    authenticate_kafka_python,
+    authenticate_librdkafka,
+    run_java,
+    run_kafka_python,
+    run_librdkafka,
+)
 from tests.protocol.golden.tee import Exchange, Tee, receive_frame, send_frame
 
 TOPIC = files.TOPIC
@@ -102,6 +113,10 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "coordinators[0].key": "golden",
         "coordinators[0].error_code": 0,
     },
+    "SaslHandshakeRequest": {"mechanism": "PLAIN"},
+    "SaslHandshakeResponse": {"error_code": 0, "mechanisms[0]": "PLAIN"},
+    "SaslAuthenticateRequest": {},
+    "SaslAuthenticateResponse": {"error_code": 0, "session_lifetime_ms": 0},
     "DescribeClusterRequest": {"endpoint_type": 1},
     "DescribeClusterResponse": {"error_code": 0, "brokers[0].broker_id": 1, "brokers[0].host": "127.0.0.1"},
     "DescribeTopicPartitionsRequest": {"topics[0].name": TOPIC, "cursor": None},
@@ -136,11 +151,36 @@ def main() -> None:
         tee.source = "java-3.9"
         run_java(tee, fetch(OLD_JAVA))
         answer = ask_for_unknown_version(kafka)
+    exchanges = [*tee.exchanges, *authentications()]
     for directory in (files.MESSAGES, files.BATCHES):
         shutil.rmtree(directory, ignore_errors=True)
-    write_messages(tee.exchanges)
+    write_messages(exchanges)
     write_unknown_version(answer)
     write_batches(tee.exchanges)
+
+
+def authentications() -> Iterable[Exchange]:
+    """What is sent where a listener asks for SASL, of which only the authentication itself is new."""
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    with Tee() as tee:
+        properties = {
+            # Nobody connects to the plaintext listener by what is advertised.
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:1,SASL_PLAINTEXT://{address(tee)}",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} required user_{USER}="{PASSWORD}";',
+        }
+        with ApacheKafka(properties=properties, listeners=["SASL_PLAINTEXT"]) as kafka:
+            tee.upstream = (kafka.host, kafka.ports["SASL_PLAINTEXT"])
+            tee.source = "kafka-python"
+            authenticate_kafka_python(tee)
+            tee.source = "librdkafka"
+            authenticate_librdkafka(tee)
+            tee.source = "java"
+            run_java(tee, resolve(*APACHE_KAFKA), "java_sasl.jsh")
+            tee.source = "java-3.9"
+            run_java(tee, fetch(OLD_JAVA), "java_sasl.jsh")
+    keys = (SaslHandshakeRequest.api_key, SaslAuthenticateRequest.api_key)
+    return [exchange for exchange in tee.exchanges if exchange.api_key in keys]
 
 
 def write_messages(exchanges: Iterable[Exchange]) -> None:

@@ -1,7 +1,8 @@
 """What the clients do while they are watched: whatever makes them send each request that Odradek serves.
 
-They keep their own settings, apart from addresses, a linger where records shall share a batch, and codecs. So they pick
-their versions by themselves. Each client creates the topic and deletes it at the end.
+They keep their own settings, apart from addresses, a linger where records shall share a batch, codecs, and credentials.
+So they pick their versions by themselves. Each client creates the topic and deletes it at the end; those that
+authenticate ask for the cluster only.
 """
 
 import os
@@ -27,6 +28,7 @@ confluent_kafka: Any = import_module("confluent_kafka")
 confluent_admin: Any = import_module("confluent_kafka.admin")
 
 TOPIC, RECORDS = files.TOPIC, files.RECORDS
+USER, PASSWORD = "golden-user", "golden-password"
 
 
 def run_kafka_python(tee: Tee, kafka: ApacheKafka) -> None:
@@ -141,11 +143,13 @@ def run_librdkafka(tee: Tee) -> None:
     settle(admin.delete_topics([TOPIC]))
 
 
-def run_java(tee: Tee, jars: Iterable[Path]) -> None:
-    command = ["jshell", "--class-path", os.pathsep.join(str(jar) for jar in jars), "-R-Dgolden.topic=" + TOPIC]
-    command += [f"-R-Dgolden.bootstrap={address(tee)}", "-R-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+def run_java(tee: Tee, jars: Iterable[Path], script: str = "java_client.jsh") -> None:
+    settings = {"topic": TOPIC, "bootstrap": address(tee), "user": USER, "password": PASSWORD}
+    command = ["jshell", "--class-path", os.pathsep.join(str(jar) for jar in jars)]
+    command += [f"-R-Dgolden.{name}={value}" for name, value in settings.items()]
+    command += ["-R-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
     ended = subprocess.run(
-        [*command, str(Path(__file__).with_name("java_client.jsh"))],
+        [*command, str(Path(__file__).with_name(script))],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -155,6 +159,25 @@ def run_java(tee: Tee, jars: Iterable[Path]) -> None:
     # jshell ends with 0 after an error, too.
     if "Error:" in ended.stderr or "Exception" in ended.stderr + ended.stdout or "every request" not in ended.stdout:
         raise RuntimeError(ended.stdout + ended.stderr)
+
+
+def authenticate_kafka_python(tee: Tee) -> None:
+    admin = kafka_python.KafkaAdminClient(
+        bootstrap_servers=address(tee),
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_plain_username=USER,
+        sasl_plain_password=PASSWORD,
+    )
+    admin.describe_cluster()
+    admin.close()
+
+
+def authenticate_librdkafka(tee: Tee) -> None:
+    credentials = {"sasl.mechanism": "PLAIN", "sasl.username": USER, "sasl.password": PASSWORD}
+    settings = {"bootstrap.servers": address(tee), "security.protocol": "SASL_PLAINTEXT"}
+    admin = confluent_admin.AdminClient(settings | credentials)
+    admin.describe_cluster().result(10)
 
 
 def address(tee: Tee) -> str:
