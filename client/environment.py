@@ -1,4 +1,4 @@
-"""The seams to the outside world: loop, clocks, entropy, helper threads, listening and connecting.
+"""The seams to the outside world: loop, clocks, entropy, helper threads, names, listening and connecting.
 
 Broker and client take all of these from an `Environment` and nothing from the air, so that a whole cluster can run on
 virtual time, a simulated network and seeded randomness by passing another one. `tests/test_source.py` refuses direct
@@ -8,13 +8,26 @@ use of `time`, `uuid`, `os.urandom` and executors elsewhere in `broker` and `cli
 
 import asyncio
 import os
+import socket
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from ssl import SSLContext
+from typing import Any, ParamSpec, TypeVar
+
+__all__ = ["Environment", "ThreadFuture", "running_loop"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+running_loop = asyncio._get_running_loop  # pyright: ignore[reportPrivateUsage]
+"""The loop that runs in this thread, None without one; in a forked child too. Other than the public function it does
+not raise, which would have to be caught for every record."""
+
+ThreadFuture = Future
+"""What another thread waits for: a future of `concurrent.futures`."""
 
 
 class Environment:
@@ -40,9 +53,25 @@ class Environment:
         """A random UUID (version 4) as its 16 bytes, which is how topic, cluster and directory ids travel."""
         return uuid.UUID(bytes=self.random_bytes(16), version=4).bytes
 
+    def random(self) -> float:
+        """A random number from 0 up to, and never, 1."""
+        return (int.from_bytes(self.random_bytes(7)) >> 3) / (1 << 53)
+
+    def random_below(self, limit: int) -> int:
+        """A random whole number from 0 up to, and never, `limit`, which is at most 2**32."""
+        return int(self.random() * limit)
+
+    async def sleep(self, delay_ms: float) -> None:
+        """Returns after so many milliseconds of `monotonic_ms`."""
+        await asyncio.sleep(delay_ms / 1000.0)
+
     async def run_blocking(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Runs `function` in a helper thread. It may touch files, never the state that the loop's thread owns."""
         return await self.loop.run_in_executor(None, lambda: function(*args, **kwargs))
+
+    def run_threadsafe(self, coroutine: Coroutine[Any, Any, _T]) -> ThreadFuture[_T]:
+        """Runs a coroutine in the loop on behalf of another thread, which may wait for the future."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     async def listen(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
@@ -55,7 +84,73 @@ class Environment:
         sockets = server.sockets
         return server, [(str(name[0]), int(name[1])) for name in (sock.getsockname() for sock in sockets)]
 
-    async def connect(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> asyncio.BaseTransport:
-        """Opens one TCP connection. Raises OSError."""
-        transport, _ = await self.loop.create_connection(factory, host, port)
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """The IP addresses of `host`, each once, in the order of the resolver. Raises OSError, UnicodeError.
+
+        An IP address is its own answer. A link-local one keeps its zone, as in `fe80::1%eth0`.
+        """
+        if _family_of(host) is not None:
+            return [host]
+        found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(_address(family, name) for family, _, _, _, name in found))
+
+    async def canonical_name(self, address: str) -> str:
+        """The name that reverse look-up gives to an IP address. Raises OSError when there is none."""
+        name, _ = await self.loop.getnameinfo((address, 0), socket.NI_NAMEREQD)
+        return name
+
+    async def connect(
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        ssl: SSLContext | None = None,
+        server_hostname: str | None = None,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+    ) -> asyncio.BaseTransport:
+        """Opens one TCP connection without delays of its own (TCP_NODELAY), and TLS on it where `ssl` is given.
+
+        `host`: an IP address, as `resolve` gives it; of a name, the first address is taken. `server_hostname`: whose
+        certificate TLS asks for; `host` by default. The buffers' sizes are the socket's; -1: the system chooses. The
+        factory is called when TCP stands, `connection_made` when TLS does. Raises OSError, of which `ssl.SSLError` is
+        one.
+        """
+        address = (await self.resolve(host, port))[0]
+        family = _family_of(address)
+        sock = socket.socket(socket.AF_INET6 if family is None else family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            # Before it connects: the window that TCP may ever offer follows from it.
+            for option, size_bytes in ((socket.SO_SNDBUF, send_buffer_bytes), (socket.SO_RCVBUF, receive_buffer_bytes)):
+                if size_bytes >= 0:
+                    sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+            await self.loop.sock_connect(sock, (address, port))
+        except BaseException:
+            sock.close()
+            raise
+        name = None if ssl is None else server_hostname or host
+        transport, _ = await self.loop.create_connection(factory, sock=sock, ssl=ssl, server_hostname=name)
         return transport
+
+
+def _family_of(host: str) -> socket.AddressFamily | None:
+    """The family of an IP address; None for anything else: a name, or an address with a zone."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, UnicodeError, ValueError):
+            continue
+        return family
+    return None
+
+
+def _address(family: int, name: tuple[Any, ...]) -> str:
+    """The address in what `getaddrinfo` calls a socket address."""
+    address = str(name[0])
+    if family == socket.AF_INET6 and name[3] and "%" not in address:
+        return f"{address}%{name[3]}"
+    return address

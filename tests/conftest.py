@@ -2,27 +2,58 @@
 
 The first two and the plugins' options stand in pyproject.toml. A test (or a module, by `pytestmark`) marked
 `both_loops` runs once on asyncio's own loop and once on uvloop: only uvloop shows that bytes given to
-`transport.write` were changed before they were sent.
+`transport.write` were changed before they were sent. One marked `virtual_time` runs on the loop of
+`client/virtual_time.py`, to whose constructor the marker's arguments go, and fails if it leaves tasks or timers behind;
+one with both markers runs on all three.
 """
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 
 import pytest
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "virtual_time: runs on a loop whose clock jumps from timer to timer")
+
+
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, LoopFactory]:
     """The event loops that an async test runs on, by the name that its id shows."""
     del config
-    factories: dict[str, LoopFactory] = {"asyncio": asyncio.new_event_loop}
-    if item.get_closest_marker("both_loops") is not None and sys.platform != "win32":
+    virtual_time = item.get_closest_marker("virtual_time")
+    both_loops = item.get_closest_marker("both_loops") is not None
+    factories: dict[str, LoopFactory] = {}
+    if both_loops or virtual_time is None:
+        factories["asyncio"] = asyncio.new_event_loop
+    if both_loops and sys.platform != "win32":
         import uvloop
 
         factories["uvloop"] = uvloop.new_event_loop
+    if virtual_time is not None:
+        from tests.client.virtual_time import VirtualTimeLoop
+
+        factories["virtual"] = partial(VirtualTimeLoop, **virtual_time.kwargs)
     return factories
+
+
+@pytest.fixture
+async def nothing_is_left() -> AsyncGenerator[None]:
+    """Checks, when all other fixtures of the test are down, that its virtual loop has nothing to do any more."""
+    from tests.client.virtual_time import check_nothing_is_left
+
+    yield
+    await check_nothing_is_left()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts `nothing_is_left` around every test on virtual time."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("virtual_time") is not None:
+            item.fixturenames.insert(0, "nothing_is_left")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -33,6 +33,7 @@ def forbidden_uses(source: str, names: re.Pattern[str], methods: frozenset[str] 
     """Uses (and imports) of what `names` matches in full, and calls of `methods` on anything."""
     tree = ast.parse(source)
     imported = imported_names(tree)
+    bound = bound_names(tree)
     found: list[tuple[int, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -44,7 +45,7 @@ def forbidden_uses(source: str, names: re.Pattern[str], methods: frozenset[str] 
             origin = dotted_name(node, imported)
             if (origin is not None and names.fullmatch(origin)) or node.attr in methods:
                 found.append((node.lineno, origin or f"….{node.attr}"))
-        elif isinstance(node, ast.Name) and node.id not in imported and names.fullmatch(node.id):
+        elif isinstance(node, ast.Name) and node.id not in {*imported, *bound} and names.fullmatch(node.id):
             found.append((node.lineno, node.id))
     return [f"{line}: {name}" for line, name in sorted(set(found))]
 
@@ -61,6 +62,14 @@ def imported_names(tree: ast.Module) -> dict[str, str]:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     return names
+
+
+def bound_names(tree: ast.Module) -> set[str]:
+    """The names of parameters and variables: what is handed in as `random` is not the module."""
+    parameters = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return parameters | {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def dotted_name(node: ast.expr, imported: dict[str, str]) -> str | None:
