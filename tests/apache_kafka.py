@@ -3,6 +3,9 @@
     with ApacheKafka(properties={"num.partitions": "3"}) as kafka:
         KafkaProducer(bootstrap_servers=kafka.bootstrap)
 
+    with ApacheKafka(listeners=["SASL_SSL"], scram=[("SCRAM-SHA-256", "alice", "secret")]) as kafka:
+        kafka.ports["SASL_SSL"]                        # beside the plaintext one, which is there always
+
 The node listens on free loopback ports and keeps its data in a temporary directory. It is ready when it has answered
 ApiVersions and lists itself in Metadata. It is stopped by its own process id, whatever happens.
 """
@@ -41,7 +44,6 @@ SINGLE_NODE = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
@@ -68,14 +70,22 @@ class ApacheKafka:
         log_level: str = "warn",
         jvm_options: Sequence[str] = QUICK_JVM,
         directory: Path | None = None,
+        listeners: Sequence[str] = (),
+        scram: Sequence[tuple[str, str, str]] = (),
     ) -> None:
-        """`properties` are added to server.properties and win over ours; `directory` replaces the temporary one."""
+        """`properties` are added to server.properties and win over ours; `directory` replaces the temporary one.
+
+        `listeners`: security protocols beside PLAINTEXT, each a listener of that name. `scram`: mechanism, user and
+        password of those who exist from the start.
+        """
         self.properties = dict(properties or {})
         self.heap = heap
         self.log_level = log_level
         self.jvm_options = tuple(jvm_options)
         self.host = "127.0.0.1"
         self.port = 0
+        self.ports = dict.fromkeys(listeners, 0)
+        self._scram = tuple(scram)
         self._temporary = tempfile.TemporaryDirectory(prefix="apache-kafka-") if directory is None else None
         self.directory = Path(self._temporary.name) if self._temporary is not None else directory or Path()
         self._process: subprocess.Popen[bytes] | None = None
@@ -159,10 +169,14 @@ class ApacheKafka:
             self._temporary.cleanup()
 
     def _write_properties(self) -> None:
-        self.port, controller_port = free_ports(2)
+        self.port, controller_port, *ports = free_ports(2 + len(self.ports))
+        self.ports = dict(zip(self.ports, ports, strict=True))
+        listeners = [f"{name}://{self.host}:{port}" for name, port in (("PLAINTEXT", self.port), *self.ports.items())]
+        protocols = ["CONTROLLER:PLAINTEXT", *(f"{name}:{name}" for name in ("PLAINTEXT", *self.ports))]
         properties = SINGLE_NODE | {
-            "listeners": f"PLAINTEXT://{self.host}:{self.port},CONTROLLER://{self.host}:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{self.host}:{self.port}",
+            "listeners": ",".join((*listeners, f"CONTROLLER://{self.host}:{controller_port}")),
+            "advertised.listeners": ",".join(listeners),
+            "listener.security.protocol.map": ",".join(protocols),
             "controller.quorum.voters": f"1@{self.host}:{controller_port}",
             "log.dirs": str(self.data_directory),
         }
@@ -172,7 +186,10 @@ class ApacheKafka:
 
     def _format(self) -> None:
         settings = str(self.directory / "server.properties")
-        run_tool("kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID, "--config", settings)
+        users: list[str] = []
+        for mechanism, name, password in self._scram:
+            users += ("--add-scram", f"{mechanism}=[name={name},password={password}]")
+        run_tool("kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID, "--config", settings, *users)
 
     def _launch(self) -> None:
         command = java_command(
