@@ -7,11 +7,12 @@ put into a coroutine, as its reader would. What is added behind it only prints w
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from textwrap import indent
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 
 from broker.options import BROKER_OPTIONS
 from tests.odradek_broker import OdradekBroker
@@ -25,6 +26,7 @@ SNIPPET = re.compile(r"^\*\*(?P<client>[\w-]+)\*\*.*?\n```python\n(?P<code>.*?)^
 VALUE = "two coffees"
 # What shows that the snippet did what it is there for. kafka-python's prints by itself.
 SHOWN = {
+    "Odradek": "print(ack)",
     "kafka-python": "",
     "aiokafka": "print(record.value)",
     "confluent-kafka": "print(record.value())",
@@ -68,6 +70,18 @@ def test_a_snippet_writes_a_record_and_reads_it(client: str, tmp_path: Path) -> 
     """On a broker of its own, so that what it reads is what it wrote."""
     with OdradekBroker(tmp_path / "data") as broker:
         assert run(as_program(SNIPPETS[client], SHOWN[client]), broker).count(VALUE) == 1
+
+
+def test_our_own_snippet_writes_a_record(tmp_path: Path) -> None:
+    with OdradekBroker(tmp_path / "data") as broker:
+        assert "Ack(topic='orders', partition=0, offset=0" in run(
+            as_program(SNIPPETS["Odradek"], SHOWN["Odradek"]), broker
+        )
+        consumer = KafkaConsumer(
+            "orders", bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=5000
+        )
+        with closing(consumer):
+            assert next(consumer).value == VALUE.encode()
 
 
 @pytest.mark.java

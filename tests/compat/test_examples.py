@@ -1,0 +1,149 @@
+"""Each of examples/, and each snippet of docs/producer.md, runs as a program of its own against our broker: what it
+prints is right, and what it sent is there."""
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from tests.compat.producer_load import read_back
+from tests.odradek_broker import REPOSITORY, OdradekBroker
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
+
+EXAMPLES = REPOSITORY / "examples"
+PAGE = (REPOSITORY / "docs" / "producer.md").read_text()
+ADDRESS = "localhost:9092"
+PARTITIONS = 3
+READY_S = 10.0
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Generator[OdradekBroker]:
+    """One for each program: what is in it afterwards is what the program sent."""
+    with OdradekBroker(tmp_path / "data", "--set", f"num.partitions={PARTITIONS}") as running:
+        yield running
+
+
+def run(*command: str) -> list[str]:
+    """The lines that a program printed. It must end well, and with no word on standard error, warnings neither."""
+    program = [sys.executable, "-W", "default", *command]
+    done = subprocess.run(program, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr[-4000:]
+    return done.stdout.splitlines()
+
+
+def run_example(name: str, server: OdradekBroker) -> list[str]:
+    return run(str(EXAMPLES / f"{name}.py"), server.bootstrap)
+
+
+def messages(server: OdradekBroker, topic: str) -> list[Message]:
+    """All of a topic; those of one partition in their order."""
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "unused"})
+    try:
+        partitions = range(PARTITIONS)
+        ends = {each: consumer.get_watermark_offsets(TopicPartition(topic, each), READY_S)[1] for each in partitions}
+    finally:
+        consumer.close()
+    return list(read_back(server.bootstrap, topic, ends))
+
+
+def values(server: OdradekBroker, topic: str) -> list[bytes | None]:
+    return [message.value() for message in messages(server, topic)]
+
+
+# --------------------------------------------------------------------------------------------------------- examples/
+def test_every_example_has_a_test() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        name.removeprefix("test_example_") for name in globals() if name.startswith("test_example_")
+    }
+
+
+def test_example_fire_and_forget(server: OdradekBroker) -> None:
+    assert run_example("fire_and_forget", server) == ["10000 clicks delivered"]
+    assert Counter(values(server, "clicks")) == Counter(b"click %d" % number for number in range(10_000))
+
+
+def test_example_awaited(server: OdradekBroker) -> None:
+    *lines, last = run_example("awaited", server)
+    [partition] = {message.partition() for message in messages(server, "orders")}
+    assert [*lines, last] == [f"order {number} is at orders-{partition}, offset {number}" for number in range(10)]
+    assert values(server, "orders") == [b"order %d" % number for number in range(10)]
+
+
+def test_example_callbacks(server: OdradekBroker) -> None:
+    assert run_example("callbacks", server) == [f"1000 clicks delivered, to {PARTITIONS} partition(s)"]
+    found = Counter((each.key(), each.value()) for each in messages(server, "clicks"))
+    assert found == Counter((b"user %d" % (number % 50), b"click %d" % number) for number in range(1_000))
+
+
+def test_example_bulk(server: OdradekBroker) -> None:
+    [line] = run_example("bulk", server)
+    told = re.fullmatch(r"100000 readings delivered; the last one is at readings-(\d), offset (\d+)", line)
+    assert told is not None
+    found = messages(server, "readings")
+    assert Counter(json.loads(each.value() or b"")["reading"] for each in found) == Counter(range(100_000))
+    [last] = [each for each in found if (each.partition(), each.offset()) == (int(told[1]), int(told[2]))]
+    assert last.value() == b'{"sensor": 99, "reading": 99999}'
+
+
+def test_example_error_handling(server: OdradekBroker) -> None:
+    refused, delivered, *bulk = run_example("error_handling", server)
+    too_large = r"a record of 200\d\d\d bytes for orders .* max_request_size of 100000 bytes.*"
+    assert re.fullmatch(f"refused: {too_large}", refused)
+    assert delivered == "delivered at offset 0"
+    assert re.fullmatch(f"record 1 of the bulk: {too_large}", bulk[0])
+    assert re.fullmatch(r"record 2 of the bulk: delivered at offset \d+", bulk[1])
+    assert len(bulk) == 2
+    orders = [b"order %d" % number for number in range(1_000)]
+    assert Counter(values(server, "orders")) == Counter([b"an order", *orders, b"small", b"small again"])
+
+
+def test_example_interceptors(server: OdradekBroker) -> None:
+    assert run_example("interceptors", server) == ["10 orders sent, 10 acknowledged"]
+    found = messages(server, "orders")
+    assert [json.loads(each.value() or b"") for each in found] == [
+        {"number": number, "item": "Odradek"} for number in range(10)
+    ]
+    assert {each.key() for each in found} == {b"customer-1"}
+    traces = {tuple(each.headers() or ()) for each in found}
+    assert len(traces) == 10
+    assert {name for headers in traces for name, _ in headers} == {"trace-id"}
+
+
+# ------------------------------------------------------------------------------------------------- docs/producer.md
+SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_the_page_shows_two_snippets() -> None:
+    assert len(SNIPPETS) == 2
+    assert all(ADDRESS in snippet for snippet in SNIPPETS)
+
+
+def test_the_first_snippet_of_the_page_sends_an_order(server: OdradekBroker) -> None:
+    [line] = run("-c", SNIPPETS[0].replace(ADDRESS, server.bootstrap))
+    assert re.fullmatch(r"orders-\d, offset 0", line)
+    [order] = messages(server, "orders")
+    assert (order.key(), order.value()) == (b"customer-7", b"two coffees")
+
+
+def test_the_second_snippet_of_the_page_makes_a_producer_that_works(server: OdradekBroker) -> None:
+    """Its reader would go on like this."""
+    use = 'async with producer:\n    print((await (await producer.send("orders", b"tea"))).offset, config.linger_ms)\n'
+    whole = indent(SNIPPETS[1].replace(ADDRESS, server.bootstrap) + use, "    ")
+    program = f"import asyncio\n\nasync def main():\n{whole}\nasyncio.run(main())\n"
+    assert run("-c", program) == ["0 20"]
+    assert values(server, "orders") == [b"tea"]
+
+
+def test_links_of_the_page_lead_to_files() -> None:
+    targets = sorted(set(re.findall(r"\]\(([^)#:]+)\)", PAGE)))
+    assert targets
+    assert [target for target in targets if not (REPOSITORY / "docs" / target).exists()] == []

@@ -1,0 +1,219 @@
+"""Our producer against our broker and against Apache Kafka: records of every kind, with every codec, in all three ways,
+through SIGKILL and over TLS with sessions that end, each read back by librdkafka and compared."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from math import ceil
+from typing import Any
+
+import pytest
+import uvloop
+
+from client.metrics import CONNECTION_CREATION_TOTAL, RECORD_RETRY_TOTAL, SUCCESSFUL_REAUTHENTICATION_TOTAL
+from odradek import Admin, BatchError, Producer, RecordTooLarge
+from tests.apache_kafka import ApacheKafka
+from tests.client.certificates import Certificates, make_certificates
+from tests.client.recorded_metrics import RecordedMetrics
+from tests.compat.producer_load import Records, Sent, Writer, check, read_back
+from tests.odradek_broker import OdradekBroker
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+
+Server = OdradekBroker | ApacheKafka
+
+PARTITIONS = 6
+PASSWORD = "correct horse = battery"  # noqa: S105 - of a user that exists for these tests
+SESSION_MS = 1_500
+SHARE = 500
+CODECS: Sequence[dict[str, Any]] = (
+    {"compression_type": "none", "batch_size": 1_000},
+    {"compression_type": "none"},
+    {"compression_type": "gzip", "compression_gzip_level": 1, "batch_size": 100_000},
+    {"compression_type": "snappy", "batch_size": 200_000, "buffer_memory": 2_000_000},
+    {"compression_type": "lz4", "linger_ms": 0},
+    {"compression_type": "zstd", "batch_size": 256 * 1024, "linger_ms": 20},
+)
+"""One producer each. Some batches are compressed in threads; some senders have to wait for memory."""
+
+
+@pytest.fixture(scope="module")
+def odradek(tmp_path_factory: pytest.TempPathFactory) -> Generator[OdradekBroker]:
+    """One of our own: it is killed."""
+    with OdradekBroker(tmp_path_factory.mktemp("producer") / "data", "--set", f"num.partitions={PARTITIONS}") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def kafka(certificates: Certificates) -> Generator[ApacheKafka]:
+    """With a plaintext listener, and one that wants a password again and again."""
+    listener = "listener.name.sasl_ssl.scram-sha-512."
+    properties = {
+        "num.partitions": str(PARTITIONS),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(certificates.server),
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        f"{listener}sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+        f"{listener}connections.max.reauth.ms": str(SESSION_MS),
+    }
+    users = [("SCRAM-SHA-512", "alice", PASSWORD)]
+    with ApacheKafka(properties=properties, listeners=["SASL_SSL"], scram=users) as running:
+        yield running
+
+
+@pytest.fixture(params=["odradek", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+def server(request: pytest.FixtureRequest) -> Server:
+    running: Server = request.getfixturevalue(request.param)
+    return running
+
+
+@asynccontextmanager
+async def producing(server: Server, topic: str, **settings: Any) -> AsyncGenerator[Producer]:
+    async with Producer(server.bootstrap, **settings) as producer:
+        await producer.prepare(topic)
+        yield producer
+
+
+# ------------------------------------------------------------------------------------------------------------ the load
+def test_everything_arrives_once_in_order_and_where_it_was_acknowledged(server: Server, record_count: int) -> None:
+    """A million records in the full run. Two tasks share each producer; Kafka is sent to from uvloop."""
+    count = record_count * 10 if record_count >= 100_000 else record_count
+    writers = 2 * len(CODECS)
+    chunk = min(count // 100, 1_000)
+    share = ceil(count / writers / chunk) * chunk
+    records, sent = Records(random.randrange(2**31), PARTITIONS, chunk), Sent(share * writers)
+
+    async def load() -> None:
+        async with AsyncExitStack() as stack:
+            producers = [await stack.enter_async_context(producing(server, "load", **codec)) for codec in CODECS]
+            tasks = [
+                Writer(producers[index // 2], "load", records, range(index * share, (index + 1) * share), sent).run()
+                for index in range(writers)
+            ]
+            await asyncio.gather(*tasks)
+
+    factory = uvloop.new_event_loop if isinstance(server, ApacheKafka) else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(load())
+    assert sent.count == share * writers
+    check(server.bootstrap, "load", records, sent, share)
+
+
+# --------------------------------------------------------------------------------------------------------- the crashes
+def test_a_broker_that_is_killed_again_and_again_loses_and_doubles_nothing(server: Server, record_count: int) -> None:
+    """Every record is acknowledged, for the broker comes back in time; each is there once, and in order."""
+    metrics = RecordedMetrics()
+    rounds = 2 if isinstance(server, ApacheKafka) else 5  # Kafka takes seconds to start
+    writers, share = 4, max(500, record_count // 10)
+    records, sent = Records(random.randrange(2**31), PARTITIONS, chunk=50), Sent(share * writers)
+
+    async def load() -> None:
+        async with (
+            producing(server, "killed", linger_ms=1, batch_size=2_000, metrics=metrics) as one,
+            producing(server, "killed", linger_ms=1, batch_size=2_000, compression_type="lz4") as other,
+        ):
+            tasks = [
+                Writer((one, other)[index % 2], "killed", records, range(index * share, (index + 1) * share), sent)
+                for index in range(writers)
+            ]
+            await asyncio.gather(*(task.run() for task in tasks), kill())
+
+    async def kill() -> None:
+        for number in range(rounds):
+            while sent.count < len(sent.offsets) * (number + 1) // (rounds + 1):  # noqa: ASYNC110 - a look now and then
+                await asyncio.sleep(0.001)
+            await asyncio.to_thread(server.kill)
+            await asyncio.to_thread(server.start)
+
+    asyncio.run(load())
+    assert sent.count == share * writers
+    assert metrics.total(RECORD_RETRY_TOTAL) > 0, "records were under way when the broker was killed"
+    check(server.bootstrap, "killed", records, sent, share)
+
+
+# ------------------------------------------------------------------------------------------------------------ the rest
+@pytest.mark.both_loops
+@pytest.mark.parametrize("acks", [0, 1])
+async def test_other_acks(server: Server, acks: Any, request: pytest.FixtureRequest) -> None:
+    topic = topic_of(request)
+    async with producing(server, topic, acks=acks) as producer:
+        deliveries = [await producer.send(topic, b"%d" % number, partition=0) for number in range(2_000)]
+        offsets = [ack.offset for ack in await producer.gather(deliveries)]
+    assert offsets == (list(range(2_000)) if acks else [-1] * 2_000)
+    assert values(server, topic, 2_000) == [b"%d" % number for number in range(2_000)]
+
+
+async def test_a_bulk_too_large_for_the_topic_arrives_in_parts(server: Server, request: pytest.FixtureRequest) -> None:
+    topic, expected = topic_of(request), [b"%06d" % number * 20 for number in range(2_000)]
+    async with Admin(server.bootstrap) as admin:
+        await admin.create_topic(topic, partitions=1, configs={"max.message.bytes": "2048"})
+    async with producing(server, topic, batch_size=64 * 1024) as producer:
+        acks = await producer.send_batch(topic, expected)
+        assert [ack.offset for ack in acks] == list(range(2_000))
+        with pytest.raises(BatchError) as raised:
+            await producer.send_batch(topic, [b"small", bytes(4_000), b"small"])
+    assert list(raised.value.errors) == [1]
+    error = raised.value.errors[1]
+    assert isinstance(error, RecordTooLarge)
+    assert topic in str(error)
+    assert "max.message.bytes" in str(error)
+    assert values(server, topic, 2_002) == [*expected, b"small", b"small"]
+
+
+@pytest.mark.java
+@pytest.mark.slow
+async def test_a_topic_that_stamps_records_tells_the_time(kafka: ApacheKafka) -> None:
+    topic = "stamped"
+    async with Admin(kafka.bootstrap) as admin:
+        await admin.create_topic(topic, partitions=1, configs={"message.timestamp.type": "LogAppendTime"})
+    async with producing(kafka, topic) as producer:
+        acks = await producer.send_batch(topic, [b"one", b"two"], timestamps_ms=[1, 2])
+    stamped = [message.timestamp()[1] for message in read_back(kafka.bootstrap, topic, {0: 2})]
+    assert [ack.timestamp_ms for ack in acks] == stamped
+    assert min(stamped) > 1_700_000_000_000
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_records_flow_over_tls_while_the_password_is_asked_for_again(
+    kafka: ApacheKafka, certificates: Certificates
+) -> None:
+    """Sessions end after a second and a half; the producer renews them on the connections that it has."""
+    sent, metrics = Sent(0), RecordedMetrics()
+    records = Records(random.randrange(2**31), PARTITIONS, chunk=100)
+
+    async def load() -> float:
+        async with Producer(
+            f"{kafka.host}:{kafka.ports['SASL_SSL']}",
+            security_protocol="SASL_SSL",
+            ssl_truststore_location=str(certificates.authority),
+            sasl_mechanism="SCRAM-SHA-512",
+            sasl_username="alice",
+            sasl_password=PASSWORD,
+            metrics=metrics,
+        ) as producer:
+            await producer.prepare("secret")
+            await Writer(producer, "secret", records, sent.grow(SHARE), sent).run()
+            connections = metrics.total(CONNECTION_CREATION_TOTAL)
+            while metrics.total(SUCCESSFUL_REAUTHENTICATION_TOTAL) < 4:
+                await Writer(producer, "secret", records, sent.grow(SHARE), sent).run()
+            return metrics.total(CONNECTION_CREATION_TOTAL) - connections
+
+    assert asyncio.run(load()) == 0, "no connection was lost"
+    check(kafka.bootstrap, "secret", records, sent, SHARE)
+
+
+def topic_of(request: pytest.FixtureRequest) -> str:
+    """A topic of the test's own."""
+    return "".join(char if char.isalnum() else "-" for char in request.node.name).strip("-")
+
+
+def values(server: Server, topic: str, end: int) -> list[bytes | None]:
+    """What stands in the first partition, which ends there; the others are empty."""
+    return [message.value() for message in read_back(server.bootstrap, topic, {0: end})]
