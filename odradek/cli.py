@@ -1,14 +1,101 @@
-"""The `odradek` command line. Each command lives with what it runs; this is the door."""
+"""The `odradek` command line. Each command lives with what it runs; this is the door.
+
+A command is imported when it is called, so `odradek --help` and the help of each command answer at once: their one-line
+summaries stand here.
+"""
+
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Final
 
 import click
 
-from broker.command import serve
+Loader = Callable[[], click.Command]
 
 
-@click.group()
+def _serve() -> click.Command:
+    from broker.command import serve
+
+    return serve
+
+
+def _topics() -> click.Command:
+    from client.commands.topics import topics
+
+    return topics
+
+
+def _produce() -> click.Command:
+    from client.commands.produce import produce
+
+    return produce
+
+
+def _consume() -> click.Command:
+    from client.commands.consume import consume
+
+    return consume
+
+
+def _configs() -> click.Command:
+    from client.commands.configs import configs
+
+    return configs
+
+
+def _brokers() -> click.Command:
+    from client.commands.brokers import brokers
+
+    return brokers
+
+
+COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
+    "serve": (_serve, "Run a broker."),
+    "topics": (_topics, "List, create, describe, alter and delete topics."),
+    "produce": (_produce, "Send lines from standard input to a topic."),
+    "consume": (_consume, "Print the records of a topic."),
+    "configs": (_configs, "Show and change the options of topics and brokers."),
+    "brokers": (_brokers, "List the brokers of a cluster."),
+}
+
+
+class _OnDemand(MutableMapping[str, click.Command]):
+    """The commands by name, each imported when it is looked up."""
+
+    def __init__(self, loaders: dict[str, Loader]) -> None:
+        self._loaders = loaders
+
+    def __getitem__(self, name: str) -> click.Command:
+        return self._loaders[name]()
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._loaders[name] = lambda: command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaders[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+
+class _Door(click.Group):
+    """A group that tells of its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=_Door, commands=_OnDemand({name: loader for name, (loader, _) in COMMANDS.items()}))
 @click.version_option(package_name="odradek")
 def main() -> None:
-    """Odradek: a Kafka-compatible broker and client in asyncio Python."""
+    """Odradek: a Kafka-compatible broker and client in asyncio Python.
 
-
-main.add_command(serve)
+    All commands but `serve` work against any Kafka broker: --bootstrap-server, or the environment variable
+    ODRADEK_BOOTSTRAP_SERVER, says which; else localhost:9092.
+    """

@@ -1,0 +1,142 @@
+"""The options that every command has which talks to a broker, and what they come to: a `Target`.
+
+    --bootstrap-server  where to begin; else ODRADEK_BOOTSTRAP_SERVER, the file's bootstrap.servers, localhost:9092
+    --config FILE       settings of Kafka's clients in its properties form, for TLS and SASL above all
+    --timeout SECONDS   how long a command waits for an answer
+
+A file is often shared by several programs, so one that holds settings of a producer serves `odradek topics`, too: what
+another of our clients knows is left out, what none knows is refused.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
+
+import click
+
+from client.commands.failures import USAGE, CommandFailed
+
+if TYPE_CHECKING:
+    from client.admin import Admin
+    from client.config import ClientConfig
+
+__all__ = ["Assignment", "Target", "json_option", "on_target"]
+
+DEFAULT_BOOTSTRAP_SERVER: Final = "localhost:9092"
+DEFAULT_TIMEOUT_S: Final = 10.0
+
+P = ParamSpec("P")
+C = TypeVar("C", bound="ClientConfig")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which cluster, how to reach it, and how patiently."""
+
+    bootstrap_server: str | None = None
+    config_file: str | None = None
+    timeout_ms: int = int(DEFAULT_TIMEOUT_S * 1000)
+    is_verbose: bool = False
+
+    def config(
+        self, kind: type[C], settings: Mapping[str, object] | None = None, defaults: Mapping[str, object] | None = None
+    ) -> C:
+        """The configuration of a client: `settings`, else the file's, else `defaults`, else its own.
+
+        Raises ConfigError, CommandFailed.
+        """
+        found = {**(defaults or {}), **self._file_settings(kind), **(settings or {})}
+        if self.bootstrap_server is not None:
+            found["bootstrap.servers"] = self.bootstrap_server
+        found.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP_SERVER)
+        return kind.from_dict(found)
+
+    def admin(self) -> "Admin":
+        """An admin client whose calls take no longer than the timeout. Raises ConfigError, CommandFailed."""
+        from client.admin import Admin
+        from client.config import AdminConfig
+
+        return Admin(config=self.config(AdminConfig, {"default.api.timeout.ms": self.timeout_ms}))
+
+    def _file_settings(self, kind: "type[ClientConfig]") -> dict[str, object]:
+        if self.config_file is None:
+            return {}
+        from client.commands.properties import parse_properties
+        from client.config import AdminConfig, FetchConfig, ProducerConfig
+        from client.settings import rows
+
+        try:
+            written = parse_properties(Path(self.config_file).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise CommandFailed(f"{self.config_file}: {error}", USAGE) from error
+        known = rows(kind)
+        others = {
+            name
+            for other in (AdminConfig, FetchConfig, ProducerConfig)
+            for field, row in rows(other).items()
+            if field not in known
+            for name in (field, row.kafka_name)
+        }
+        return {name: value for name, value in written.items() if name not in others}
+
+
+class Assignment(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE of a command line, as a pair."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return cast("tuple[str, str]", value)
+        name, equals, content = str(value).partition("=")
+        if not equals or not name.strip():
+            self.fail(f"{value!r} is not of the form NAME=VALUE", param, ctx)
+        return name.strip(), content.strip()
+
+
+def on_target(command: Callable[Concatenate[Target, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Makes a command of a coroutine function: with the options above, of which its first argument is what they come
+    to; run, and the process ended, as `client.commands.running` says."""
+
+    @click.option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT[,…]",
+        envvar="ODRADEK_BOOTSTRAP_SERVER",
+        help=f"A broker to begin with. Default: ODRADEK_BOOTSTRAP_SERVER, or {DEFAULT_BOOTSTRAP_SERVER}.",
+    )
+    @click.option(
+        "--config",
+        "config_file",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Settings of Kafka's clients in its properties form: TLS, SASL.",
+    )
+    @click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(0.001, 86_400.0),
+        metavar="SECONDS",
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        help="How long to wait for an answer.",
+    )
+    @click.option("--verbose", "-v", is_flag=True, help="Log what happens to standard error.")
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        from client.commands.running import run
+
+        target = Target(
+            bootstrap_server=cast("str | None", kwargs.pop("bootstrap_server")) or None,
+            config_file=cast("str | None", kwargs.pop("config_file")),
+            timeout_ms=int(cast(float, kwargs.pop("timeout_s")) * 1000),
+            is_verbose=cast(bool, kwargs.pop("verbose")),
+        )
+        run(lambda: command(target, *args, **kwargs), is_verbose=target.is_verbose)
+
+    return wrapped
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

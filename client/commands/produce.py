@@ -1,0 +1,217 @@
+"""`odradek produce`: sends the lines of standard input to a topic, a record each."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from client.commands.failures import EXIT_CODES_HELP, CommandFailed
+from client.commands.options import Assignment, Target, on_target
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
+
+    from client.commands.record_text import RecordToSend
+    from client.commands.streams import LineReader
+    from client.config import ProducerConfig
+    from client.delivery import Delivery
+    from client.environment import Environment
+    from client.producer import Producer
+    from protocol.records import Headers
+
+PROGRESS_MS: Final = 500.0
+PACE_MS: Final = 2.0
+"""With --rate: who is less behind than this does not wait. Timers are not finer."""
+
+
+@click.command(epilog=EXIT_CODES_HELP)
+@click.argument("topic")
+@click.option("--key-separator", metavar="TEXT", help="What stands before it in a line is the record's key.")
+@click.option("--null-marker", metavar="TEXT", help="A key or value that is this is none: null.")
+@click.option("--json", "as_json", is_flag=True, help="Lines are JSON objects, as `consume --json` prints them.")
+@click.option("--partition", "-p", type=click.IntRange(0), help="Send to this partition. Default: by key, or any.")
+@click.option("--header", "headers", multiple=True, type=Assignment(), help="A header of every record; repeatable.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="At most so many records a second.")
+@click.option(
+    "--set", "settings", multiple=True, type=Assignment(), help="A producer's setting, such as compression.type=zstd."
+)
+@on_target
+async def produce(
+    target: Target,
+    topic: str,
+    key_separator: str | None,
+    null_marker: str | None,
+    as_json: bool,
+    partition: int | None,
+    headers: tuple[tuple[str, str], ...],
+    rate: float | None,
+    settings: tuple[tuple[str, str], ...],
+) -> None:
+    """Send lines from standard input to a topic.
+
+    Each line is a record. The command ends when all are acknowledged, or at the first one that is not delivered. On a
+    terminal progress is shown.
+    """
+    import asyncio
+
+    from client.commands.record_text import record_of_json, record_of_line
+    from client.commands.streams import LineReader
+    from client.environment import Environment
+    from client.errors import MetadataTimeout
+    from client.producer import Producer
+
+    if as_json and (key_separator is not None or null_marker is not None):
+        raise click.UsageError("--json leaves nothing to do for --key-separator and --null-marker")
+    if key_separator == "":
+        raise click.UsageError("--key-separator is empty, which stands everywhere")
+    separator = None if key_separator is None else key_separator.encode()
+    marker = None if null_marker is None else null_marker.encode()
+    parse = record_of_json if as_json else partial(record_of_line, key_separator=separator, null_marker=marker)
+    common = tuple((name, value.encode()) for name, value in headers)
+    reader = LineReader(sys.stdin.fileno(), asyncio.get_running_loop())
+    environment = Environment()
+    async with Producer(config=producer_config(target, dict(settings))) as producer:
+        sending = Sending(producer, reader, environment, topic, partition, common)
+        progress = Progress(sending, environment)
+        try:
+            await sending.send_all(parse, rate)
+            await producer.flush()
+        finally:
+            progress.close()
+    if isinstance(sending.error, MetadataTimeout):
+        async with target.admin() as admin:  # a topic that is not there is another matter than a broker that is not
+            await admin.describe_topic(topic)
+    sending.check()
+
+
+def producer_config(target: Target, settings: dict[str, object]) -> "ProducerConfig":
+    """With the command's timeout for all that a producer waits for, where nothing else is set."""
+    from client.config import ProducerConfig
+    from client.settings import is_default
+
+    timeout_ms = target.timeout_ms
+    defaults: dict[str, object] = {
+        "request.timeout.ms": timeout_ms,
+        "max.block.ms": timeout_ms,
+        "close_timeout_ms": timeout_ms,
+    }
+    config = target.config(ProducerConfig, settings, defaults)
+    if is_default(config.delivery_timeout_ms):
+        return replace(config, delivery_timeout_ms=max(timeout_ms, config.linger_ms + config.request_timeout_ms))
+    return config
+
+
+class Sending:
+    """The way of the lines into the producer, and what became of them."""
+
+    def __init__(
+        self,
+        producer: "Producer",
+        reader: "LineReader",
+        environment: "Environment",
+        topic: str,
+        partition: int | None,
+        headers: "Headers",
+    ) -> None:
+        self.acknowledged = 0
+        self.bytes_sent = 0
+        self._producer = producer
+        self._reader = reader
+        self._environment = environment
+        self._topic = topic
+        self._partition = partition
+        self._headers = headers
+        self.error: Exception | None = None
+        """What the first line that was not delivered failed with."""
+        self._failed_line = 0
+
+    async def send_all(self, parse: "Callable[[bytes], RecordToSend]", rate: float | None) -> None:
+        """Sends records until the input ends, or one of them cannot be delivered."""
+        number = 0
+        began_ms = self._environment.monotonic_ms()
+        while self.error is None and (lines := await self._reader.read()):
+            for line in lines:
+                number += 1
+                if rate is not None:
+                    due_ms = began_ms + (number - 1) * 1000.0 / rate
+                    early_ms = due_ms - self._environment.monotonic_ms()
+                    if early_ms > PACE_MS:
+                        await self._environment.sleep(early_ms)
+                if self.error is not None:
+                    return
+                await self._send(number, line, parse)
+
+    async def _send(self, number: int, line: bytes, parse: "Callable[[bytes], RecordToSend]") -> None:
+        from client.client_error import ClientError
+
+        try:
+            key, value, headers, timestamp_ms = parse(line)
+            await self._producer.send(
+                self._topic,
+                value,
+                key=key,
+                partition=self._partition,
+                headers=headers + self._headers,
+                timestamp_ms=timestamp_ms,
+                on_delivery=partial(self._ended, number),
+            )
+        except ClientError as error:
+            self._fail(number, error)
+        except ValueError as error:
+            self._fail(number, CommandFailed(f"it is no record, {error}."))
+        else:
+            self.bytes_sent += len(line)
+
+    def _ended(self, number: int, delivery: "Delivery") -> None:
+        error = delivery.exception()
+        if error is None:
+            self.acknowledged += 1
+        else:
+            self._fail(number, error)
+
+    def _fail(self, number: int, error: Exception) -> None:
+        """Ends the sending. The first line that failed is told of, which need not be the first one to be heard of."""
+        if self.error is None or number < self._failed_line:
+            self.error, self._failed_line = error, number
+        self._reader.stop()
+
+    def check(self) -> None:
+        """Raises CommandFailed for the first line that was not delivered. Call it when all have ended."""
+        from client.commands.running import exit_code_of
+
+        if self.error is not None:
+            said = f"Line {self._failed_line} was not delivered: {self.error} Acknowledged: {self.acknowledged:,}."
+            raise CommandFailed(said, exit_code_of(self.error))
+
+
+class Progress:
+    """A line on standard error that tells how far the command is, if a person looks at it."""
+
+    def __init__(self, sending: Sending, environment: "Environment") -> None:
+        self._sending = sending
+        self._environment = environment
+        self._began_ms = environment.monotonic_ms()
+        self._timer: TimerHandle | None = None
+        if sys.stderr.isatty():
+            self._show()
+
+    def _show(self) -> None:
+        sys.stderr.write(f"\r{self._text()}\x1b[K")
+        sys.stderr.flush()
+        self._timer = self._environment.loop.call_later(PROGRESS_MS / 1000.0, self._show)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            sys.stderr.write(f"\r{self._text()}\x1b[K\n")
+
+    def _text(self) -> str:
+        seconds = (self._environment.monotonic_ms() - self._began_ms) / 1000.0
+        rate = self._sending.acknowledged / seconds if seconds > 0 else 0.0
+        return (
+            f"{self._sending.acknowledged:,} records acknowledged, {self._sending.bytes_sent:,} bytes read, "
+            f"{seconds:.1f} s, {rate:,.0f} records/s"
+        )

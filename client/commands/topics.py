@@ -1,0 +1,270 @@
+"""`odradek topics`: list, create, describe, alter, delete."""
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from client.commands.failures import EXIT_CODES_HELP, CommandFailed
+from client.commands.options import Assignment, Target, json_option, on_target
+from client.commands.output import print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from client.admin import Admin
+    from client.admin_topics import TopicDescription
+
+NAMES = click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+
+
+@click.group(epilog=EXIT_CODES_HELP)
+def topics() -> None:
+    """List, create, describe, alter and delete topics."""
+
+
+@topics.command("list", epilog=EXIT_CODES_HELP)
+@click.option("--internal", is_flag=True, help="Those that the brokers keep for themselves, too.")
+@json_option
+@on_target
+async def list_topics(target: Target, internal: bool, as_json: bool) -> None:
+    """List all topics."""
+    async with target.admin() as admin:
+        found = await admin.list_topics(include_internal=internal)
+    if as_json:
+        print_json([asdict(topic) for topic in found])
+        return
+    print_table(
+        ("TOPIC", "PARTITIONS", "REPLICATION"),
+        [(topic.name, topic.partitions, topic.replication_factor) for topic in found],
+    )
+
+
+@topics.command("create", epilog=EXIT_CODES_HELP)
+@NAMES
+@click.option("--partitions", type=click.IntRange(1), help="How many. Default: what the broker is set to.")
+@click.option("--replication-factor", type=click.IntRange(1, 32767), help="Default: what the broker is set to.")
+@click.option(
+    "--replica-assignment", metavar="ID:ID,ID:ID,…", help="The brokers of each partition, in place of both numbers."
+)
+@click.option("--set", "settings", multiple=True, type=Assignment(), help="An option of the topic.")
+@click.option("--if-not-exists", is_flag=True, help="It is well if a topic exists already.")
+@click.option("--validate-only", is_flag=True, help="Create nothing; say what would go wrong.")
+@json_option
+@on_target
+async def create(
+    target: Target,
+    names: tuple[str, ...],
+    partitions: int | None,
+    replication_factor: int | None,
+    replica_assignment: str | None,
+    settings: tuple[tuple[str, str], ...],
+    if_not_exists: bool,
+    validate_only: bool,
+    as_json: bool,
+) -> None:
+    """Create topics, and wait until their partitions have leaders."""
+    from client.admin_errors import ItemsFailed
+    from client.admin_topics import NewTopic
+    from client.errors import TopicExists
+
+    assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
+    if assignments is not None and (partitions is not None or replication_factor is not None):
+        raise click.UsageError("--replica-assignment stands in place of --partitions and --replication-factor")
+    wanted = [
+        NewTopic(name, partitions or -1, replication_factor or -1, dict(settings), assignments)
+        for name in dict.fromkeys(names)
+    ]
+    failed: ItemsFailed | None = None
+    async with target.admin() as admin:
+        try:
+            created = await admin.create_topics(wanted, validate_only=validate_only)
+        except ItemsFailed as error:
+            created = error.results
+            failed = error.without(TopicExists) if if_not_exists else error
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": topic.name,
+                    "topic_id": topic.topic_id,
+                    "partitions": topic.partitions,
+                    "replication_factor": topic.replication_factor,
+                    "configs": {entry.name: entry.value for entry in topic.configs},
+                }
+                for topic in created.values()
+            ]
+        )
+    else:
+        for name in (name for name in dict.fromkeys(names) if name not in created):
+            if failed is None or name not in failed.errors:
+                print_line(f"{name} exists already")
+        for topic in created.values():
+            done = "would be created" if validate_only else "created"
+            known = f" with {topic.partitions} partition(s), {topic.replication_factor} replica(s) each"
+            print_line(f"{topic.name} {done}{known if topic.partitions > 0 else ''}")
+    if failed is not None:
+        raise failed
+
+
+@topics.command("describe", epilog=EXIT_CODES_HELP)
+@click.argument("names", metavar="[TOPIC]...", nargs=-1)
+@click.option("--offsets", is_flag=True, help="With the first and the next offset of each partition.")
+@json_option
+@on_target
+async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_json: bool) -> None:
+    """Show the partitions of topics.
+
+    With leaders, replicas, and the options that are set. Default: all topics.
+    """
+    from client.admin_configs import ConfigResource
+
+    async with target.admin() as admin:
+        wanted = list(dict.fromkeys(names)) or [topic.name for topic in await admin.list_topics()]
+        found = await admin.describe_topics(wanted)
+        configs = await admin.describe_configs([ConfigResource.topic(name) for name in found])
+        ends = await offsets_of(admin, found) if offsets else None
+    settings = {
+        name: {
+            entry.name: entry.value
+            for entry in configs[ConfigResource.topic(name)].values()
+            if entry.source.name == "TOPIC"
+        }
+        for name in found
+    }
+    if as_json:
+        print_json([_described(topic, settings[topic.name], ends) for topic in found.values()])
+        return
+    columns = ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "OFFLINE"]
+    rows = [
+        [
+            topic.name,
+            each.partition,
+            each.leader if each.leader >= 0 else None,
+            each.leader_epoch,
+            _ids(each.replicas),
+            _ids(each.isr),
+            _ids(each.offline_replicas),
+            *(ends[topic.name, each.partition] if ends is not None else ()),
+        ]
+        for topic in found.values()
+        for each in topic.partitions
+    ]
+    print_table(columns + (["START", "END"] if offsets else []), rows)
+    if sys.stdout.isatty():
+        for name, its_settings in settings.items():
+            for option, value in its_settings.items():
+                print_line(f"{name}: {option}={value}")
+
+
+async def offsets_of(
+    admin: "Admin", found: "dict[str, TopicDescription]"
+) -> dict[tuple[str, int], tuple[int | None, int | None]]:
+    """First and next offset by partition; None for one without a leader."""
+    from client.list_offsets import EARLIEST, LATEST
+    from client.topic_partition import TopicPartition
+
+    partitions = [
+        TopicPartition(topic.name, each.partition)
+        for topic in found.values()
+        for each in topic.partitions
+        if each.leader >= 0
+    ]
+    starts = await admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
+    ends = await admin.list_offsets(dict.fromkeys(partitions, LATEST))
+    offsets: dict[tuple[str, int], tuple[int | None, int | None]] = {
+        (topic.name, each.partition): (None, None) for topic in found.values() for each in topic.partitions
+    }
+    for partition in partitions:
+        offsets[partition] = (starts[partition].offset, ends[partition].offset)
+    return offsets
+
+
+def _described(
+    topic: "TopicDescription",
+    settings: dict[str, str | None],
+    ends: dict[tuple[str, int], tuple[int | None, int | None]] | None,
+) -> dict[str, object]:
+    partitions: list[dict[str, object]] = []
+    for each in topic.partitions:
+        described = asdict(each)
+        if ends is not None:
+            described["start_offset"], described["end_offset"] = ends[topic.name, each.partition]
+        partitions.append(described)
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.is_internal,
+        "configs": settings,
+        "partitions": partitions,
+    }
+
+
+@topics.command("alter", epilog=EXIT_CODES_HELP)
+@NAMES
+@click.option("--partitions", type=click.IntRange(1), help="So many the topic shall have: more than it has.")
+@click.option("--set", "settings", multiple=True, type=Assignment(), help="Give an option a value.")
+@click.option("--unset", "unset", multiple=True, metavar="NAME", help="Let an option be what the broker's default is.")
+@on_target
+async def alter(
+    target: Target,
+    names: tuple[str, ...],
+    partitions: int | None,
+    settings: tuple[tuple[str, str], ...],
+    unset: tuple[str, ...],
+) -> None:
+    """Add partitions to topics, and change their options."""
+    from client.admin_configs import ConfigChange, ConfigResource
+
+    changes = [ConfigChange.set(name, value) for name, value in settings]
+    changes += [ConfigChange.delete(name) for name in unset]
+    if partitions is None and not changes:
+        raise click.UsageError("nothing to alter: give --partitions, --set or --unset")
+    async with target.admin() as admin:
+        if changes:
+            await admin.alter_configs({ConfigResource.topic(name): changes for name in names})
+        if partitions is not None:
+            await admin.create_partitions(dict.fromkeys(names, partitions))
+    for name in dict.fromkeys(names):
+        print_line(f"{name} altered")
+
+
+@topics.command("delete", epilog=EXIT_CODES_HELP)
+@NAMES
+@click.option("--ids", "are_ids", is_flag=True, help="TOPIC are ids, as `describe --json` shows them.")
+@click.option("--if-exists", is_flag=True, help="It is well if a topic does not exist.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask. (Without a terminal nothing is asked anyway.)")
+@on_target
+async def delete(target: Target, names: tuple[str, ...], are_ids: bool, if_exists: bool, yes: bool) -> None:
+    """Delete topics with all their records."""
+    from client.admin_errors import ItemsFailed
+    from client.errors import UnknownTopic
+
+    wanted = list(dict.fromkeys(names))
+    if not yes and sys.stdin.isatty() and not click.confirm(f"Delete {', '.join(wanted)} with all records?", err=True):
+        raise CommandFailed("Nothing was deleted.")
+    failed: ItemsFailed | None = None
+    async with target.admin() as admin:
+        try:
+            await admin.delete_topics(() if are_ids else wanted, topic_ids=wanted if are_ids else ())
+        except ItemsFailed as error:
+            failed = error.without(UnknownTopic) if if_exists else error
+            wanted = list(error.results)
+    for name in wanted:
+        print_line(f"{name} deleted")
+    if failed is not None:
+        raise failed
+
+
+def parse_assignment(text: str) -> dict[int, list[int]]:
+    """`1:2,2:1`: the brokers of partition 0, of partition 1, as Kafka's own tool takes them. Raises UsageError."""
+    try:
+        return {
+            partition: [int(broker) for broker in brokers.split(":")]
+            for partition, brokers in enumerate(text.split(","))
+        }
+    except ValueError:
+        raise click.UsageError(f"--replica-assignment {text}: write ids of brokers, as in 1:2,2:1") from None
+
+
+def _ids(numbers: tuple[int, ...]) -> str | None:
+    return ",".join(map(str, numbers)) or None

@@ -1,0 +1,208 @@
+"""`odradek produce`: its settings, its pace on virtual time, and the first line that is not delivered."""
+
+import asyncio
+import io
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
+from client.commands.options import Target
+from client.commands.produce import Progress, Sending, produce, producer_config
+from client.commands.record_text import RecordToSend
+from client.producer import Producer
+from protocol.errors import ErrorCode
+from protocol.messages.produce import ProduceRequest
+from tests.client.broker_faults import error, never
+from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
+
+TOPIC = "orders"
+
+
+class Input:
+    """In place of a LineReader: chunks of lines, and then the end, or (`ends` off) a wait for `stop`."""
+
+    def __init__(self, *chunks: list[bytes], ends: bool = True) -> None:
+        self.chunks = list(chunks)
+        self.stopped = asyncio.Event()
+        if ends:
+            self.chunks.append([])
+
+    async def read(self) -> list[bytes]:
+        if self.stopped.is_set():
+            return []
+        if not self.chunks:
+            await self.stopped.wait()
+            return []
+        return self.chunks.pop(0)
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+def parse(line: bytes) -> RecordToSend:
+    if line == b"bad":
+        raise ValueError("for it is bad")
+    return RecordToSend(None, line, (("own", b"1"),))
+
+
+@asynccontextmanager
+async def sending(
+    given: Input, scripted: ScriptedCluster, partition: int | None = None
+) -> AsyncGenerator[tuple[Sending, Producer]]:
+    async with Producer(scripted.bootstrap, environment=lambda: scripted.environment, linger_ms=0) as producer:
+        headers = (("common", b"2"),)
+        yield Sending(producer, given, scripted.environment, TOPIC, partition, headers), producer  # type: ignore[arg-type]  # pyright: ignore
+
+
+@pytest.mark.virtual_time
+async def test_every_line_is_a_record_with_its_own_headers_and_the_common_ones() -> None:
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC, 2)
+        async with sending(Input([b"a", b""], [b"b"]), scripted, partition=1) as (found, producer):
+            await found.send_all(parse, None)
+            await producer.flush()
+            found.check()
+            assert (found.acknowledged, found.bytes_sent) == (3, 2)
+        assert scripted.values(TOPIC, 1) == [b"a", b"", b"b"]
+        headers = {record.headers for batch in scripted.batches(TOPIC, 1) for record in batch.records}
+        assert headers == {(("own", b"1"), ("common", b"2"))}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("rate", [0.5, 10.0, 1_000.0])
+async def test_no_more_than_the_rate_is_sent_and_no_less(rate: float) -> None:
+    count = max(3, int(rate * 2))
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC)
+        async with sending(Input([b"x"] * count), scripted) as (found, producer):
+            began_ms = scripted.now_ms()
+            await found.send_all(parse, rate)
+            took_ms = scripted.now_ms() - began_ms
+            await producer.flush()
+        expected_ms = (count - 1) * 1000.0 / rate
+        assert expected_ms - 3 <= took_ms <= expected_ms + 50
+
+
+@pytest.mark.virtual_time
+async def test_a_line_that_is_no_record_ends_it_after_those_before() -> None:
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC)
+        async with sending(Input([b"a", b"b", b"bad", b"c"], [b"d"]), scripted) as (found, producer):
+            await found.send_all(parse, None)
+            await producer.flush()
+            with pytest.raises(CommandFailed) as caught:
+                found.check()
+        assert str(caught.value) == "Line 3 was not delivered: it is no record, for it is bad. Acknowledged: 2."
+        assert caught.value.code == REFUSED
+        assert scripted.values(TOPIC) == [b"a", b"b"]
+
+
+@pytest.mark.virtual_time
+async def test_a_record_that_is_refused_ends_the_wait_for_more_input() -> None:
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC)
+        scripted.on(ProduceRequest, error(ErrorCode.INVALID_RECORD, message="no"), times=None)
+        async with sending(Input([b"a"], ends=False), scripted) as (found, _):
+            await asyncio.wait_for(found.send_all(parse, None), 60)
+            with pytest.raises(CommandFailed, match=r"Line 1 was not delivered: .* no") as caught:
+                found.check()
+        assert caught.value.code == REFUSED
+
+
+@pytest.mark.virtual_time
+async def test_the_first_line_that_failed_is_told_even_if_a_later_one_was_heard_of_before() -> None:
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC)
+        scripted.on(ProduceRequest, error(ErrorCode.INVALID_RECORD), times=None)
+        async with sending(Input([b"a", b"bad"]), scripted) as (found, producer):
+            await found.send_all(parse, None)
+            assert str(found.error) == "it is no record, for it is bad."
+            await producer.flush()
+            with pytest.raises(CommandFailed, match="Line 1 was not delivered"):
+                found.check()
+
+
+@pytest.mark.virtual_time
+async def test_a_partition_that_does_not_exist_is_refused_at_once() -> None:
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC)
+        async with sending(Input([b"a", b"b"]), scripted, partition=9) as (found, _):
+            await found.send_all(parse, None)
+            with pytest.raises(CommandFailed, match=r"Line 1 .* partition 9 of orders"):
+                found.check()
+
+
+@pytest.mark.virtual_time
+async def test_no_answer_has_its_own_exit_code() -> None:
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC)
+        scripted.on(ProduceRequest, never(), times=None)
+        config = producer_config(
+            Target(",".join(scripted.bootstrap), timeout_ms=2_000), {"enable.idempotence": "false"}
+        )
+        async with sending(Input([b"a"]), scripted) as (found, _):
+            pass
+        async with Producer(
+            scripted.bootstrap,
+            environment=lambda: scripted.environment,
+            request_timeout_ms=config.request_timeout_ms,
+            delivery_timeout_ms=config.delivery_timeout_ms,
+        ) as producer:
+            given = Input([b"a"], ends=False)
+            found = Sending(producer, given, scripted.environment, TOPIC, None, ())  # type: ignore[arg-type]  # pyright: ignore
+            began_ms = scripted.now_ms()
+            await found.send_all(parse, None)
+            assert scripted.now_ms() - began_ms <= 2_500
+            with pytest.raises(CommandFailed) as caught:
+                found.check()
+            assert caught.value.code == NO_ANSWER
+
+
+def test_the_timeout_of_the_command_is_that_of_all_waits_unless_they_are_set(tmp_path: Path) -> None:
+    config = producer_config(Target(timeout_ms=3_000), {})
+    waits = (config.request_timeout_ms, config.max_block_ms, config.close_timeout_ms)
+    assert waits == (3_000, 3_000, 3_000)
+    assert config.delivery_timeout_ms == 3_000 + config.linger_ms
+    file = tmp_path / "client.properties"
+    file.write_text("request.timeout.ms=9000\ndelivery.timeout.ms=10000\n")
+    config = producer_config(Target(config_file=str(file), timeout_ms=3_000), {"acks": "1"})
+    assert (config.request_timeout_ms, config.delivery_timeout_ms, config.acks) == (9_000, 10_000, 1)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.virtual_time
+async def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC)
+        for stream, expected in ((Terminal(), 4), (io.StringIO(), 0)):
+            monkeypatch.setattr(sys, "stderr", stream)
+            async with sending(Input(), scripted) as (found, _):
+                found.acknowledged = 1_234
+                progress = Progress(found, scripted.environment)
+                await asyncio.sleep(1.2)
+                progress.close()
+            assert stream.getvalue().count("1,234 records acknowledged") == expected
+            assert stream.getvalue().endswith("\n") == bool(expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["", "t --json --key-separator :", "t --json --null-marker x", "t --rate 0", "t --partition -1", "t --header x"],
+)
+def test_a_wrong_command_line_is_told(arguments: str) -> None:
+    done = CliRunner().invoke(produce, [*arguments.split(), "-b", "localhost:1"])
+    assert done.exit_code == 2, done.output
+
+
+def test_an_empty_separator_is_refused() -> None:
+    done = CliRunner().invoke(produce, ["t", "--key-separator", "", "-b", "localhost:1"])
+    assert (done.exit_code, "is empty" in done.output) == (2, True)

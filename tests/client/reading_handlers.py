@@ -1,0 +1,179 @@
+"""Fetch and ListOffsets on the scripted cluster: the leader's rules, in few lines, from the logs that Produce fills.
+
+    reading = serve_reading(cluster)
+    reading.errors["orders", 0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]    # the next answers for this partition
+
+There is no waiting for `min_bytes`: without records the answer comes at once, so tests on virtual time give the
+network a delay, or the Fetch a fault.
+"""
+
+from collections import defaultdict
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from protocol.records import Record, build_batch
+from protocol.schema import Response
+from tests.client.broker_handlers import Call
+from tests.client.broker_log import PartitionLog
+from tests.client.scripted_broker import Partition, ScriptedBroker, ScriptedCluster
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+
+
+class Reading:
+    """What tests script about reading. `errors`: by partition, the codes of its next answers, 0 for none."""
+
+    def __init__(self) -> None:
+        self.errors: dict[tuple[str, int], list[int]] = defaultdict(list)
+
+    def fetch(self, call: Call) -> Response:
+        request = call.exchange.request
+        assert isinstance(request, FetchRequest)
+        if request.session_id != 0 or request.session_epoch != -1:
+            call.broker.violated("a Fetch with a session, which nobody has opened")
+        endpoints: dict[int, NodeEndpoint] = {}
+        left = request.max_bytes
+        answers: list[FetchableTopicResponse] = []
+        for topic in request.topics:
+            name = topic.topic or _name(call.broker.cluster, topic.topic_id)
+            parts: list[PartitionData] = []
+            for part in topic.partitions:
+                data = self._fetch(call.broker, name, part, left, endpoints)
+                left -= len(data.records or b"")
+                parts.append(data)
+            answers.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=parts))
+        return FetchResponse(responses=answers, node_endpoints=list(endpoints.values()))
+
+    def _fetch(
+        self, broker: ScriptedBroker, topic: str, part: FetchPartition, left: int, endpoints: dict[int, NodeEndpoint]
+    ) -> PartitionData:
+        index = part.partition
+        try:
+            state = self._led(broker, topic, index, part.current_leader_epoch)
+            log = state.log
+            if not log.start_offset <= part.fetch_offset <= log.end_offset:
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+            records = _stored(log, part.fetch_offset, min(part.partition_max_bytes, left))
+        except KafkaError as error:
+            answer = PartitionData(partition_index=index, error_code=error.code, high_watermark=-1, records=b"")
+            leader = _leader(broker.cluster, topic, index)
+            if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and broker.cluster.gives_hints and leader is not None:
+                epoch = broker.cluster.topics[topic].partitions[index].leader_epoch
+                answer.current_leader = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=epoch)
+                endpoints[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=leader.host, port=leader.port)
+            return answer
+        end = log.end_offset
+        return PartitionData(
+            partition_index=index, high_watermark=end, last_stable_offset=end, log_start_offset=log.start_offset,
+            records=records,
+        )  # fmt: skip
+
+    def list_offsets(self, call: Call) -> Response:
+        request = call.exchange.request
+        assert isinstance(request, ListOffsetsRequest)
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[self._offset(call.broker, topic.name, each) for each in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _offset(self, broker: ScriptedBroker, topic: str, part: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        index = part.partition_index
+        try:
+            state = self._led(broker, topic, index, part.current_leader_epoch)
+        except KafkaError as error:
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+        log = state.log
+        offset, timestamp = {LATEST: (log.end_offset, -1), EARLIEST: (log.start_offset, -1)}.get(
+            part.timestamp, (-1, -1)
+        )
+        records = [record for batch in log.batches for record in batch.records if record.offset >= log.start_offset]
+        if part.timestamp == MAX_TIMESTAMP and records:
+            found = max(records, key=lambda record: (record.timestamp_ms, -record.offset))
+            offset, timestamp = found.offset, found.timestamp_ms
+        elif part.timestamp >= 0:
+            young = [record for record in records if record.timestamp_ms >= part.timestamp]
+            offset, timestamp = (young[0].offset, young[0].timestamp_ms) if young else (-1, -1)
+        return ListOffsetsPartitionResponse(
+            partition_index=index, offset=offset, timestamp=timestamp, leader_epoch=state.leader_epoch
+        )
+
+    def _led(self, broker: ScriptedBroker, topic: str, index: int, leader_epoch: int) -> Partition:
+        """The partition, if this broker leads it and the epoch is the current one. Raises KafkaError."""
+        scripted = self.errors[topic, index]
+        if scripted and (code := scripted.pop(0)):
+            raise KafkaError(ErrorCode(code))
+        known = broker.cluster.topics.get(topic)
+        if not topic:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if known is None or index >= len(known.partitions):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        state = known.partitions[index]
+        if state.leader != broker.node_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if 0 <= leader_epoch < state.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        if leader_epoch > state.leader_epoch:
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        return state
+
+
+def serve_reading(cluster: ScriptedCluster) -> Reading:
+    """Has all brokers serve Fetch and ListOffsets."""
+    reading = Reading()
+    cluster.serve(FetchRequest, reading.fetch)
+    cluster.serve(ListOffsetsRequest, reading.list_offsets)
+    return reading
+
+
+def fill(
+    cluster: ScriptedCluster, topic: str, partition: int, *batches: list[bytes], timestamp_ms: int = 1_000
+) -> None:
+    """Appends batches of values, a millisecond between two records."""
+
+    log = cluster.log(topic, partition)
+    for values in batches:
+        first = log.end_offset
+        records = [Record(index, 1_000 + first + index, None, value) for index, value in enumerate(values)]
+        log.append(build_batch(records), cluster.topics[topic].partitions[partition].leader_epoch)
+
+
+def _stored(log: PartitionLog, offset: int, size_bytes_max: int) -> bytes:
+    """Whole batches from the one on that holds the offset; the first even if it is too large (KIP-74)."""
+    found = b""
+    for batch in log.batches:
+        if batch.next_offset <= offset:
+            continue
+        data = build_batch(batch.records, base_offset=batch.base_offset, leader_epoch=batch.leader_epoch)
+        if found and len(found) + len(data) > size_bytes_max:
+            break
+        found += data
+    return found
+
+
+def _name(cluster: ScriptedCluster, topic_id: bytes) -> str:
+    return next((topic.name for topic in cluster.topics.values() if topic.topic_id == topic_id), "")
+
+
+def _leader(cluster: ScriptedCluster, topic: str, index: int) -> ScriptedBroker | None:
+    known = cluster.topics.get(topic)
+    return None if known is None else cluster.brokers.get(known.partitions[index].leader)
