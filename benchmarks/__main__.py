@@ -2,6 +2,7 @@
 
     start     start time and idle memory
     log       raw produce throughput and what it costs the server
+    clients   Odradek's producer beside other clients, to both brokers
 
 The issue's conditions are the defaults; options make a run smaller, for trying something out.
 """
@@ -13,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.clients import Clients, add_options
 from benchmarks.figures import Figure
 from benchmarks.limits import measure_limits
 from benchmarks.machine import describe
@@ -21,7 +23,7 @@ from benchmarks.servers import running_servers, versions
 from benchmarks.start import measure_start
 from benchmarks.table import figure_table
 
-PARTS = ("start", "log")
+PARTS = ("start", "log", "clients")
 MEBIBYTE = 1024 * 1024
 
 
@@ -40,6 +42,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--directory", type=Path, default=Path(tempfile.gettempdir()), help="for the data (%(default)s)"
     )
     parser.add_argument("--check", action="store_true", help="exit with 1 unless every bar is known to be met")
+    add_options(parser)
     options = parser.parse_args(arguments)
     if unknown := [part for part in options.parts if part not in PARTS]:
         parser.error(f"there is no part {unknown[0]}: one of {', '.join(PARTS)}")
@@ -70,15 +73,21 @@ def main(arguments: Sequence[str]) -> int:
         if "log" in parts:
             measure_limits(plan, Path(directory), say)
         figures: list[Figure] = []
+        clients = Clients(options, say)
         with running_servers(Path(directory), settings) as (ours, theirs):
             if "start" in parts:
                 figures += measure_start(ours, theirs, runs=options.runs, idle_s=options.idle_s, say=say)
             if "log" in parts:
                 figures += producing.measure(ours, theirs)
-    notes = [f"{options.runs} runs of each, medians [lowest–highest]", *producing.notes]
+            if "clients" in parts:
+                clients.measure(ours, theirs)
+    notes = [f"{options.runs} runs of each, medians [lowest–highest]", *producing.notes, *clients.notes]
     print("\n".join(["", *machine.lines(), *(f"note      {note}" for note in notes), ""]))
-    is_preliminary = not machine.is_idle or producing.is_disturbed
-    print(figure_table(figures, str(ours), str(theirs), is_preliminary=is_preliminary))
+    is_preliminary = not machine.is_idle or producing.is_disturbed or clients.is_disturbed
+    tables = [figure_table(figures, str(ours), str(theirs), is_preliminary=is_preliminary)] if figures else []
+    tables += clients.tables(ours, theirs, is_preliminary=is_preliminary)
+    print("\n\n".join(tables))
+    figures += clients.all_figures
     if is_preliminary:
         print("\nThe machine was not idle: nothing is decided about the bars. Repeat it when nothing else runs.")
     return int(options.check and (is_preliminary or not all(figure.is_met for figure in figures)))
