@@ -250,7 +250,6 @@ class Acceptance:
             self._metadata.use(name, self._environment.monotonic_ms())
             if (error := self._metadata.error_of(name)) is not None:
                 raise error
-            self._cluster.metadata.request_update()
             raise MetadataMissing(name)
         queues = self.accumulator.topic(name)
         queues.update(known.partition_count, known.available)

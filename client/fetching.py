@@ -24,7 +24,7 @@ from client.cluster import Cluster
 from client.config import FetchConfig
 from client.connection import Connection
 from client.environment import Environment
-from client.errors import ClientError, broker_error
+from client.errors import ClientError, UnsupportedVersion, broker_error
 from client.fetch_positions import Asked, Position, Positions
 from client.fetch_request import highest_version
 from client.fetch_settings import FetchSettings, Start
@@ -249,7 +249,10 @@ class Fetcher:
             position.is_asked = True
         try:
             version = connection.version_of(ListOffsetsRequest)
-            assert version >= lowest_version(wanted.values(), read_committed=committed), "brokers that fetch know it"
+            needed = lowest_version(wanted.values(), read_committed=committed)
+            if version < needed:
+                ours, theirs = (needed, ListOffsetsRequest.max_version), (ListOffsetsRequest.min_version, version)
+                raise UnsupportedVersion("ListOffsets", connection.broker, ours, theirs)
             connection.send(
                 list_offsets_request(wanted, self._epochs(positions), read_committed=committed),
                 version,

@@ -12,7 +12,8 @@ Rules:
 - The time to connect, too, doubles with each failure in a row, up to its maximum (KIP-601).
 - Authentication that failed is fatal and stands in `fatal_error`: nothing is connected to from then on. So does any
   error but UNSUPPORTED_VERSION that cannot be cured by trying again.
-- Of failures in a row, the first, second, fourth, eighth … is logged as a warning, the others for debugging alone.
+- Of failures in a row, the first, second, fourth, eighth … is logged as a warning, the others for debugging alone. A
+  connection that is lost once is no warning: brokers, too, close those that are idle.
 
 (Source: NetworkClient.java, ClusterConnectionStates.java.)
 """
@@ -139,7 +140,7 @@ class Nodes:
         for link in self._links.values():
             if link.connecting is not None:
                 found.append(f"{link} has not been reached for {now_ms - link.tried_ms:.0f} ms")
-            elif link.error is not None:
+            elif link.error is not None and link.is_listed:
                 found.append(link.error.message)
         return "; ".join(found)
 
@@ -210,7 +211,7 @@ class Nodes:
             if link.connecting is asyncio.current_task(self._environment.loop):
                 link.connecting = None
                 link.setup_failures += 1
-                self._back_off(link, error)
+                self._back_off(link, error, logging.WARNING)
 
     def _opened(self, link: Link, connection: Connection) -> None:
         logger.debug("%s: connected to %s", self._name, link)
@@ -231,14 +232,20 @@ class Nodes:
         self._see_off(connection, link)
         if self._now_ms() - link.opened_ms >= self._patience_ms:
             link.failures = 0
-        self._back_off(link, error)
+        self._back_off(link, error, logging.WARNING if link.failures else logging.INFO)
 
-    def _back_off(self, link: Link, error: ClientError) -> None:
+    def _back_off(self, link: Link, error: ClientError, level: int) -> None:
         link.retry_at_ms = self._now_ms() + self._backoff.after_ms(link.failures)
         link.failures += 1
         link.error = error
-        level = logging.DEBUG if link.failures & (link.failures - 1) else logging.WARNING
-        logger.log(level, "%s: %s (failure %d in a row)", self._name, error, link.failures)
+        is_power_of_two = not link.failures & (link.failures - 1)
+        logger.log(
+            level if is_power_of_two else logging.DEBUG,
+            "%s: %s (failure %d in a row)",
+            self._name,
+            error,
+            link.failures,
+        )
         if not error.retriable and not isinstance(error, UnsupportedVersion) and self.fatal_error is None:
             logger.error("%s: no broker is connected to any more: %s", self._name, error)
             self.fatal_error = error

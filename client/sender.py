@@ -52,6 +52,8 @@ TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
 """Of an idempotent producer without transactions, which has none."""
 TIMER_SLACK_MS: Final = 0.001
 """The timer rings so much later: rounding may make `at_ms / 1000` seconds less than `at_ms` milliseconds."""
+RETRY_MIN_MS: Final = 2.0
+"""A node that cannot take a request is asked again after so long at the earliest: more than a timer may be early."""
 ZSTD_SINCE: Final = 7
 """The version of Produce from which on zstd may be sent (KIP-110)."""
 
@@ -106,14 +108,16 @@ class Sender:
         if self._timer is not None:
             self._timer.cancel()
 
-    def run(self) -> None:
+    def run(self, not_before_ms: float = 0.0) -> None:
         """One round. It ends with the timer set to the moment at which another one is due by itself."""
         self._is_scheduled = False
         if self._is_closed:
             return
         accumulator = self._accumulator
         accumulator.has_news = False
-        now_ms = self._environment.monotonic_ms()
+        # A timer may ring up to a millisecond early (uvloop counts whole ones). What it was set for is due then: to set
+        # it again for the rest would ring it over and over within that millisecond.
+        now_ms = max(self._environment.monotonic_ms(), not_before_ms)
         self._expire(now_ms)
         if (error := self.fatal_error) is not None:
             self.on_fatal()
@@ -181,8 +185,8 @@ class Sender:
         connection = None if node_id in self._compressing else self._cluster.connection(node_id)
         if connection is None:
             self._blocked(node_id, now_ms)
-            retry_at_ms = self._cluster.retry_at_ms(node_id)
-            return retry_at_ms if retry_at_ms > now_ms else float("inf")
+            # Not at once, even where it is due by now: the cluster has its own clock, see `run`.
+            return max(self._cluster.retry_at_ms(node_id), now_ms + RETRY_MIN_MS)
         if connection.in_flight >= self._config.max_in_flight_requests_per_connection:
             self._blocked(node_id, now_ms)
             return float("inf")  # an answer wakes us
@@ -216,7 +220,7 @@ class Sender:
 
     def _ring(self) -> None:
         self._timer = None
-        self.run()
+        self.run(self._timer_ms)
 
     # ----------------------------------------------------------------------------------------------- sending
     def _prepare(self, connection: Connection, batches: list[ProducerBatch]) -> None:

@@ -145,12 +145,19 @@ class Arrivals:
         """A record comes. False: there is no room for it, and it waits or is dropped."""
         content: Content = (NOW + len(self.records), b"k" if value_size % 2 else None, self.value(value_size), ())
         size = estimated_size(*content[1:])
-        queue = self.queue(topic, partition, size)
         accumulator = self.accumulator
-        batch = accumulator.append(queue, *content, size) or accumulator.begin(queue, *content, size, self.now_ms)
+        if partition is not None:
+            batch = accumulator.append(accumulator.topic(topic).partitions[partition], *content, size)
+        else:
+            batch = accumulator.append_sticky(accumulator.topic(topic), *content, size)
+        if batch is None:
+            queue = self.queue(topic, partition, size)
+            batch = accumulator.begin(queue, *content, size, self.now_ms)
+            if batch is not None and partition is None:
+                queue.topic.sticky.appended(size, queue.is_complete)
         if batch is not None:
             assert not self.waiters, "it overtook one that waits"
-            self.accepted(queue, batch, content, partition is None, size)
+            self.accepted(batch, content)
         elif may_wait:
             waiter = Waiter(topic, partition, value_size, size + BATCH_OVERHEAD_BYTES)
             self.waiters.append(waiter)
@@ -159,16 +166,12 @@ class Arrivals:
             assert self.memory.is_exhausted or self.waiters
         return batch is not None
 
-    def accepted(
-        self, queue: PartitionQueue, batch: ProducerBatch, content: Content, is_sticky: bool, size: int
-    ) -> None:
+    def accepted(self, batch: ProducerBatch, content: Content) -> None:
         """The last record of the batch."""
         assert batch.deadline_ms <= self.now_ms + TIMEOUT_MS
         number = len(self.records)
-        self.records[number] = Accepted(queue.key, content, batch.result, batch.count - 1, self.now_ms)
+        self.records[number] = Accepted(batch.key, content, batch.result, batch.count - 1, self.now_ms)
         batch.result.add_callback(batch.count - 1, self.ended, number, copy_context(), True)
-        if is_sticky:
-            queue.topic.sticky.appended(size, queue.is_complete)
 
     def ended(self, number: int) -> None:
         record = self.records[number]
@@ -188,7 +191,9 @@ class Arrivals:
             queue = self.queue(waiter.topic, waiter.partition, size)
             begun = self.accumulator.begin(queue, *content, size, self.now_ms, waiter.claimed_bytes)
             assert begun is not None
-            self.accepted(queue, begun, content, waiter.partition is None, size)
+            self.accepted(begun, content)
+            if waiter.partition is None:
+                queue.topic.sticky.appended(size, queue.is_complete)
 
     def cancel(self, number: int) -> None:
         if self.waiters:

@@ -135,7 +135,7 @@ class Story:
     # -- what must hold ----------------------------------------------------------------------------------------------
 
     def check(self, *, loses_data: bool = False) -> None:
-        """Raises AssertionError for a broken promise. `loses_data`: the cluster did, and what is lost is not missed.
+        """Raises AssertionError for a broken promise. `loses_data`: the cluster did, and what is gone is not missed.
 
         Without idempotence nothing is promised of duplicates and, with several requests in flight, of order.
         """
@@ -144,7 +144,7 @@ class Story:
         self.check_rounds()
         for partition in range(len(self.cluster.topics[TOPIC].partitions)):
             values = [value or b"" for value in self.cluster.values(TOPIC, partition)]
-            if self.producer.config.is_idempotent and not loses_data:
+            if self.producer.config.is_idempotent:
                 assert all(before < after for before, after in pairwise(values)), f"doubled or out of order: {values}"
             if not loses_data and self.producer.config.acks != 0:
                 self.check_acks(partition)

@@ -7,10 +7,7 @@ histories in test_accumulator_histories.py, batches that are too large in test_a
 import pytest
 
 from client.batch import BATCH_OVERHEAD_BYTES
-from client.config import ProducerConfig
 from client.idempotence import Idempotence
-from client.limits import Limits
-from protocol.compression import Codec
 from tests.client.core import INFINITY, Core
 
 
@@ -264,22 +261,3 @@ def test_sequences_are_given_in_the_order_of_draining_and_kept() -> None:
     core.accumulator.complete(first, 0, -1)
     assert core.drain() == [second]
     assert second.base_sequence == 2
-
-
-# ------------------------------------------------------------------------------------------------------- settings
-def test_limits_are_those_of_the_configuration() -> None:
-    config = ProducerConfig(
-        bootstrap_servers="localhost:9092",
-        batch_size=1234,
-        linger_ms=7,
-        delivery_timeout_ms=50_000,
-        request_timeout_ms=2000,
-        retry_backoff_ms=11,
-        retry_backoff_max_ms=222,
-        max_request_size=54_321,
-        max_in_flight_requests_per_connection=1,
-        compression_type="lz4",
-        partitioner_adaptive_partitioning_enable=False,
-    )
-    assert Limits.of(config) == Limits(1234, 7, 50_000, 11, 222, 54_321, True, Codec.LZ4, False)
-    assert not Limits.of(ProducerConfig(bootstrap_servers="localhost:9092")).is_serial

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from itertools import cycle
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -85,6 +86,8 @@ def test_no_record_is_accepted_before_one_that_waits() -> None:
     claim = core.memory.queue(BATCH_OVERHEAD_BYTES + 1000, lambda: None)
     for _ in range(2):
         assert core.send(0, 10) is None
+        core.topic.sticky.current = 0
+        assert core.accumulator.append_sticky(core.topic, NOW, None, b"v", (), 22) is None
         assert core.accumulator.extend(queue, NOW, None, [b"v"], [30], 0) == 0
         assert queue.open is opened, "nor closed, as there is room in it"
         if not claim.is_granted:
@@ -176,6 +179,53 @@ def test_records_without_key_stay_in_a_partition_for_a_batch() -> None:
     assert all(850 < batch.size <= 1000 for batch in batches[:-1])
 
 
+def test_twice_a_batch_of_bytes_ends_the_stay_even_within_a_batch() -> None:
+    """Records of nothing are estimated at 21 bytes and take 8: 96 of them do not fill a batch of 1000."""
+    core = Core(2, random=cycle([0.0, 0.9]).__next__)
+    partitions: list[int] = []
+    for _ in range(100):
+        batch = core.accumulator.append_sticky(core.topic, NOW, None, b"", (), 21)
+        if batch is None:
+            queue = core.accumulator.sticky_queue(core.topic, 21, core.leader_of)
+            batch = core.sent(queue.partition, 0)
+            core.topic.sticky.appended(21, queue.is_complete)
+        partitions.append(batch.partition)
+    assert partitions == [0] * 96 + [1] * 4
+
+
+@settings(deadline=None)
+@given(values, st.integers(1600, 12_000) | st.just(1 << 20), st.integers(1, 4), st.integers(0, 100))
+def test_the_short_way_of_records_without_key_ends_where_the_long_one_does(
+    values: list[bytes], memory_bytes: int, partition_count: int, seed: int
+) -> None:
+    """The same partitions, batches and memory; it says None where a partition or a batch must be chosen."""
+    long, short = (Core(partition_count, memory_bytes, random=Random(seed).random) for _ in range(2))
+    short_count = 0
+    for n, value in enumerate(values * 4):
+        size = estimated_size(None, value, ())
+        record = (NOW + n, None, value, ())
+        for core in (long, short):
+            batch = core.accumulator.append_sticky(core.topic, *record, size) if core is short else None
+            short_count += batch is not None
+            if batch is None:
+                queue = core.accumulator.sticky_queue(core.topic, size, core.leader_of)
+                if core is long:
+                    batch = core.accumulator.append(queue, *record, size)
+                batch = batch or core.accumulator.begin(queue, *record, size, 1000.0)
+                if batch is not None:
+                    core.topic.sticky.appended(size, queue.is_complete)
+        assert short.topic.sticky.current == long.topic.sticky.current
+        assert short.topic.sticky.produced_bytes == long.topic.sticky.produced_bytes
+        assert short.memory.free_bytes == long.memory.free_bytes
+    described = [
+        [(batch.partition, batch.count, batch.size, batch.is_closed) for batch in core.accumulator.incomplete]
+        for core in (long, short)
+    ]
+    assert described[0] == described[1]
+    if memory_bytes == 1 << 20 and len(values) > 5 and max(map(len, values)) <= 100:
+        assert short_count > 2 * len(values)
+
+
 def test_a_batch_that_the_sticky_partition_leaves_is_news() -> None:
     """Though the record joins a batch that is no news, in the next partition."""
     core = Core(2, random=cycle([0.0, 0.9]).__next__)
@@ -194,7 +244,9 @@ def test_a_batch_that_the_sticky_partition_leaves_is_news() -> None:
 def test_a_partition_that_is_gone_or_has_no_leader_is_not_chosen() -> None:
     core = Core(3)
     assert core.accumulator.sticky_queue(core.topic, 100, core.leader_of).partition == 1
+    core.sent(1)
     core.topic.update(1, [0])
+    assert core.accumulator.append_sticky(core.topic, NOW, None, b"v", (), 22) is None
     assert core.accumulator.sticky_queue(core.topic, 100, core.leader_of).partition == 0
     core.topic.update(3, [2])
     core.topic.sticky.current = -1

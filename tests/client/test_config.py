@@ -174,7 +174,6 @@ def test_every_default_passes_its_own_check() -> None:
         ({"ssl_enabled_protocols": "SSLv3"}, "a list of TLSv1.2 and TLSv1.3, not 'SSLv3'"),
         ({"ssl_enabled_protocols": []}, "a list of TLSv1.2 and TLSv1.3"),
     ],
-    ids=str,
 )
 def test_a_wrong_value_is_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -235,7 +234,6 @@ def test_a_setting_of_the_producer_is_none_of_the_admin_client() -> None:
         ({"compression_type": "zstd"}, Codec.ZSTD, None),
         ({"compression_type": "zstd", "compression_zstd_level": -5}, Codec.ZSTD, -5),
     ],
-    ids=str,
 )
 def test_codec_and_level(settings: dict[str, Any], codec: Codec, level: int | None) -> None:
     config = make(**settings)
@@ -294,7 +292,6 @@ def test_a_property_file_of_kafka_is_read() -> None:
         ({"metric.reporters": ""}, "Java classes cannot be used", ("metrics",)),
         ({"bootstrap.servers": ""}, "bootstrap_servers must be", ("bootstrap_servers",)),
     ],
-    ids=str,
 )
 def test_a_property_that_is_not_understood_is_refused(
     settings: dict[str, object], said: str, named: tuple[str, ...]

@@ -101,7 +101,6 @@ def test_the_reconnect_backoff_is_decided_as_by_kafka(row: Mapping[str, Any]) ->
         ({"reconnect_backoff_ms": 60, "reconnect_backoff_max_ms": 1_000}, ""),
         ({}, ""),
     ],
-    ids=str,
 )
 def test_a_backoff_that_does_not_grow_is_warned_of(
     settings: dict[str, Any], warned: str, caplog: pytest.LogCaptureFixture

@@ -61,7 +61,6 @@ def test_a_client_takes_a_ready_config() -> None:
         ((), {"config": ProducerConfig(SERVERS), "linger_ms": 5}, "config is set, and so are linger_ms"),
         ((SERVERS,), {"config": ProducerConfig(SERVERS)}, "config is set, and so are bootstrap_servers"),
     ],
-    ids=str,
 )
 def test_a_client_refuses_what_its_config_refuses(
     kind: Any, values: tuple[Any, ...], settings: dict[str, Any], said: str

@@ -8,7 +8,7 @@ import pytest
 
 from client.cluster import Cluster
 from client.config import FetchConfig
-from client.errors import AuthorizationError, BrokerError, ClientError, UnknownTopic
+from client.errors import AuthorizationError, BrokerError, ClientError, UnknownTopic, UnsupportedVersion
 from client.fetch_positions import OffsetOutOfRange
 from client.fetch_settings import FetchSettings, Start
 from client.fetching import Fetcher, settings_of
@@ -311,6 +311,15 @@ async def test_a_broker_that_does_not_know_fetch_is_told() -> None:
         async with fetching(scripted) as fetcher:
             fetcher.assign(P0, Start.at_offset(0))
             with pytest.raises(ClientError, match="does not know Fetch"):
+                await fetcher.next(5_000)
+
+
+async def test_a_broker_that_cannot_say_where_open_transactions_begin_is_told() -> None:
+    async with reading_cluster(1, 1) as (scripted, _):
+        scripted.brokers[0].versions[ListOffsetsRequest] = (1, 1)
+        async with fetching(scripted, isolation_level="read_committed") as fetcher:
+            fetcher.assign(P0, Start.latest())
+            with pytest.raises(UnsupportedVersion, match="ListOffsets"):
                 await fetcher.next(5_000)
 
 

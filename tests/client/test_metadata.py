@@ -109,7 +109,9 @@ def test_a_later_question_that_was_under_way_satisfies_a_wish_that_an_answer_bro
 def test_an_update_of_one_topic_asks_for_it_alone(client: Client) -> None:
     client.use("a", "b")
     client.refresh(topic("a", 1), topic("b", 1))
+    requests = client.requests
     client.metadata.request_update("b")
+    assert client.requests == requests + 1
     assert client.ask().topics == ("b",)
     client.metadata.request_update("nobody uses this")
     question = client.ask()
@@ -329,6 +331,13 @@ def test_an_answer_to_an_earlier_question_changes_nothing_that_a_later_one_told(
     assert client.metadata.controller_id == 2
 
 
+def test_of_three_answers_the_one_to_the_last_question_names_the_brokers(client: Client) -> None:
+    first, second, third = client.ask(), client.ask(), client.ask()
+    for question, nodes in ((third, [3]), (first, [1]), (second, [2])):
+        client.apply(question, answer(brokers=nodes))
+    assert [each.node_id for each in client.metadata.nodes()] == [3]
+
+
 def test_an_answer_from_before_a_topic_was_used_again_does_not_count(client: Client) -> None:
     client.use("a")
     early = client.ask()
@@ -401,8 +410,9 @@ def test_a_hint_survives_a_late_answer(client: Client) -> None:
 def test_rebootstrap_forgets_brokers_leaders_and_epochs_but_no_topic(client: Client) -> None:
     client.use("a")
     client.refresh(topic("a", (1, 9), (2, 9)))
-    version = client.metadata.version
+    version, requests = client.metadata.version, client.requests
     client.metadata.rebootstrap(client.now_ms)
+    assert client.requests == requests + 1
     found = client.metadata.topic("a")
     assert found is not None
     assert (found.partition_count, found.available) == (2, ())

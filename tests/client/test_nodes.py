@@ -113,6 +113,17 @@ async def test_the_first_second_fourth_failure_is_a_warning(caplog: pytest.LogCa
         assert warned == [1, 2, 4, 8]
 
 
+async def test_a_connection_lost_once_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "client.nodes")
+    async with scene() as found:
+        found.name(1)
+        for _ in range(3):
+            (await found.open(1)).lose()
+            await asyncio.sleep(0.001)
+        levels = [each.levelno for each in caplog.records if "in a row" in each.message]
+        assert levels == [logging.INFO, logging.WARNING, logging.DEBUG]
+
+
 async def test_there_are_no_connections_to_strangers() -> None:
     async with scene() as found:
         found.name(1)
@@ -226,7 +237,7 @@ async def test_a_broker_that_is_back_in_time_keeps_its_connection_and_its_backof
         assert (await found.insist(2, 1_000))[0] - last_ms == pytest.approx(1_001, abs=1.5)
 
 
-async def test_a_broker_that_is_gone_is_neither_asked_nor_connected_to_nor_blamed_for_long() -> None:
+async def test_a_broker_that_is_gone_is_neither_asked_nor_connected_to_nor_blamed() -> None:
     async with scene() as found:
         found.name(1, 2)
         (await found.open(1)).in_flight = 1
@@ -237,10 +248,11 @@ async def test_a_broker_that_is_gone_is_neither_asked_nor_connected_to_nor_blame
         assert link is not None
         assert link.node_id == 3
         assert found.nodes.retry_at_ms(2) == float("inf")
-        assert "broker 2" in found.nodes.problems()
+        assert found.nodes.problems() == ""
+        assert 2 in found.nodes._links, "with its backoff"  # pyright: ignore[reportPrivateUsage]
         assert await found.insist(2, 1_500) == []
         found.name(3)
-        assert found.nodes.problems() == ""
+        assert 2 not in found.nodes._links, "and forgotten after that"  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_broker_that_is_connected_to_is_no_problem_any_more() -> None:

@@ -37,7 +37,6 @@ JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required usernam
         SASL | {"sasl_mechanism": "PLAIN", "sasl_jaas_config": JAAS},
         SASL | {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token_provider": token},
     ],
-    ids=str,
 )
 def test_security_settings_that_go_together(settings: dict[str, Any]) -> None:
     config = ProducerConfig("localhost:9092", **settings)
@@ -96,7 +95,6 @@ def test_security_settings_that_go_together(settings: dict[str, Any]) -> None:
             {"sasl_mechanism", "sasl_username", "sasl_password"},
         ),
     ],
-    ids=str,
 )
 def test_security_settings_that_contradict_one_another(settings: dict[str, Any], named: set[str]) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -13,6 +13,7 @@ from textwrap import indent
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
+import odradek
 from tests.compat.producer_load import read_back
 from tests.odradek_broker import REPOSITORY, OdradekBroker
 
@@ -122,11 +123,6 @@ def test_example_interceptors(server: OdradekBroker) -> None:
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_page_shows_two_snippets() -> None:
-    assert len(SNIPPETS) == 2
-    assert all(ADDRESS in snippet for snippet in SNIPPETS)
-
-
 def test_the_first_snippet_of_the_page_sends_an_order(server: OdradekBroker) -> None:
     [line] = run("-c", SNIPPETS[0].replace(ADDRESS, server.bootstrap))
     assert re.fullmatch(r"orders-\d, offset 0", line)
@@ -134,13 +130,27 @@ def test_the_first_snippet_of_the_page_sends_an_order(server: OdradekBroker) -> 
     assert (order.key(), order.value()) == (b"customer-7", b"two coffees")
 
 
-def test_the_second_snippet_of_the_page_makes_a_producer_that_works(server: OdradekBroker) -> None:
-    """Its reader would go on like this."""
-    use = 'async with producer:\n    print((await (await producer.send("orders", b"tea"))).offset, config.linger_ms)\n'
-    whole = indent(SNIPPETS[1].replace(ADDRESS, server.bootstrap) + use, "    ")
-    program = f"import asyncio\n\nasync def main():\n{whole}\nasyncio.run(main())\n"
-    assert run("-c", program) == ["0 20"]
+@pytest.mark.parametrize(("index", "linger_ms"), [(1, 20), (2, 5)])
+def test_the_other_snippets_of_the_page_make_a_producer_that_works(
+    server: OdradekBroker, index: int, linger_ms: int
+) -> None:
+    """Their reader would go on like this."""
+    assert len(SNIPPETS) == 3
+    assert ADDRESS in SNIPPETS[index]
+    use = 'async with producer:\n    print(await (await producer.send("orders", b"tea", timestamp_ms=1)))\n'
+    use += "print(producer.config.linger_ms)\n"
+    whole = indent(SNIPPETS[index].replace(ADDRESS, server.bootstrap) + use, "    ")
+    ack, linger = run("-c", f"import asyncio\n\nasync def main():\n{whole}\nasyncio.run(main())\n")
+    assert re.fullmatch(r"Ack\(topic='orders', partition=\d, offset=0, timestamp_ms=1\)", ack)
+    assert linger == str(linger_ms)
     assert values(server, "orders") == [b"tea"]
+
+
+def test_what_the_page_names_can_be_imported_from_odradek() -> None:
+    table = PAGE.partition("| error | when | then |")[2].partition("\n\n")[0]
+    errors = [name for row in table.split("\n")[1:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert len(errors) > 8
+    assert [name for name in (*errors, "ClientError", "Delivery", "Acks") if not hasattr(odradek, name)] == []
 
 
 def test_links_of_the_page_lead_to_files() -> None:
