@@ -10,6 +10,7 @@ partitions; else the sticky one (KIP-794). (Source: KafkaProducer.java `doSend`,
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 from client.accumulator import Accumulator
@@ -25,6 +26,7 @@ from client.errors import (
     MetadataMissing,
     PartitionerFailed,
     RecordTooLarge,
+    SerializationError,
 )
 from client.metrics import BUFFER_EXHAUSTED_TOTAL, BUFFERPOOL_WAIT_TIME, METADATA_WAIT_TIME, Metrics
 from client.partitioner import NewBatchListener
@@ -70,7 +72,7 @@ class Acceptance:
         self._metadata_version = -1
 
     # ----------------------------------------------------------------------------------------------- accepting
-    def accept(
+    def accept(  # noqa: C901 (what every record costs: one way, few calls)
         self,
         topic: str,
         value: bytes | None,
@@ -107,6 +109,9 @@ class Acceptance:
             raise self._too_large(topic, size)
         if timestamp_ms is None:
             timestamp_ms = self.now_ms()
+        elif not are_timestamps((timestamp_ms,)):
+            why = "it must be a whole number from 0 to 2^63-1, milliseconds since 1970"
+            raise SerializationError(topic, "timestamp_ms", timestamp_ms, why)
         accumulator = self.accumulator
         if partition is None and self._partitioner is None and (key is None or self.ignores_keys):
             batch = (
@@ -238,7 +243,7 @@ class Acceptance:
 
     def _give_back(self, claimed_bytes: int) -> None:
         if claimed_bytes:
-            self.accumulator.memory.release(claimed_bytes)
+            self.accumulator.memory.give_back(claimed_bytes)
 
     # ------------------------------------------------------------------------------------------------ topics
     def _find(self, name: str) -> TopicQueues:
@@ -311,6 +316,11 @@ class Acceptance:
         if size + BATCH_HEADER_BYTES > config.max_request_size:
             return RecordTooLarge(topic, size, config.max_request_size, "max_request_size")
         return RecordTooLarge(topic, size, config.buffer_memory, "buffer_memory")
+
+
+def are_timestamps(timestamps_ms: Sequence[int]) -> bool:
+    """Whether Kafka takes all of these (at least one): ProducerRecord.java refuses those before 1970 too."""
+    return set(map(type, timestamps_ms)) == {int} and min(timestamps_ms) >= 0 and max(timestamps_ms) < 1 << 63
 
 
 def _name_of(partitioner: object) -> str:

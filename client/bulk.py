@@ -14,7 +14,7 @@ from itertools import accumulate, islice
 from operator import add
 from typing import Any, Final, NamedTuple, cast
 
-from client.acceptance import Acceptance
+from client.acceptance import Acceptance, are_timestamps
 from client.acks import Acks
 from client.batch import RECORD_OVERHEAD_BYTES
 from client.delivery import Delivery
@@ -141,6 +141,8 @@ class Bulk:
             or acceptance.has_partitioner
             or columns.headers is not None
         ):
+            return None
+        if columns.timestamps_ms is not None and not are_timestamps(columns.timestamps_ms):
             return None
         lengths = _lengths(columns.values)
         if lengths is None:

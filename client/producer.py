@@ -87,7 +87,7 @@ class Producer:
             await self._tasks.close()
             raise
         environment = self._environment
-        self._results = Results(environment.loop, environment.monotonic_ms, self._metrics)
+        self._results = Results(environment.loop, environment.monotonic_ms, self._metrics, config.client_id)
         idempotence = Idempotence() if config.is_idempotent else None
         memory = BufferMemory(config.buffer_memory)
         self._accumulator = Accumulator(Limits.of(config), memory, self._results, idempotence, environment.random)

@@ -240,8 +240,10 @@ class Sender:
     async def _prepare_in_thread(
         self, connection: Connection, batches: list[ProducerBatch], unsealed: list[ProducerBatch]
     ) -> None:
-        payloads = await self._environment.run_blocking(self._compressed, unsealed)
-        self._compressing.discard(connection.node_id)
+        try:
+            payloads = await self._environment.run_blocking(self._compressed, unsealed)
+        finally:
+            self._compressing.discard(connection.node_id)
         for batch, payload in zip(unsealed, payloads, strict=True):
             self._seal(batch, payload)
         for batch in batches:

@@ -131,6 +131,31 @@ async def test_a_value_that_is_no_bytes_names_topic_and_setting(cluster: Scripte
             await producer.send(TOPIC, b"v", key=1)
 
 
+@pytest.mark.parametrize("timestamp_ms", [-1, 1 << 63, 1.5, "now"])
+async def test_a_timestamp_that_kafka_does_not_take_is_refused(cluster: ScriptedCluster, timestamp_ms: Any) -> None:
+    async with producing(cluster) as producer:
+        with pytest.raises(SerializationError, match="timestamp_ms"):
+            await producer.send(TOPIC, b"v", timestamp_ms=timestamp_ms)
+        with pytest.raises(BatchError):
+            await producer.send_batch(TOPIC, [b"v"], timestamps_ms=[timestamp_ms])
+        assert (await (await producer.send(TOPIC, b"v", partition=0))).offset == 0
+
+
+async def test_a_claim_that_is_not_used_does_not_lock_others_out(cluster: ScriptedCluster) -> None:
+    """A record waits for room, and when it gets it, the partitioner has become one that errs."""
+    cluster.on(ProduceRequest, late(1000))
+    partitioner = Fixed(0)
+    async with producing(cluster, buffer_memory=10_000, batch_size=1000, partitioner=partitioner) as producer:
+        first = await producer.send(TOPIC, bytes(7000))
+        waiting = asyncio.get_running_loop().create_task(producer.send(TOPIC, bytes(7000)))
+        await asyncio.sleep(0.01)
+        partitioner.answer = 9
+        with pytest.raises(InvalidPartition):
+            await waiting
+        await first
+        await producer.send_nowait(TOPIC, b"small", partition=0)
+
+
 async def test_acks_0_is_done_when_it_is_written(cluster: ScriptedCluster) -> None:
     async with producing(cluster, acks=0) as producer:
         ack = await (await producer.send(TOPIC, b"v", partition=2, timestamp_ms=5))
