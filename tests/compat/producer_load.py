@@ -6,6 +6,7 @@ back with librdkafka, which shares no code with us, and compares everything.
 """
 
 import random
+import time
 from array import array
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
@@ -18,7 +19,6 @@ from client.record import RecordHeaders
 from odradek import Ack, BufferFull, Delivery, Producer
 
 SIZE_MAX: Final = 100 * 1024
-TIME_MS: Final = 1_700_000_000_000
 NOBODY: Final = -1
 READ_TIMEOUT_S: Final = 30.0
 
@@ -50,6 +50,8 @@ class Records:
     def __init__(self, seed: int, partition_count: int, chunk: int = 1_000) -> None:
         rng = random.Random(seed)
         self.chunk = chunk
+        # Near the present: Kafka rolls and deletes segments, and forgets producers, by the timestamps of records.
+        self._time_ms = int(time.time() * 1000)
         self.partition_count = partition_count
         self._bytes = b"".join(rng.randbytes(64) + bytes(64) for _ in range(8 * 1024))
         sizes = [min(SIZE_MAX, int(16 / rng.uniform(1e-4, 1)) - 16) for _ in range(4093)]
@@ -77,7 +79,7 @@ class Records:
             return Wanted(value, key)
         own = number // 19 % self.partition_count if number % 19 == 0 and way is not Way.BULK else None
         headers = self._headers[number // 7 % len(self._headers)]
-        return Wanted(value if number % 97 else None, key if number % 3 else None, own, headers, TIME_MS + number)
+        return Wanted(value if number % 97 else None, key if number % 3 else None, own, headers, self._time_ms + number)
 
     def way(self, number: int) -> Way:
         return Way(number // self.chunk % len(Way))
