@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from broker.option import LONG_MAX, ConfigError, ConfigType, Dynamic, Option, unknown_name
 from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS, BrokerOptions, TopicOptions
-from broker.properties import parse_assignment, parse_properties
+from client.configuration.properties import parse_properties
 from protocol.errors import ErrorCode
 
 __all__ = [
@@ -201,9 +201,20 @@ def load_static(
     file_text: str | None, assignments: Iterable[str], source: str = "the configuration file"
 ) -> dict[str, str]:
     """The static layer: the text of a `--config` file, then each `--set name=value`. Raises ConfigError."""
-    static = {} if file_text is None else parse_properties(file_text, source)
+    try:
+        static = {} if file_text is None else parse_properties(file_text)
+    except ValueError as error:
+        raise ConfigError(f"{source}, {error}") from None
     static.update(parse_assignment(text) for text in assignments)
     return static
+
+
+def parse_assignment(text: str) -> tuple[str, str]:
+    """`name=value` of a command line. Raises ConfigError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError(f"{text!r} is not of the form name=value")
+    return name.strip(), value.strip()
 
 
 def _checked_static(static: Mapping[str, str]) -> dict[str, str]:

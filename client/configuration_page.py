@@ -4,10 +4,13 @@ import sys
 from dataclasses import MISSING
 from typing import Any
 
-from client.config import AdminConfig, ClientConfig, FetchConfig, ProducerConfig
-from client.metrics import METRICS
-from client.security_settings import SecuritySettings
-from client.settings import Kind, Row, rows
+from client.admin.config import AdminConfig
+from client.configuration.client_config import ClientConfig
+from client.configuration.security_settings import SecuritySettings
+from client.configuration.settings import Kind, Row, rows
+from client.fetching.config import FetchConfig
+from client.metrics.metrics import METRICS
+from client.producer.config import ProducerConfig
 
 __all__ = ["documentation"]
 
@@ -99,7 +102,7 @@ def documentation() -> str:
             "",
             "## Metrics",
             "",
-            "What the hook in `metrics` is told. `client.metrics_prometheus` and `client.metrics_opentelemetry` are",
+            "What the hook in `metrics` is told. `client.metrics.prometheus` and `client.metrics.opentelemetry` are",
             "hooks for these two; they show seconds for milliseconds.",
             "",
             *_metrics(),

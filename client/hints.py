@@ -1,7 +1,7 @@
 """What to do about an error code of a broker, in one sentence of advice for each code that a client may meet.
 
 `hint(code)` always has an answer: a code without a row of its own gets the sentence of its kind. Settings are named as
-`config.py` has them; options of topics and brokers have dots, as Kafka writes them.
+client/configuration has them; options of topics and brokers have dots, as Kafka writes them.
 """
 
 from typing import Final

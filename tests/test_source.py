@@ -39,7 +39,7 @@ SEAMS = {
 }
 DISKS = {
     "broker/disk.py": "the seam to files",
-    "client/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",
+    "client/network/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",
 }
 
 

@@ -10,7 +10,7 @@ from client.commands.options import Target, json_option, on_target
 from client.commands.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from client.admin_cluster import LogDirDescription
+    from client.admin.cluster import LogDirDescription
 
 
 @click.command(epilog=EXIT_CODES_HELP)

@@ -12,8 +12,8 @@ from client.commands.failures import EXIT_CODES_HELP, NO_ANSWER, CommandFailed
 from client.commands.options import Assignment, Target, on_target
 
 if TYPE_CHECKING:
-    from client.admin import Admin
-    from client.fetching import Fetcher
+    from client.admin.admin import Admin
+    from client.fetching.fetcher import Fetcher
     from client.topic_partition import TopicPartition
     from protocol.records import Record
 
@@ -91,10 +91,10 @@ async def consume(
 
     from client.commands.record_text import json_of, line_of
     from client.commands.streams import Writer
-    from client.config import FetchConfig
     from client.environment import Environment
-    from client.fetch_settings import Start
-    from client.fetching import Fetcher, settings_of
+    from client.fetching.config import FetchConfig
+    from client.fetching.fetch_settings import Start
+    from client.fetching.fetcher import Fetcher, settings_of
 
     separator = None if key_separator is None else key_separator.encode()
 
@@ -121,7 +121,7 @@ async def ranges_of(
     read_committed: bool,
 ) -> "dict[TopicPartition, tuple[int, int]]":
     """The first offset to read of each partition, and its present end. Raises CommandFailed, ClientError."""
-    from client.list_offsets import EARLIEST, LATEST
+    from client.fetching.list_offsets import EARLIEST, LATEST
     from client.topic_partition import TopicPartition
 
     known = [each.partition for each in (await admin.describe_topic(topic)).partitions]

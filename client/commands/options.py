@@ -19,8 +19,8 @@ import click
 from client.commands.failures import USAGE, CommandFailed
 
 if TYPE_CHECKING:
-    from client.admin import Admin
-    from client.config import ClientConfig
+    from client.admin.admin import Admin
+    from client.configuration.client_config import ClientConfig
 
 __all__ = ["Assignment", "Target", "json_option", "on_target"]
 
@@ -55,17 +55,19 @@ class Target:
 
     def admin(self) -> "Admin":
         """An admin client whose calls take no longer than the timeout. Raises ConfigError, CommandFailed."""
-        from client.admin import Admin
-        from client.config import AdminConfig
+        from client.admin.admin import Admin
+        from client.admin.config import AdminConfig
 
         return Admin(config=self.config(AdminConfig, {"default.api.timeout.ms": self.timeout_ms}))
 
     def _file_settings(self, kind: "type[ClientConfig]") -> dict[str, object]:
         if self.config_file is None:
             return {}
-        from client.commands.properties import parse_properties
-        from client.config import AdminConfig, FetchConfig, ProducerConfig
-        from client.settings import rows
+        from client.admin.config import AdminConfig
+        from client.configuration.properties import parse_properties
+        from client.configuration.settings import rows
+        from client.fetching.config import FetchConfig
+        from client.producer.config import ProducerConfig
 
         try:
             written = parse_properties(Path(self.config_file).read_text(encoding="utf-8"))

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from client.commands.record_text import RecordToSend
     from client.commands.streams import LineReader
-    from client.config import ProducerConfig
-    from client.delivery import Delivery
     from client.environment import Environment
-    from client.producer import Producer
+    from client.producer.config import ProducerConfig
+    from client.producer.delivery import Delivery
+    from client.producer.producer import Producer
     from protocol.records import Headers
 
 PROGRESS_MS: Final = 500.0
@@ -61,7 +61,7 @@ async def produce(
     from client.commands.streams import LineReader
     from client.environment import Environment
     from client.errors import MetadataTimeout
-    from client.producer import Producer
+    from client.producer.producer import Producer
 
     if as_json and (key_separator is not None or null_marker is not None):
         raise click.UsageError("--json leaves nothing to do for --key-separator and --null-marker")
@@ -89,8 +89,8 @@ async def produce(
 
 def producer_config(target: Target, settings: dict[str, object]) -> "ProducerConfig":
     """With the command's timeout for all that a producer waits for, where nothing else is set."""
-    from client.config import ProducerConfig
-    from client.settings import is_default
+    from client.configuration.settings import is_default
+    from client.producer.config import ProducerConfig
 
     timeout_ms = target.timeout_ms
     defaults: dict[str, object] = {

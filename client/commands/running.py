@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from client.admin_errors import ItemsFailed
+from client.admin.errors import ItemsFailed
 from client.client_error import ClientError
 from client.commands import failures
 from client.commands.failures import CommandFailed, OutputClosed

@@ -11,8 +11,8 @@ from client.commands.options import Assignment, Target, json_option, on_target
 from client.commands.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from client.admin import Admin
-    from client.admin_topics import TopicDescription
+    from client.admin.admin import Admin
+    from client.admin.topics import TopicDescription
 
 NAMES = click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 
@@ -63,8 +63,8 @@ async def create(
     as_json: bool,
 ) -> None:
     """Create topics, and wait until their partitions have leaders."""
-    from client.admin_errors import ItemsFailed
-    from client.admin_topics import NewTopic
+    from client.admin.errors import ItemsFailed
+    from client.admin.topics import NewTopic
     from client.errors import TopicExists
 
     assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
@@ -116,7 +116,7 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
 
     With leaders, replicas, and the options that are set. Default: all topics.
     """
-    from client.admin_configs import ConfigResource
+    from client.admin.configs import ConfigResource
 
     async with target.admin() as admin:
         wanted = list(dict.fromkeys(names)) or [topic.name for topic in await admin.list_topics()]
@@ -160,7 +160,7 @@ async def offsets_of(
     admin: "Admin", found: "dict[str, TopicDescription]"
 ) -> dict[tuple[str, int], tuple[int | None, int | None]]:
     """First and next offset by partition; None for one without a leader."""
-    from client.list_offsets import EARLIEST, LATEST
+    from client.fetching.list_offsets import EARLIEST, LATEST
     from client.topic_partition import TopicPartition
 
     partitions = [
@@ -213,7 +213,7 @@ async def alter(
     unset: tuple[str, ...],
 ) -> None:
     """Add partitions to topics, and change their options."""
-    from client.admin_configs import ConfigChange, ConfigResource
+    from client.admin.configs import ConfigChange, ConfigResource
 
     changes = [ConfigChange.set(name, value) for name, value in settings]
     changes += [ConfigChange.delete(name) for name in unset]
@@ -236,7 +236,7 @@ async def alter(
 @on_target
 async def delete(target: Target, names: tuple[str, ...], are_ids: bool, if_exists: bool, yes: bool) -> None:
     """Delete topics with all their records."""
-    from client.admin_errors import ItemsFailed
+    from client.admin.errors import ItemsFailed
     from client.errors import UnknownTopic
 
     wanted = list(dict.fromkeys(names))

@@ -379,3 +379,14 @@ def test_what_is_described_can_be_set_again(name: str) -> None:
     assert overrides == {name: value}
     found = entry(BrokerConfig().describe_topic(overrides), name)
     assert (found.value, found.source) == (value, ConfigSource.DYNAMIC_TOPIC)
+
+
+def test_a_file_that_is_no_properties_file_is_refused_with_its_name_and_line() -> None:
+    with pytest.raises(ConfigError, match=r"^server.properties, line 3: .* four hexadecimal digits"):
+        load_static("# one\na=1\nb=\\u00x1", [], "server.properties")
+
+
+@pytest.mark.parametrize("text", ["", "=1", " =1"])
+def test_an_assignment_names_a_setting_and_a_value(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not of the form name=value"):
+        load_static(None, [text])

@@ -1,7 +1,7 @@
 """Records come to a producer's core: the lower part of the world of `accumulator_world.py`.
 
-They are accepted as by client/acceptance.py and client/bulk.py: at once, after waiting for memory, or many at a time.
-What was accepted is remembered, with what is said of its end.
+They are accepted as by acceptance.py and bulk.py in client/producer/: at once, after waiting for memory, or many at a
+time. What was accepted is remembered, with what is said of its end.
 """
 
 import random
@@ -10,13 +10,13 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from client.accumulator import Accumulator
-from client.batch import BATCH_OVERHEAD_BYTES, ProducerBatch, estimated_size
-from client.idempotence import Idempotence, Key
-from client.limits import Limits
-from client.memory import BufferMemory, Claim
-from client.queues import PartitionQueue
-from client.results import ProduceResult, Results
+from client.producer.accumulator import Accumulator
+from client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch, estimated_size
+from client.producer.idempotence import Idempotence, Key
+from client.producer.limits import Limits
+from client.producer.memory import BufferMemory, Claim
+from client.producer.queues import PartitionQueue
+from client.producer.results import ProduceResult, Results
 from protocol.compression import Codec
 from tests.client.model_broker import Answer, ModelPartition, SentBatch
 

@@ -1,13 +1,13 @@
 """A producer's core in a small world: records come, time passes, brokers append, refuse or vanish, answers come or not.
 
-Accumulator, batches, memory, results and idempotence are the real ones, used as client/sender.py and
-client/settlement.py use them, one step at a time. The brokers are those of `model_broker.py`; what they append is read
-from the bytes that would be sent. The world checks each step against what it knows itself: `accumulator_checks.py`.
+Accumulator, batches, memory, results and idempotence are the real ones, used as sender.py and settlement.py in
+client/producer/ use them, one step at a time. The brokers are those of `model_broker.py`; what they append is read from
+the bytes that would be sent. The world checks each step against what it knows itself: `accumulator_checks.py`.
 """
 
-from client.batch import ProducerBatch
 from client.errors import ConnectionFailed, DeliveryTimeout
-from client.idempotence import Key
+from client.producer.batch import ProducerBatch
+from client.producer.idempotence import Key
 from protocol.batch import HEADER_SIZE, read_header
 from protocol.compression import Codec
 from protocol.errors import ErrorCode, Reaction, produce_reaction

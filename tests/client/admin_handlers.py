@@ -11,7 +11,7 @@ of `broker_faults` apply as anywhere; `edited` changes answers.
 from collections import defaultdict
 from collections.abc import Callable
 
-from client.admin_configs import Operation, ResourceType
+from client.admin.configs import Operation, ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from client.batch import ProducerBatch, estimated_size
-from client.results import ProduceResult, Results
+from client.producer.batch import ProducerBatch, estimated_size
+from client.producer.results import ProduceResult, Results
 from protocol.compression import Codec
 from protocol.records import Record
 

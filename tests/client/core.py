@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from client.accumulator import Accumulator, Ready
-from client.batch import ProducerBatch, estimated_size
 from client.errors import ConnectionFailed
-from client.idempotence import Idempotence
-from client.limits import Limits
-from client.memory import BufferMemory
-from client.queues import PartitionQueue
-from client.results import Results
+from client.producer.accumulator import Accumulator, Ready
+from client.producer.batch import ProducerBatch, estimated_size
+from client.producer.idempotence import Idempotence
+from client.producer.limits import Limits
+from client.producer.memory import BufferMemory
+from client.producer.queues import PartitionQueue
+from client.producer.results import Results
 from protocol.compression import Codec
 
 INFINITY = float("inf")

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from client.delivery import Ack, Delivery
 from client.errors import ClientError, ConnectionFailed
-from client.results import ProduceResult, Results
+from client.producer.delivery import Ack, Delivery
+from client.producer.results import ProduceResult, Results
 
 NOW = 1_700_000_000_000
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from client.idempotence import Idempotence, Key
+from client.producer.idempotence import Idempotence, Key
 from protocol.errors import ErrorCode, Reaction
 
 KEY: Key = ("orders", 3)

@@ -17,9 +17,9 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from client.config import ClientConfig
-from client.connection import Connection, open_connection
+from client.configuration.client_config import ClientConfig
 from client.environment import Environment
+from client.network.connection import Connection, open_connection
 from protocol.codec import declared_messages, decode, encode_parts
 from protocol.frames import RequestHeader, read_request_header, response_frame
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse

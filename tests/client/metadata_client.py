@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from client.metadata import Metadata, Question
+from client.cluster.metadata import Metadata, Question
 from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from tests.client.metadata_answers import answer
 

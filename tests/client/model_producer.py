@@ -1,13 +1,13 @@
 """A small model of a producer around the idempotence state: queues, two connections, and what answers mean.
 
-It does as client/accumulator.py, client/sender.py and client/settlement.py do, one step at a time and without clocks,
+It does as accumulator.py, sender.py and settlement.py in client/producer/ do, one step at a time and without clocks,
 bytes and memory, so that a test can choose the order of all steps. Requests on a connection are handled and answered in
 order; the two connections know nothing of each other, and the producer may take the wrong broker for the leader.
 """
 
 from dataclasses import dataclass, field
 
-from client.idempotence import Idempotence, Key
+from client.producer.idempotence import Idempotence, Key
 from protocol.errors import ErrorCode, Reaction, produce_reaction
 from tests.client.model_broker import Answer, ModelPartition, SentBatch
 

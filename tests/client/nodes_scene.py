@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any, cast
 
-from client.config import ClientConfig
-from client.connection import Connection
+from client.cluster.nodes import Nodes
+from client.cluster.topic_metadata import Node
+from client.configuration.client_config import ClientConfig
 from client.errors import ClientError, ConnectionFailed
-from client.metrics import NO_METRICS
-from client.nodes import Nodes
+from client.metrics.metrics import NO_METRICS
+from client.network.connection import Connection
 from client.tasks import Tasks
-from client.topic_metadata import Node
 from tests.client.virtual_time import VirtualEnvironment
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from client.metrics import Instrument, Metric
+from client.metrics.metrics import Instrument, Metric
 
 Key = tuple[str, tuple[str, ...]]
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from client.cluster import Cluster
-from client.config import ClientConfig
-from client.nodes import Opener
+from client.cluster.cluster import Cluster
+from client.cluster.nodes import Opener
+from client.configuration.client_config import ClientConfig
 from client.tasks import Tasks
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.client.memory_network import MemoryEnvironment

@@ -18,9 +18,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from client.delivery import Ack, Delivery
 from client.errors import ClientError
-from client.producer import Producer
+from client.producer.delivery import Ack, Delivery
+from client.producer.producer import Producer
 from protocol.messages.produce import ProduceRequest
 from tests.client.scripted_broker import ScriptedCluster
 from tests.client.virtual_time import virtual_loop

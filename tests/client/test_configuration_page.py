@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from client.config import AdminConfig, ClientConfig, FetchConfig, ProducerConfig
+from client.admin.config import AdminConfig
+from client.configuration.client_config import ClientConfig
+from client.configuration.settings import rows
 from client.configuration_page import documentation
-from client.metrics import METRICS
-from client.settings import rows
+from client.fetching.config import FetchConfig
+from client.metrics.metrics import METRICS
+from client.producer.config import ProducerConfig
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "client-configuration.md"
 

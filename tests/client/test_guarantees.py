@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from client.delivery import Ack, Delivery
 from client.errors import ClientError, DeliveryTimeout
-from client.producer import Producer
+from client.producer.delivery import Ack, Delivery
+from client.producer.producer import Producer
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import disconnect_after, disconnect_before, error, late, never, slow

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Consumer, Message, TopicPartition
 from kafka.partitioner.default import murmur2
 
-from client.record import RecordHeaders
+from client.producer.record import RecordHeaders
 from odradek import Ack, BufferFull, Delivery, Producer
 
 SIZE_MAX: Final = 100 * 1024

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from client.admin import Admin
-from client.admin_configs import ConfigChange, ConfigResource, ConfigSource, ConfigType
-from client.admin_errors import ItemsFailed
-from client.admin_topics import NewTopic
+from client.admin.admin import Admin
+from client.admin.configs import ConfigChange, ConfigResource, ConfigSource, ConfigType
+from client.admin.errors import ItemsFailed
+from client.admin.topics import NewTopic
 from client.environment import Environment
 from client.errors import InvalidPartition, InvalidTopic, TopicExists, UnknownTopic
-from client.fetch_settings import FetchSettings, Start
-from client.fetching import Fetcher
-from client.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from client.fetching.fetch_settings import FetchSettings, Start
+from client.fetching.fetcher import Fetcher
+from client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from client.topic_partition import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.records import Record

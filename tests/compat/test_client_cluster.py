@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from client.cluster import CONTROLLER, Cluster
-from client.config import ClientConfig
+from client.cluster.cluster import CONTROLLER, Cluster
+from client.cluster.topic_metadata import code_of
+from client.configuration.client_config import ClientConfig
 from client.environment import Environment
 from client.errors import ConnectionFailed, InvalidTopic, MetadataTimeout
 from client.tasks import Tasks
-from client.topic_metadata import code_of
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from client.config import ClientConfig
-from client.connection import Connection, open_connection
+from client.configuration.client_config import ClientConfig
 from client.environment import Environment
 from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
-from client.metrics import Metric
+from client.metrics.metrics import Metric
+from client.network.connection import Connection, open_connection
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

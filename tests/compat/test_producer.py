@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from client.metrics import (
+from client.metrics.metrics import (
     CONNECTION_CREATION_TOTAL,
     RECORD_RETRY_TOTAL,
     RECORD_SEND_TOTAL,

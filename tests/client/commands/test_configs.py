@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from client.admin_configs import ConfigResource
+from client.admin.configs import ConfigResource
 from client.commands.configs import configs, resource_of
 
 

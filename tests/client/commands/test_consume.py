@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from client.commands.consume import Beginning, From, consume, print_all, start_of
 from client.commands.failures import NO_ANSWER, CommandFailed
-from client.fetched import FetchedBatch
+from client.fetching.fetched import FetchedBatch
 from client.topic_partition import TopicPartition
 from protocol.records import Record
 

@@ -6,10 +6,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from client.admin.config import AdminConfig
 from client.commands.failures import USAGE, CommandFailed
 from client.commands.options import Assignment, Target, on_target
-from client.config import AdminConfig, FetchConfig, ProducerConfig
 from client.errors import ConfigError
+from client.fetching.config import FetchConfig
+from client.producer.config import ProducerConfig
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
 from client.commands.options import Target
 from client.commands.produce import Progress, Sending, produce, producer_config
 from client.commands.record_text import RecordToSend
-from client.producer import Producer
+from client.producer.producer import Producer
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import error, never

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from client.admin_errors import ItemsFailed
+from client.admin.errors import ItemsFailed
 from client.commands.failures import CommandFailed
 from client.commands.running import exit_code_of
 from client.errors import (
@@ -86,7 +86,7 @@ def test_an_error_is_one_sentence_and_no_traceback() -> None:
 
 def test_each_item_that_failed_has_its_sentence() -> None:
     raised = "raise ItemsFailed('X', {1: UnknownTopic(3, what='one'), 2: UnknownTopic(3, what='two')}, {})"
-    code, _, err = ended(f"from client.admin_errors import ItemsFailed\n{raised}")
+    code, _, err = ended(f"from client.admin.errors import ItemsFailed\n{raised}")
     assert code == 1
     assert [line.split()[:2] for line in err.splitlines()] == [["Error:", "one"], ["Error:", "two"]]
 
@@ -99,11 +99,11 @@ def test_a_mistake_of_ours_is_told_as_one_and_shown_on_request() -> None:
 
 
 def test_what_the_client_logs_is_for_those_who_ask_but_for_what_a_reader_misses() -> None:
-    body = "from logging import getLogger\ngetLogger('client.nodes').error('x')\n"
-    body += "getLogger('client.fetching').warning('y')"
-    assert ended(body) == (0, "", "WARNING client.fetching: y\n")
+    body = "from logging import getLogger\ngetLogger('client.cluster.nodes').error('x')\n"
+    body += "getLogger('client.fetching.fetcher').warning('y')"
+    assert ended(body) == (0, "", "WARNING client.fetching.fetcher: y\n")
     code, _, err = ended(body, is_verbose=True)
-    assert (code, "ERROR client.nodes: x\n" in err) == (0, True)
+    assert (code, "ERROR client.cluster.nodes: x\n" in err) == (0, True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -1,0 +1,1 @@
+"""The admin client: topics, partitions, configurations, records, cluster."""

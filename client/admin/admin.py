@@ -1,0 +1,243 @@
+"""The admin client: topics, partitions, options, records and brokers of any Kafka cluster.
+
+    async with Admin("localhost:9092") as admin:
+        await admin.create_topic("orders", partitions=6, configs={"retention.ms": "3600000"})
+        offsets = await admin.list_offsets({TopicPartition("orders", 0): LATEST})
+
+A call about several items returns their results by item. When some fail it raises ItemsFailed, which holds the error of
+each of these and the results of the others; a call about one item raises its error itself. Every call takes
+`default_api_timeout_ms`, or its own `timeout_ms`, repetitions included.
+
+Versions follow from the broker that is asked: what an older one does not know is asked for in an older way, or refused
+by UnsupportedVersion before anything is sent. (Source: KafkaAdminClient.java.)
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from client.admin.calls import Deadline
+from client.admin.cluster import (
+    ClusterDescription,
+    LogDirDescription,
+    delete_records_request,
+    deleted_records,
+    describe_log_dirs_request,
+    described_cluster,
+    described_log_dirs,
+)
+from client.admin.configs import (
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    alter_configs_request,
+    altered_configs,
+    describe_configs_request,
+    described_configs,
+)
+from client.admin.topic_calls import TopicCalls
+from client.admin.topics import TopicDescription
+from client.errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
+from client.fetching.list_offsets import ListedOffset, list_offsets_request, listed_offsets, lowest_version
+from client.topic_partition import TopicPartition
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import DescribeClusterRequest
+from protocol.messages.metadata import MetadataRequest
+
+__all__ = ["Admin"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+HIGH_WATERMARK = -1
+"""As an offset of delete_records: all records that are there."""
+
+
+class Admin(TopicCalls):
+    """Asks and changes a cluster. The settings are those of `AdminConfig`, by name, or one ready `config`."""
+
+    # ----------------------------------------------------------------------------------------------- options
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        names: Sequence[str] | None = None,
+        *,
+        synonyms: bool = False,
+        documentation: bool = False,
+        timeout_ms: float | None = None,
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """The options of topics and brokers, by name. `names`: of those wanted; None: all.
+
+        `synonyms`: with all places where each can be set; `documentation`: with what Kafka says of it.
+        """
+        deadline = self._deadline(timeout_ms)
+
+        async def ask(
+            some: list[ConfigResource], node_id: int | None
+        ) -> Mapping[ConfigResource, dict[str, ConfigEntry] | ClientError]:
+            request = describe_configs_request(some, names, synonyms=synonyms, documentation=documentation)
+            return described_configs(await self._calls.ask(request, deadline, node=node_id))
+
+        return await self._calls.settle("DescribeConfigs", resources, lambda some: _by_node(some, ask), deadline)
+
+    async def alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Changes single options (KIP-339): set, delete, append to and subtract from lists. The others stay.
+
+        The changes of a resource are made together or not at all.
+        """
+        deadline = self._deadline(timeout_ms)
+
+        async def ask(some: list[ConfigResource], node_id: int | None) -> Mapping[ConfigResource, ClientError | None]:
+            request = alter_configs_request({each: changes[each] for each in some}, validate_only=validate_only)
+            return altered_configs(await self._calls.ask(request, deadline, node=node_id))
+
+        await self._calls.settle("AlterConfigs", changes, lambda some: _by_node(some, ask), deadline)
+
+    # ----------------------------------------------------------------------------------------------- records
+    async def list_offsets(
+        self,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        read_committed: bool = False,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, ListedOffset]:
+        """An offset of each partition: EARLIEST, LATEST, MAX_TIMESTAMP, or the first record that is not older than a
+        timestamp in milliseconds. With `read_committed`, LATEST is where the first open transaction begins."""
+        deadline = self._deadline(timeout_ms)
+
+        async def ask(
+            leaders: Mapping[TopicPartition, int], node_id: int
+        ) -> Mapping[TopicPartition, ListedOffset | ClientError]:
+            wanted = {partition: timestamps[partition] for partition in leaders}
+            at_least = lowest_version(wanted.values(), read_committed=read_committed)
+            request = list_offsets_request(wanted, leaders, read_committed=read_committed)
+            return listed_offsets(wanted, await self._calls.ask(request, deadline, node=node_id, at_least=at_least))
+
+        return await self._calls.settle(
+            "ListOffsets", timestamps, lambda some: self._by_leader(some, ask, deadline), deadline
+        )
+
+    async def delete_records(
+        self, before: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Deletes the records before an offset (-1: all that are there); returns the first offset that is left."""
+        deadline = self._deadline(timeout_ms)
+
+        async def ask(
+            leaders: Mapping[TopicPartition, int], node_id: int
+        ) -> Mapping[TopicPartition, int | ClientError]:
+            request = delete_records_request(
+                {partition: before[partition] for partition in leaders}, self._timeout_ms(deadline)
+            )
+            return deleted_records(await self._calls.ask(request, deadline, node=node_id))
+
+        return await self._calls.settle(
+            "DeleteRecords", before, lambda some: self._by_leader(some, ask, deadline), deadline
+        )
+
+    # ----------------------------------------------------------------------------------------------- brokers
+    async def describe_cluster(self, *, timeout_ms: float | None = None) -> ClusterDescription:
+        """Cluster id, controller and brokers."""
+        deadline = self._deadline(timeout_ms)
+        try:
+            request = DescribeClusterRequest(include_cluster_authorized_operations=False)
+            response = await self._calls.ask_until(request, deadline)
+        except UnsupportedVersion:  # before Kafka 2.8
+            metadata = await self._calls.ask_until(MetadataRequest(topics=[]), deadline)
+            return described_cluster(metadata)
+        return described_cluster(response)
+
+    async def describe_log_dirs(
+        self,
+        node_ids: Iterable[int] | None = None,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout_ms: float | None = None,
+    ) -> dict[int, tuple[LogDirDescription, ...]]:
+        """The log directories of brokers (None: all), with the sizes of replicas (None: of all partitions)."""
+        deadline = self._deadline(timeout_ms)
+        if node_ids is None:
+            cluster = await self.describe_cluster(timeout_ms=timeout_ms)
+            node_ids = [broker.node_id for broker in cluster.brokers]
+        request = describe_log_dirs_request(partitions)
+
+        async def one(node_id: int) -> tuple[LogDirDescription, ...] | ClientError:
+            try:
+                return described_log_dirs(await self._calls.ask(request, deadline, node=node_id), node_id)
+            except ClientError as error:
+                return error
+
+        async def attempt(some: list[int]) -> Mapping[int, tuple[LogDirDescription, ...] | ClientError]:
+            return dict(zip(some, await asyncio.gather(*map(one, some)), strict=True))
+
+        return await self._calls.settle("DescribeLogDirs", node_ids, attempt, deadline)
+
+    # ------------------------------------------------------------------------------------------------ within
+    async def _by_leader(
+        self,
+        partitions: list[TopicPartition],
+        ask: Callable[[Mapping[TopicPartition, int], int], Awaitable[Mapping[TopicPartition, V | ClientError]]],
+        deadline: Deadline,
+    ) -> Mapping[TopicPartition, V | ClientError]:
+        """Asks each leader about its partitions, with their leader epochs, at the same time."""
+        topics = await self._describe(dict.fromkeys(partition.topic for partition in partitions), deadline)
+        outcomes: dict[TopicPartition, V | ClientError] = {}
+        by_leader: dict[int, dict[TopicPartition, int]] = {}
+        for partition in partitions:
+            found = _leader(partition, topics.get(partition.topic))
+            if isinstance(found, ClientError):
+                outcomes[partition] = found
+            else:
+                leader, leader_epoch = found
+                by_leader.setdefault(leader, {})[partition] = leader_epoch
+
+        async def one(node_id: int, some: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, V | ClientError]:
+            try:
+                return await ask(some, node_id)
+            except ClientError as error:
+                return dict.fromkeys(some, error)
+
+        for answered in await asyncio.gather(*(one(node_id, some) for node_id, some in by_leader.items())):
+            outcomes |= answered
+        return outcomes
+
+
+async def _by_node(
+    resources: list[ConfigResource],
+    ask: Callable[[list[ConfigResource], int | None], Awaitable[Mapping[ConfigResource, V | ClientError]]],
+) -> Mapping[ConfigResource, V | ClientError]:
+    """Asks a broker about its own options and any broker about the others, at the same time."""
+    by_node: dict[int | None, list[ConfigResource]] = {}
+    for resource in resources:
+        by_node.setdefault(resource.node_id, []).append(resource)
+
+    async def one(node_id: int | None, some: list[ConfigResource]) -> Mapping[ConfigResource, V | ClientError]:
+        try:
+            return await ask(some, node_id)
+        except ClientError as error:
+            return dict.fromkeys(some, error)
+
+    outcomes: dict[ConfigResource, V | ClientError] = {}
+    for answered in await asyncio.gather(*(one(node_id, some) for node_id, some in by_node.items())):
+        outcomes |= answered
+    return outcomes
+
+
+def _leader(partition: TopicPartition, topic: TopicDescription | ClientError | None) -> tuple[int, int] | ClientError:
+    """The node that leads a partition, and its leader epoch; or why there is none."""
+    if isinstance(topic, ClientError):
+        return topic
+    if topic is None:
+        return broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "", f"Metadata of {partition.topic}")
+    for each in topic.partitions:
+        if each.partition == partition.partition:
+            if each.leader >= 0:
+                return each.leader, each.leader_epoch
+            return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "", f"looking for the leader of {partition}")
+    return InvalidPartition(partition.topic, partition.partition, len(topic.partitions), "the call")

@@ -1,0 +1,100 @@
+"""What every call of Admin stands on: the cluster, the deadline, and a beginning and an end."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+from client.admin.calls import Calls, Deadline
+from client.admin.config import AdminConfig
+from client.admin.errors import ItemsFailed
+from client.cluster.cluster import Cluster
+from client.configuration.signatures import config_of, configured_by
+from client.errors import ClientClosed, ClientNotStarted, WrongLoop
+from client.metrics.metrics import client_metrics
+from client.network.backoff import Backoff
+from client.tasks import Tasks
+
+__all__ = ["AdminBase", "only"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class AdminBase:
+    """A client that is started, asks, and is closed. `client.admin.admin` says what it can ask."""
+
+    @overload
+    @configured_by(AdminConfig)
+    def __init__(self, config: AdminConfig) -> None: ...
+    @overload
+    def __init__(self, *, config: AdminConfig) -> None: ...
+    def __init__(self, *values: Any, **settings: Any) -> None:
+        self.config = config_of(AdminConfig, values, settings)
+        self._open_calls: Calls | None = None
+        self._is_closed = False
+
+    async def start(self) -> Self:
+        """Connects to the cluster. Raises ConnectionFailed or AuthenticationFailed; nothing is left behind then."""
+        if self._open_calls is not None or self._is_closed:
+            raise ClientClosed("admin client", "this admin client was started before; make a new one")
+        config = self.config
+        self._environment = config.environment()
+        self._tasks = Tasks(self._environment.loop)
+        metrics = client_metrics(config.metrics, config.client_id)
+        self.cluster = Cluster(config, self._environment, self._tasks, metrics=metrics)
+        """Its connections and what it knows of brokers; a Fetcher can read over them."""
+        self._open_calls = Calls(
+            self.cluster,
+            self._environment,
+            request_timeout_ms=config.request_timeout_ms,
+            backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._environment.random),
+        )
+        try:
+            await self.cluster.start(config.default_api_timeout_ms)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def close(self) -> None:
+        """Closes the connections. It may be called again."""
+        if self._is_closed or self._open_calls is None:
+            self._is_closed = True
+            return
+        self._is_closed = True
+        await self.cluster.close()
+        await self._tasks.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def _calls(self) -> Calls:
+        if self._is_closed:
+            raise ClientClosed("admin client")
+        if self._open_calls is None:
+            raise ClientNotStarted("admin client")
+        if asyncio.get_running_loop() is not self._environment.loop:
+            raise WrongLoop("admin client")
+        return self._open_calls
+
+    def _deadline(self, timeout_ms: float | None) -> Deadline:
+        return self._calls.deadline(self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+
+    def _timeout_ms(self, deadline: Deadline) -> int:
+        """What a broker is told: how long it may take."""
+        return max(1, int(self._calls.remaining_ms(deadline)))
+
+
+async def only(item: K, call: Awaitable[Mapping[K, V]]) -> V:
+    """The result of a call about one item, or the item's own error."""
+    try:
+        return (await call)[item]
+    except ItemsFailed as failed:
+        raise failed.errors[item] from None

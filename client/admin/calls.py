@@ -1,0 +1,170 @@
+"""How Admin asks: which broker, at which version, how often, and until when.
+
+Every call has one deadline. Within it a broker that cannot be reached, a lost connection, and errors that pass are met
+by asking again, after a backoff and with newer metadata: the controller or a leader may be another one by then. What
+was answered for good is not asked for again, so the items of a call settle one by one.
+
+A request whose answer was lost may have been carried out. It is made again nevertheless: nothing that Admin asks for
+does harm twice, and its callers know how to read TOPIC_ALREADY_EXISTS and UNKNOWN_TOPIC_OR_PARTITION then.
+
+(Source: KafkaAdminClient.java: Call, `handleNotControllerError`; AdminApiDriver.java.)
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeVar
+
+from client.admin.errors import ItemsFailed
+from client.cluster.cluster import CONTROLLER, Cluster
+from client.environment import Environment
+from client.errors import ClientError, RequestTimedOut, UnsupportedVersion, broker_error
+from client.network.backoff import Backoff
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import MetadataRequest
+from protocol.schema import Request, Response
+
+__all__ = ["Calls", "Deadline"]
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=Response)
+K = TypeVar("K")
+V = TypeVar("V")
+
+PASSING: Final = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+"""Errors of an item that asking again can cure. Not among them: UNKNOWN_TOPIC_OR_PARTITION, which is an answer here,
+and REQUEST_TIMED_OUT, by which a controller says that it has begun and could not wait for the end."""
+
+
+class Deadline(NamedTuple):
+    """When a call ends, on the loop's clock, and how long it was given."""
+
+    at_ms: float
+    timeout_ms: float
+
+
+class Calls:
+    """Questions to one cluster."""
+
+    def __init__(
+        self, cluster: Cluster, environment: Environment, *, request_timeout_ms: float, backoff: Backoff
+    ) -> None:
+        self._cluster = cluster
+        self._environment = environment
+        self._request_timeout_ms = request_timeout_ms
+        self._backoff = backoff
+
+    def deadline(self, timeout_ms: float) -> Deadline:
+        return Deadline(self._environment.monotonic_ms() + timeout_ms, timeout_ms)
+
+    def remaining_ms(self, deadline: Deadline) -> float:
+        """The time that is left for one request. Raises RequestTimedOut when there is none."""
+        left_ms = deadline.at_ms - self._environment.monotonic_ms()
+        if left_ms <= 0:
+            raise RequestTimedOut("a call of Admin", "the cluster", deadline.timeout_ms)
+        return min(left_ms, self._request_timeout_ms)
+
+    # ------------------------------------------------------------------------------------------ one question
+    async def ask(self, request: Request[R], deadline: Deadline, *, node: int | None = None, at_least: int = 0) -> R:
+        """Asks a broker, the CONTROLLER, or (None) the least loaded broker, once. `at_least`: the version it needs.
+
+        Raises ClientError; after a retriable one the request may have been carried out nevertheless.
+        """
+        if node is not None and node != CONTROLLER and self._cluster.metadata.node(node) is None:
+            await self._look_for(node, deadline)
+        connection = await self._cluster.connection_to(node, deadline.at_ms)
+        kind = type(request)
+        name = kind.__name__.removesuffix("Request")
+        version = connection.version_of(kind)
+        if version < at_least:
+            raise UnsupportedVersion(name, connection.broker, (at_least, kind.max_version), (kind.min_version, version))
+        try:
+            async with asyncio.timeout_at(deadline.at_ms / 1000.0):
+                # The connection's own timeout would end what others wait for on it, too.
+                return await connection.ask(request, version=version, timeout_ms=self._request_timeout_ms)
+        except TimeoutError:
+            raise RequestTimedOut(name, connection.broker, deadline.timeout_ms) from None
+
+    async def ask_until(self, request: Request[R], deadline: Deadline) -> R:
+        """Asks the least loaded broker, until one has answered."""
+        answers = await self.settle("", [""], lambda _: self._only(request, deadline), deadline)
+        return answers[""]
+
+    async def _only(self, request: Request[R], deadline: Deadline) -> dict[str, R]:
+        return {"": await self.ask(request, deadline)}
+
+    async def _look_for(self, node_id: int, deadline: Deadline) -> None:
+        """A broker that nobody here knows may be new. Raises ClientError when the cluster has none with this id."""
+        response = await self.ask(MetadataRequest(topics=[]), deadline)
+        if all(broker.node_id != node_id for broker in response.brokers):
+            raise ClientError(f"the cluster has no broker {node_id}", hint="Name one that describe_cluster lists.")
+        self._cluster.metadata.request_update()
+
+    # ------------------------------------------------------------------------------------------ until it is settled
+    async def settle(
+        self,
+        what: str,
+        items: Iterable[K],
+        attempt: Callable[[list[K]], Awaitable[Mapping[K, V | ClientError]]],
+        deadline: Deadline,
+    ) -> dict[K, V]:
+        """Attempts until every item has its result or its error, and returns the results.
+
+        Raises ItemsFailed when items have failed, and what `attempt` raises when that is all that came of the call.
+        """
+        wanted: list[K] = list(dict.fromkeys(items))
+        pending: list[K] = wanted
+        results: dict[K, V] = {}
+        errors: dict[K, ClientError] = {}
+        failures = 0
+        while pending:
+            raised: ClientError | None = None
+            outcomes: Mapping[K, V | ClientError] = {}
+            try:
+                outcomes = await attempt(pending)
+            except ClientError as error:
+                raised = error
+            for item in pending:
+                outcome = raised if raised is not None else outcomes[item] if item in outcomes else _missing(what, item)
+                if isinstance(outcome, ClientError):
+                    errors[item] = outcome
+                else:
+                    results[item] = outcome
+                    errors.pop(item, None)
+            pending = [item for item in pending if item in errors and _passes(errors[item])]
+            wait_ms = self._backoff.after_ms(failures)
+            failures += 1
+            is_late = self._environment.monotonic_ms() + wait_ms >= deadline.at_ms
+            if raised is not None and not results and (is_late or not pending):
+                raise raised
+            if is_late:
+                break
+            if pending:
+                logger.debug("%s is tried again for %d item(s), in %.0f ms", what, len(pending), wait_ms)
+                self._cluster.metadata.request_update()
+                await self._environment.sleep(wait_ms)
+        if errors:
+            raise ItemsFailed(what, {item: errors[item] for item in wanted if item in errors}, results)
+        return {item: results[item] for item in wanted}
+
+
+def _passes(error: ClientError) -> bool:
+    return error.code in PASSING or isinstance(error, RequestTimedOut)
+
+
+def _missing(what: str, item: object) -> ClientError:
+    return broker_error(ErrorCode.UNKNOWN_SERVER_ERROR, "", f"{what} of {item}, which the answer leaves out,")

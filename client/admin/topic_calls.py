@@ -1,0 +1,227 @@
+"""The calls of Admin about topics and their partitions.
+
+A controller answers before new partitions have leaders, and a broker may not have heard of them when the controller
+has. `create_topics` and `create_partitions` wait for both, for what follows is usually a first record.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from client.admin.base import AdminBase, only
+from client.admin.calls import Deadline
+from client.admin.errors import ItemsFailed
+from client.admin.topics import (
+    BROKERS_DEFAULT,
+    DEFAULTS_SINCE,
+    IDS_SINCE,
+    CreatedTopic,
+    NewTopic,
+    TopicDescription,
+    TopicListing,
+    create_partitions_request,
+    create_topics_request,
+    created_partitions,
+    created_topics,
+    delete_topics_request,
+    deleted_topics,
+    described_topics,
+    listed_topics,
+)
+from client.cluster.cluster import CONTROLLER
+from client.errors import ClientError, TopicExists, UnknownTopic, broker_error
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+__all__ = ["TopicCalls"]
+
+LEADER_WAIT_MS: Final = 20.0
+"""Between two looks for the leaders of a new topic; an election takes a few of them."""
+
+
+class TopicCalls(AdminBase):
+    """See `client.admin.admin`."""
+
+    async def list_topics(
+        self, *, include_internal: bool = False, timeout_ms: float | None = None
+    ) -> list[TopicListing]:
+        """All topics that the principal may describe, by name."""
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        response = await self._calls.ask_until(request, self._deadline(timeout_ms))
+        return [topic for topic in listed_topics(response) if include_internal or not topic.is_internal]
+
+    async def describe_topics(
+        self, names: Iterable[str], *, timeout_ms: float | None = None
+    ) -> dict[str, TopicDescription]:
+        """Topics with their partitions, by name. UnknownTopic for one that is not there."""
+        deadline = self._deadline(timeout_ms)
+        return await self._calls.settle("Metadata", names, lambda some: self._describe(some, deadline), deadline)
+
+    async def describe_topic(self, name: str, *, timeout_ms: float | None = None) -> TopicDescription:
+        """One topic. Raises UnknownTopic."""
+        return await only(name, self.describe_topics([name], timeout_ms=timeout_ms))
+
+    async def _describe(
+        self, names: Collection[str], deadline: Deadline
+    ) -> Mapping[str, TopicDescription | ClientError]:
+        topics = [MetadataRequestTopic(name=name) for name in names]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        return described_topics(await self._calls.ask(request, deadline))
+
+    async def create_topics(
+        self,
+        topics: Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        wait_for_leaders: bool = True,
+        timeout_ms: float | None = None,
+    ) -> dict[str, CreatedTopic]:
+        """Creates topics, and waits until each partition has a leader: Kafka itself answers before that.
+
+        `validate_only`: nothing is created, and the errors are those that there would be. TopicExists where a topic
+        is there already; after a lost answer, by which it may be this call's own, the hint says so.
+        """
+        deadline = self._deadline(timeout_ms)
+        wanted = {topic.name: topic for topic in topics}
+        at_least = DEFAULTS_SINCE if any(each.needs_defaults for each in wanted.values()) else 0
+        answer_was_lost = False
+
+        async def attempt(names: list[str]) -> Mapping[str, CreatedTopic | ClientError]:
+            nonlocal answer_was_lost
+            request = create_topics_request(
+                [wanted[name] for name in names], self._timeout_ms(deadline), validate_only=validate_only
+            )
+            try:
+                response = await self._calls.ask(request, deadline, node=CONTROLLER, at_least=at_least)
+            except ClientError:
+                answer_was_lost = True
+                raise
+            outcomes = created_topics(response)
+            for outcome in outcomes.values():
+                if answer_was_lost and isinstance(outcome, TopicExists):
+                    outcome.hint = "The answer to an earlier attempt was lost: this call may have created it itself."
+            return outcomes
+
+        created = await self._calls.settle("CreateTopics", wanted, attempt, deadline)
+        if wait_for_leaders and not validate_only:
+            counts = {name: max(1, topic.partitions) for name, topic in created.items()}
+            await self._wait_for_leaders("CreateTopics", counts, created, deadline)
+        return created
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = BROKERS_DEFAULT,
+        replication_factor: int = BROKERS_DEFAULT,
+        configs: Mapping[str, str | None] | None = None,
+        *,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        validate_only: bool = False,
+        wait_for_leaders: bool = True,
+        timeout_ms: float | None = None,
+    ) -> CreatedTopic:
+        """Creates one topic; see `create_topics`. Raises TopicExists, BrokerError and others."""
+        topic = NewTopic(name, partitions, replication_factor, configs or {}, assignments)
+        creating = self.create_topics(
+            [topic], validate_only=validate_only, wait_for_leaders=wait_for_leaders, timeout_ms=timeout_ms
+        )
+        return await only(name, creating)
+
+    async def _wait_for_leaders(
+        self, what: str, counts: Mapping[str, int], results: Mapping[str, object], deadline: Deadline
+    ) -> None:
+        """Until each topic is known to have so many partitions, and all have leaders. Raises ItemsFailed."""
+        waiting = list(counts)
+        while waiting:
+            outcomes = await self._seen(waiting, deadline)
+            waiting = [name for name in waiting if not _is_complete(outcomes.get(name), counts[name])]
+            if waiting and self._environment.monotonic_ms() + LEADER_WAIT_MS >= deadline.at_ms:
+                failed = {name: _leaderless(what, name) for name in waiting}
+                others = {name: result for name, result in results.items() if name not in failed}
+                raise ItemsFailed(what, failed, others)
+            if waiting:
+                await self._environment.sleep(LEADER_WAIT_MS)
+
+    async def _seen(self, names: Collection[str], deadline: Deadline) -> Mapping[str, TopicDescription | ClientError]:
+        """What a broker knows of topics that exist; nothing, if none can be asked at the moment."""
+        try:
+            return await self._describe(names, deadline)
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            return {}
+
+    async def delete_topics(
+        self, names: Iterable[str] = (), *, topic_ids: Iterable[str] = (), timeout_ms: float | None = None
+    ) -> None:
+        """Deletes topics, by name or by id (from Kafka 2.8 on). UnknownTopic for one that is not there.
+
+        A topic that is gone after a lost answer counts as deleted. Brokers may describe it for a moment longer.
+        """
+        deadline = self._deadline(timeout_ms)
+        by_id = dict.fromkeys(topic_ids)
+        at_least = IDS_SINCE if by_id else 0
+        answer_was_lost = False
+
+        async def attempt(keys: list[str]) -> Mapping[str, ClientError | None]:
+            nonlocal answer_was_lost
+            request = delete_topics_request(
+                [key for key in keys if key not in by_id],
+                [key for key in keys if key in by_id],
+                self._timeout_ms(deadline),
+            )
+            try:
+                response = await self._calls.ask(request, deadline, node=CONTROLLER, at_least=at_least)
+            except ClientError:
+                answer_was_lost = True
+                raise
+            outcomes = deleted_topics(response)
+            if answer_was_lost:
+                return {key: None if isinstance(each, UnknownTopic) else each for key, each in outcomes.items()}
+            return outcomes
+
+        await self._calls.settle("DeleteTopics", [*names, *by_id], attempt, deadline)
+
+    async def delete_topic(self, name: str, *, timeout_ms: float | None = None) -> None:
+        """Deletes one topic. Raises UnknownTopic, AuthorizationError and others."""
+        try:
+            await self.delete_topics([name], timeout_ms=timeout_ms)
+        except ItemsFailed as failed:
+            raise failed.errors[name] from None
+
+    async def create_partitions(
+        self,
+        counts: Mapping[str, int],
+        *,
+        assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+        validate_only: bool = False,
+        wait_for_leaders: bool = True,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Adds partitions to topics, and waits until they have leaders.
+
+        `counts` says how many each topic shall have then, more than it has; `assignments`, by topic, the brokers of
+        each new partition, the preferred leader first.
+        """
+        deadline = self._deadline(timeout_ms)
+
+        async def attempt(names: list[str]) -> Mapping[str, ClientError | None]:
+            request = create_partitions_request(
+                {name: counts[name] for name in names},
+                assignments or {},
+                self._timeout_ms(deadline),
+                validate_only=validate_only,
+            )
+            return created_partitions(await self._calls.ask(request, deadline, node=CONTROLLER))
+
+        done = await self._calls.settle("CreatePartitions", counts, attempt, deadline)
+        if wait_for_leaders and not validate_only:
+            await self._wait_for_leaders("CreatePartitions", counts, done, deadline)
+
+
+def _is_complete(topic: TopicDescription | ClientError | None, partition_count: int) -> bool:
+    return isinstance(topic, TopicDescription) and topic.has_leaders and len(topic.partitions) >= partition_count
+
+
+def _leaderless(what: str, name: str) -> ClientError:
+    waiting = f"waiting for the leaders of {name}, after {what} was done in time,"
+    return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "", waiting)

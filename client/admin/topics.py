@@ -1,0 +1,264 @@
+"""Topics as Admin takes and returns them, and what that is in Kafka's requests and responses. Pure.
+
+Topic ids are Kafka's text form of them, 22 characters of base64, as its tools print them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from client.admin.configs import ConfigEntry, ConfigSource
+from client.client_error import ClientError
+from client.errors import broker_error
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
+
+__all__ = [
+    "CreatedTopic",
+    "NewTopic",
+    "PartitionDescription",
+    "TopicDescription",
+    "TopicListing",
+]
+
+BROKERS_DEFAULT: Final = -1
+DEFAULTS_SINCE: Final = 4
+"""The version of CreateTopics from which on the broker's defaults can be asked for (KIP-464)."""
+IDS_SINCE: Final = 6
+"""The version of DeleteTopics from which on topics can be named by id (KIP-516)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create. -1: as many partitions or replicas as the broker's defaults say (KIP-464).
+
+    `assignments` names the brokers of every partition, the preferred leader first, instead of both numbers.
+    """
+
+    name: str
+    partitions: int = BROKERS_DEFAULT
+    replication_factor: int = BROKERS_DEFAULT
+    configs: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+    assignments: Mapping[int, Sequence[int]] | None = None
+
+    @property
+    def needs_defaults(self) -> bool:
+        return self.assignments is None and BROKERS_DEFAULT in (self.partitions, self.replication_factor)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """A topic as it was created. What older brokers (before Kafka 2.4) do not tell is -1, None or empty.
+
+    `configs_error`: why the options cannot be told, such as a missing right (KIP-525).
+    """
+
+    name: str
+    topic_id: str | None = None
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: tuple[ConfigEntry, ...] = ()
+    configs_error: ClientError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicListing:
+    """A topic in the list of all."""
+
+    name: str
+    topic_id: str | None
+    is_internal: bool
+    partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """A partition. `leader` is -1 where there is none, `leader_epoch` -1 where the broker does not tell it."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic with its partitions, by number."""
+
+    name: str
+    topic_id: str | None
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+
+    @property
+    def has_leaders(self) -> bool:
+        """Whether every partition has a leader."""
+        return all(partition.leader >= 0 for partition in self.partitions)
+
+
+# ------------------------------------------------------------------------------------------------- create and delete
+def create_topics_request(topics: Iterable[NewTopic], timeout_ms: int, *, validate_only: bool) -> CreateTopicsRequest:
+    return CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=topic.name,
+                num_partitions=BROKERS_DEFAULT if topic.assignments is not None else topic.partitions,
+                replication_factor=BROKERS_DEFAULT if topic.assignments is not None else topic.replication_factor,
+                assignments=[
+                    CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+                    for partition, brokers in (topic.assignments or {}).items()
+                ],
+                configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+            )
+            for topic in topics
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+
+
+def created_topics(response: CreateTopicsResponse) -> dict[str, CreatedTopic | ClientError]:
+    return {
+        each.name: broker_error(each.error_code, each.error_message, f"CreateTopics of {each.name}")
+        if each.error_code
+        else _created(each)
+        for each in response.topics
+    }
+
+
+def _created(result: CreatableTopicResult) -> CreatedTopic:
+    configs_error = None
+    if result.topic_config_error_code:
+        configs_error = broker_error(result.topic_config_error_code, "", f"the options of {result.name}")
+    return CreatedTopic(
+        result.name,
+        topic_id_text(result.topic_id),
+        result.num_partitions,
+        result.replication_factor,
+        tuple(
+            ConfigEntry(each.name, each.value, ConfigSource.of(each.config_source), each.read_only, each.is_sensitive)
+            for each in result.configs or ()
+        ),
+        configs_error,
+    )
+
+
+def delete_topics_request(names: Sequence[str], topic_ids: Sequence[str], timeout_ms: int) -> DeleteTopicsRequest:
+    """Raises ValueError for a text that is no topic id."""
+    states = [DeleteTopicState(name=name) for name in names]
+    states += [DeleteTopicState(topic_id=uuid_from_text(topic_id)) for topic_id in topic_ids]
+    return DeleteTopicsRequest(topics=states, topic_names=list(names), timeout_ms=timeout_ms)
+
+
+def deleted_topics(response: DeleteTopicsResponse) -> dict[str, ClientError | None]:
+    """Outcomes by name, and by id where a topic was named by it: the answer has both then, or only the id."""
+    outcomes: dict[str, ClientError | None] = {}
+    for each in response.responses:
+        topic_id = topic_id_text(each.topic_id)
+        for key in (each.name, topic_id):
+            if key is not None:
+                what = f"DeleteTopics of {key}"
+                outcomes[key] = broker_error(each.error_code, each.error_message, what) if each.error_code else None
+    return outcomes
+
+
+def create_partitions_request(
+    counts: Mapping[str, int],
+    assignments: Mapping[str, Sequence[Sequence[int]]],
+    timeout_ms: int,
+    *,
+    validate_only: bool,
+) -> CreatePartitionsRequest:
+    """`counts`: how many partitions each topic shall have; `assignments`: the brokers of each new one."""
+    return CreatePartitionsRequest(
+        topics=[
+            CreatePartitionsTopic(
+                name=name,
+                count=count,
+                assignments=[CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in assignments[name]]
+                if name in assignments
+                else None,
+            )
+            for name, count in counts.items()
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+
+
+def created_partitions(response: CreatePartitionsResponse) -> dict[str, ClientError | None]:
+    return {
+        each.name: broker_error(each.error_code, each.error_message, f"CreatePartitions of {each.name}")
+        if each.error_code
+        else None
+        for each in response.results
+    }
+
+
+# -------------------------------------------------------------------------------------------------- list and describe
+def listed_topics(response: MetadataResponse) -> list[TopicListing]:
+    """All topics that the principal may know of, by name."""
+    found = [
+        TopicListing(
+            topic.name,
+            topic_id_text(topic.topic_id),
+            topic.is_internal,
+            len(topic.partitions),
+            max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
+        )
+        for topic in response.topics
+        if topic.name is not None and not topic.error_code
+    ]
+    return sorted(found, key=lambda topic: topic.name)
+
+
+def described_topics(response: MetadataResponse) -> dict[str, TopicDescription | ClientError]:
+    return {
+        topic.name: broker_error(topic.error_code, "", f"Metadata of {topic.name}")
+        if topic.error_code and topic.error_code != LEADERS_MISSING
+        else _described(topic.name, topic)
+        for topic in response.topics
+        if topic.name is not None
+    }
+
+
+LEADERS_MISSING: Final = int(ErrorCode.LEADER_NOT_AVAILABLE)
+"""Of a topic in version 0 only, of a partition later: it exists all the same."""
+
+
+def _described(name: str, topic: MetadataResponseTopic) -> TopicDescription:
+    partitions = [
+        PartitionDescription(
+            each.partition_index,
+            each.leader_id if each.leader_id >= 0 else -1,
+            each.leader_epoch,
+            tuple(each.replica_nodes),
+            tuple(each.isr_nodes),
+            tuple(each.offline_replicas),
+        )
+        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+    ]
+    return TopicDescription(name, topic_id_text(topic.topic_id), topic.is_internal, tuple(partitions))
+
+
+def topic_id_text(topic_id: bytes) -> str | None:
+    return None if topic_id == ZERO_UUID else uuid_text(topic_id)

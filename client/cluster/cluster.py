@@ -1,0 +1,300 @@
+"""The cluster, for who sends to it: metadata that keeps itself fresh, and a connection to each broker on demand.
+
+    cluster = Cluster(config, environment, tasks)
+    await cluster.start()
+    await cluster.wait_for_topic("orders", deadline_ms)
+    node_id, epoch = cluster.metadata.leader_of("orders", 0)
+    connection = cluster.connection(node_id)              # None: not yet; `on_change` or `retry_at_ms` tells when
+    response = await cluster.ask(request, node=CONTROLLER)
+
+Every wait has a deadline, at which it ends with what was last heard: of the topic, of the question, of the brokers.
+Authentication that failed stands in `fatal_error`, ends all waits at once, and nothing is tried any more.
+
+How connections are opened and closed is written in `nodes`, when metadata is asked for in `metadata` and `refresher`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from client.cluster.metadata import Metadata
+from client.cluster.nodes import Nodes, Opener
+from client.cluster.refresher import Refresher
+from client.cluster.topic_metadata import TopicMetadata
+from client.cluster.waiters import Waiters
+from client.configuration.client_config import ClientConfig
+from client.environment import Environment
+from client.errors import ClientClosed, ClientError, ConnectionFailed, MetadataTimeout, RequestTimedOut
+from client.metrics.metrics import METADATA_AGE, Metrics, client_metrics
+from client.network.backoff import Backoff
+from client.network.connection import Connection, open_connection
+from client.tasks import Tasks
+from protocol.schema import Request, Response
+
+__all__ = ["CONTROLLER", "Cluster"]
+
+R = TypeVar("R", bound=Response)
+
+CONTROLLER: Final = -(2**31)
+"""In place of a node id: the broker that takes requests for the controller."""
+THE_CLUSTER: Final = "the cluster"
+
+
+class Cluster:
+    """See the module. `close` it, also when `start` has failed."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        environment: Environment,
+        tasks: Tasks,
+        *,
+        metrics: Metrics | None = None,
+        opener: Opener | None = None,
+    ) -> None:
+        self.metadata = Metadata(
+            max_age_ms=config.metadata_max_age_ms,
+            max_idle_ms=config.metadata_max_idle_ms,
+            retry_backoff_ms=config.retry_backoff_ms,
+            retry_backoff_max_ms=config.retry_backoff_max_ms,
+            random=environment.random,
+        )
+        self.on_change: Callable[[], None] = _ignore
+        """Called when a connection was opened or lost or is no longer throttled, and when metadata has changed."""
+        self._config = config
+        self._environment = environment
+        self._now_ms = environment.monotonic_ms
+        self._tasks = tasks
+        self._metrics = metrics if metrics is not None else client_metrics(config.metrics, config.client_id)
+        self._is_closed = False
+        self._news = Waiters(environment)
+        self._awaited: dict[str, int] = {}  # topics, by how many wait for them
+        self._nodes = Nodes(
+            config,
+            environment,
+            tasks,
+            self._open if opener is None else opener,
+            metrics=self._metrics,
+            on_change=self._changed,
+            on_loss=self.metadata.request_update,
+        )
+        self._refresher = Refresher(
+            config,
+            environment,
+            self.metadata,
+            self._nodes,
+            awaited=self._awaited.keys(),
+            on_news=self._changed,
+        )
+        self._refreshing: asyncio.Task[None] | None = None
+        self._unwatch = self._metrics.watch(METADATA_AGE, lambda: self._now_ms() - self._refresher.refreshed_ms)
+
+    # ---------------------------------------------------------------------------------------------- lifecycle
+    async def start(self, timeout_ms: float | None = None) -> None:
+        """Makes the first contact, within request_timeout_ms by default.
+
+        Raises AuthenticationFailed, and ConnectionFailed when no bootstrap server has answered in time.
+        """
+        timeout_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
+        deadline_ms = self._now_ms() + timeout_ms
+        self._check_usable()
+        assert self._refreshing is None, "it is started once"
+        self._refreshing = self._tasks.start(self._refresher.run(), f"{self._config.client_id}: metadata")
+        while not self.metadata.nodes():
+            if self._now_ms() >= deadline_ms:
+                why = f"no bootstrap server has answered within {timeout_ms:.0f} ms"
+                raise ConnectionFailed(THE_CLUSTER, self._with_reasons(why))
+            await self._news.wait(deadline_ms)
+            self._check_usable()
+
+    async def close(self) -> None:
+        """Closes all connections, ends all waits, and leaves nothing behind. If it is cancelled, call it again."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._unwatch()
+            if self._refreshing is not None:
+                self._refreshing.cancel()
+            self._news.wake()
+        await self._nodes.close()
+        if self._refreshing is not None:
+            await asyncio.gather(self._refreshing, return_exceptions=True)
+
+    @property
+    def fatal_error(self) -> ClientError | None:
+        """Nothing can succeed any more, since authentication failed. Raise a `fresh()` one."""
+        return self._nodes.fatal_error
+
+    # -------------------------------------------------------------------------------------------- connections
+    def connection(self, node_id: int) -> Connection | None:
+        """The connection to a broker, if it is open and not throttled. Else begins to connect, unless backing off."""
+        self._refresher.take_nodes()
+        return self._nodes.get(node_id)
+
+    def retry_at_ms(self, node_id: int) -> float:
+        """When to ask for the connection again: after a backoff or throttling. Infinity: `on_change` will tell."""
+        return self._nodes.retry_at_ms(node_id)
+
+    async def connection_to(self, node: int | None, deadline_ms: float) -> Connection:
+        """The connection to a broker, to the CONTROLLER, or (None) to the least loaded broker, as soon as it is open.
+
+        Raises ConnectionFailed at the deadline.
+        """
+        began_ms = self._now_ms()
+        while True:
+            self._check_usable()
+            connection = self._look_for(node)
+            if connection is not None:
+                return connection
+            now_ms = self._now_ms()
+            if now_ms >= deadline_ms:
+                why = f"there was no connection within {now_ms - began_ms:.0f} ms"
+                raise ConnectionFailed(_name_of(node), self._with_reasons(why))
+            await self._news.wait(min(deadline_ms, self._next_look_ms(node)))
+
+    # -------------------------------------------------------------------------------------------------- asking
+    async def ask(
+        self,
+        request: Request[R],
+        *,
+        node: int | None = None,
+        timeout_ms: float | None = None,
+        version: int | None = None,
+        is_misdirected: Callable[[R], bool] | None = None,
+    ) -> R:
+        """Asks a broker, the CONTROLLER, or (None) the least loaded broker, within request_timeout_ms by default.
+
+        Where the connection fails, or `is_misdirected` finds that the answer is no more than "ask another one"
+        (NOT_CONTROLLER), it asks again after a backoff, `retries` times at most, and asks for metadata meanwhile. The
+        request may have been carried out each time. When there is no more time, such an answer is returned. Raises the
+        last error; at once UnsupportedVersion, ClientClosed, and what `fatal_error` says.
+        """
+        timeout_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
+        deadline_ms = self._now_ms() + timeout_ms
+        backoff = Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._environment.random)
+        failures = 0
+        while True:
+            answer: R | None = None
+            error: ClientError | None = None
+            try:
+                answer = await self._try(request, node, deadline_ms, timeout_ms, version)
+            except ClientError as why:
+                if not why.retriable:
+                    raise
+                error = why
+            if answer is not None and (is_misdirected is None or not is_misdirected(answer)):
+                return answer
+            retry_at_ms = self._now_ms() + backoff.after_ms(failures)
+            failures += 1
+            if retry_at_ms >= deadline_ms or failures > self._config.retries:
+                if error is not None:
+                    raise error
+                assert answer is not None
+                return answer
+            self.metadata.request_update()
+            while self._now_ms() < retry_at_ms:
+                self._check_usable()
+                await self._news.wait(retry_at_ms)
+
+    async def wait_for_topic(self, topic: str, deadline_ms: float, *, partition: int | None = None) -> TopicMetadata:
+        """What is known of a topic, as soon as that can be used, and has this partition if one is given.
+
+        Raises MetadataTimeout at the deadline; at once InvalidTopic, AuthorizationError, ClientClosed, and what
+        `fatal_error` says. A topic that does not exist is waited for: the broker may be creating it.
+        """
+        began_ms = self._now_ms()
+        self._awaited[topic] = self._awaited.get(topic, 0) + 1
+        try:
+            while True:
+                self._check_usable()
+                now_ms = self._now_ms()
+                self.metadata.use(topic, now_ms)
+                found = self.metadata.topic(topic)
+                if found is not None and (partition is None or partition < found.partition_count):
+                    return found
+                if (error := self.metadata.error_of(topic)) is not None:
+                    raise error
+                if now_ms >= deadline_ms:
+                    raise MetadataTimeout(topic, now_ms - began_ms, self._with_reasons(self._heard(topic, found)))
+                if found is not None:
+                    self.metadata.request_update(topic)
+                await self._news.wait(deadline_ms)
+        finally:
+            self._awaited[topic] -= 1
+            if not self._awaited[topic]:
+                del self._awaited[topic]
+
+    def request_update(self) -> None:
+        """Asks for metadata as soon as its backoff allows."""
+        self.metadata.request_update()
+
+    # ------------------------------------------------------------------------------------------------- within
+    def _check_usable(self) -> None:
+        if self._is_closed:
+            raise ClientClosed
+        if self.fatal_error is not None:
+            raise self.fatal_error.fresh()
+
+    def _changed(self) -> None:
+        self._refresher.wake()
+        self._news.wake()
+        self.on_change()
+
+    async def _open(self, node_id: int, host: str, port: int, setup_timeout_ms: float) -> Connection:
+        return await open_connection(
+            self._environment,
+            self._config,
+            node_id,
+            host,
+            port,
+            setup_timeout_ms=setup_timeout_ms,
+            metrics=self._metrics,
+        )
+
+    def _look_for(self, node: int | None) -> Connection | None:
+        if node is None:
+            return self._refresher.any_connection()
+        node_id = self._node_id(node)
+        if self.metadata.node(node_id) is None:
+            self.metadata.request_update()
+            return None
+        return self.connection(node_id)
+
+    def _next_look_ms(self, node: int | None) -> float:
+        return self._nodes.next_chance_ms() if node is None else self._nodes.retry_at_ms(self._node_id(node))
+
+    def _node_id(self, node: int) -> int:
+        return self.metadata.controller_id if node == CONTROLLER else node
+
+    async def _try(
+        self, request: Request[R], node: int | None, deadline_ms: float, timeout_ms: float, version: int | None
+    ) -> R:
+        connection = await self.connection_to(node, deadline_ms)
+        try:
+            async with asyncio.timeout_at(deadline_ms / 1000.0):
+                # The connection's own timeout is not this one: it would end what others wait for, too.
+                return await connection.ask(request, version=version, timeout_ms=self._config.request_timeout_ms)
+        except TimeoutError:
+            asked = type(request).__name__.removesuffix("Request")
+            raise RequestTimedOut(asked, connection.broker, timeout_ms) from None
+
+    def _heard(self, topic: str, found: TopicMetadata | None) -> str:
+        if found is not None:
+            return f"it has {found.partition_count} partition(s)"
+        heard = self.metadata.heard(topic)
+        if heard is None:
+            return "no broker has answered"
+        return f"the last answer was {heard.code.name}: {heard.code.text}"
+
+    def _with_reasons(self, why: str) -> str:
+        refresh = "" if self._refresher.error is None else self._refresher.error.message
+        return "; ".join(each for each in (why.rstrip("."), refresh, self._nodes.problems()) if each)
+
+
+def _name_of(node: int | None) -> str:
+    if node is None:
+        return THE_CLUSTER
+    return "the controller" if node == CONTROLLER else f"broker {node}"
+
+
+def _ignore() -> None:
+    pass

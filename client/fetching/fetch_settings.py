@@ -1,0 +1,61 @@
+"""How and from where to fetch: `FetchSettings` and `Start`. Pure."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from client.fetching.list_offsets import EARLIEST, LATEST
+
+__all__ = ["FetchSettings", "Start"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """Settings of Kafka's consumer that concern fetching, by its names and with its defaults, and two of our own.
+
+    `buffer_bytes` bounds what is fetched ahead. `retry_timeout_ms`: for so long a partition may fail without a break
+    (None: for ever, as Kafka's consumer does).
+    """
+
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 50 * 1024 * 1024
+    fetch_max_wait_ms: int = 500
+    max_partition_fetch_bytes: int = 1024 * 1024
+    check_crcs: bool = True
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    auto_offset_reset: Literal["earliest", "latest", "none"] = "latest"
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    buffer_bytes: int = 64 * 1024 * 1024
+    retry_timeout_ms: int | None = 60_000
+
+    @property
+    def read_committed(self) -> bool:
+        return self.isolation_level == "read_committed"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where reading a partition begins: at an offset, or where ListOffsets finds a timestamp.
+
+    A timestamp later than all records means the end.
+    """
+
+    offset: int | None = None
+    timestamp: int = EARLIEST
+
+    @classmethod
+    def earliest(cls) -> "Start":
+        return cls()
+
+    @classmethod
+    def latest(cls) -> "Start":
+        return cls(None, LATEST)
+
+    @classmethod
+    def at_offset(cls, offset: int) -> "Start":
+        return cls(offset)
+
+    @classmethod
+    def at_time(cls, timestamp_ms: int) -> "Start":
+        return cls(None, timestamp_ms)

@@ -1,0 +1,315 @@
+"""A plain Fetch loop: reads partitions from their leaders, without a group. The consumer will grow from it.
+
+    async with Fetcher(cluster, environment, settings) as fetcher:
+        fetcher.assign(TopicPartition("orders", 0), Start.earliest())
+        while (batch := await fetcher.next(timeout_ms=1_000)) is not None:
+            ...
+
+It is a callback of the event loop, not a task, as the sender is: `_round` asks every leader that can be asked, one
+Fetch a node at a time, and sets a timer to the moment at which something is due by itself. Answers are kept until they
+are read, within `buffer_bytes`, so the next fetch is under way while records are handed out, and nothing is fetched
+while nobody reads. What is due, and what an answer means, is decided in `client.fetching.positions`.
+
+(Source: Fetcher.java, AbstractFetch.java; not built yet: sessions (KIP-227), fetching from followers (KIP-392), and
+noticing a truncated log by its epochs (KIP-320).)
+"""
+
+import asyncio
+import logging
+from functools import partial
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from client.cluster.cluster import Cluster
+from client.environment import Environment
+from client.errors import ClientError, UnsupportedVersion, broker_error
+from client.fetching.config import FetchConfig
+from client.fetching.fetch_settings import FetchSettings, Start
+from client.fetching.fetched import FetchedBatch
+from client.fetching.list_offsets import list_offsets_request, listed_offsets, lowest_version
+from client.fetching.positions import Asked, Position, Positions
+from client.fetching.request import highest_version
+from client.network.connection import Connection
+from client.topic_partition import TopicPartition
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchRequest, FetchResponse
+from protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+__all__ = ["Fetcher", "settings_of"]
+
+logger = logging.getLogger(__name__)
+
+LOOK_AGAIN_MS: Final = 10.0
+"""So long at least a leader that cannot be asked is left alone, but for news of the cluster."""
+NEVER: Final = float("inf")
+
+
+def settings_of(
+    config: FetchConfig,
+    *,
+    auto_offset_reset: Literal["earliest", "latest", "none"] = "latest",
+    retry_timeout_ms: int | None = None,
+) -> FetchSettings:
+    """What a configuration says of fetching. `retry_timeout_ms`: None for `default_api_timeout_ms`."""
+    return FetchSettings(
+        fetch_min_bytes=config.fetch_min_bytes,
+        fetch_max_bytes=config.fetch_max_bytes,
+        fetch_max_wait_ms=config.fetch_max_wait_ms,
+        max_partition_fetch_bytes=config.max_partition_fetch_bytes,
+        check_crcs=config.check_crcs,
+        isolation_level=config.isolation_level,
+        auto_offset_reset=auto_offset_reset,
+        request_timeout_ms=config.request_timeout_ms,
+        retry_backoff_ms=config.retry_backoff_ms,
+        retry_backoff_max_ms=config.retry_backoff_max_ms,
+        retry_timeout_ms=config.default_api_timeout_ms if retry_timeout_ms is None else retry_timeout_ms,
+    )
+
+
+class Fetcher:
+    """Reads the partitions that are assigned to it, over the connections of a cluster that has been started."""
+
+    def __init__(self, cluster: Cluster, environment: Environment, settings: FetchSettings | None = None) -> None:
+        self.settings = settings or FetchSettings()
+        self._cluster = cluster
+        self._environment = environment
+        self._positions = Positions(self.settings, environment.random)
+        self._fetching: set[int] = set()
+        """Nodes with a Fetch under way."""
+        self._reader: asyncio.Future[None] | None = None
+        self._failure: BaseException | None = None
+        self._is_scheduled = False
+        self._is_closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._on_change = cluster.on_change
+        cluster.on_change = self._cluster_changed
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Fetches no more; answers that are under way are dropped. The cluster stays open."""
+        self._is_closed = True
+        self._cluster.on_change = self._on_change
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake_reader()
+
+    # ------------------------------------------------------------------------------------------- what is read
+    def assign(self, partition: TopicPartition, start: Start, end_offset: int | None = None) -> None:
+        """Reads a partition from `start` on, to before `end_offset`; anew, if it is being read."""
+        self._positions.assign(partition, start, end_offset)
+        self._schedule()
+
+    def release(self, partition: TopicPartition) -> None:
+        """Reads a partition no more."""
+        self._positions.release(partition)
+
+    def position(self, partition: TopicPartition) -> int:
+        """The offset of the record that `next` will hand out next; -1: it has to be looked up yet."""
+        return self._positions[partition].position
+
+    @property
+    def is_finished(self) -> bool:
+        """Every partition has come to its end offset, or to an error that `next` has raised."""
+        return self._positions.is_finished
+
+    async def next(self, timeout_ms: float) -> FetchedBatch | None:
+        """The next batch of records of any partition; None when none came in time, or `is_finished`.
+
+        Raises the ClientError that ends a partition, once; the others go on. One caller at a time.
+        """
+        deadline_ms = self._environment.monotonic_ms() + timeout_ms
+        while not self._is_closed:
+            if self._failure is not None:
+                raise self._failure
+            waiting_bytes = self._positions.buffered_bytes
+            try:
+                batch = self._positions.take()
+            finally:
+                if self._positions.buffered_bytes < waiting_bytes:
+                    self._schedule()  # there is room again
+            if batch is not None or self._positions.is_finished:
+                return batch
+            if not await self._changed_before(deadline_ms):
+                return None
+        return None
+
+    async def _changed_before(self, deadline_ms: float) -> bool:
+        assert self._reader is None, "one caller of `next` at a time"
+        self._reader = self._environment.loop.create_future()
+        try:
+            async with asyncio.timeout_at(deadline_ms / 1000.0):
+                await self._reader
+        except TimeoutError:
+            return False
+        finally:
+            self._reader = None
+        return True
+
+    # -------------------------------------------------------------------------------------------------- rounds
+    def _cluster_changed(self) -> None:
+        self._on_change()
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Has `_run` called in this turn of the loop."""
+        if not self._is_scheduled and not self._is_closed:
+            self._is_scheduled = True
+            self._environment.loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._is_scheduled = False
+        if self._is_closed:
+            return
+        try:
+            if self._cluster.fatal_error is not None:
+                raise self._cluster.fatal_error.fresh()
+            self._round(self._environment.monotonic_ms())
+        except Exception as error:  # noqa: BLE001
+            # Nobody awaits a callback: without this, a mistake here would be a reader that waits for ever.
+            self._failure = error
+        self._wake_reader()
+
+    def _round(self, now_ms: float) -> None:
+        """Asks whom there is to ask, and sets the timer."""
+        due: dict[int, tuple[list[Position], list[Position]]] = {}
+        for position in (*self._positions.unplaced(now_ms), *self._positions.fetchable(now_ms)):
+            leader = self._leader(position, now_ms)
+            if leader >= 0:
+                unplaced, fetchable = due.setdefault(leader, ([], []))
+                (unplaced if position.fetch_offset < 0 else fetchable).append(position)
+        look_at_ms = NEVER
+        for node_id, (unplaced, fetchable) in due.items():
+            if not unplaced and node_id in self._fetching:
+                continue
+            connection = self._cluster.connection(node_id)
+            if connection is None:
+                look_at_ms = min(look_at_ms, max(self._cluster.retry_at_ms(node_id), now_ms + LOOK_AGAIN_MS))
+                error = broker_error(ErrorCode.NETWORK_EXCEPTION, "", f"connecting to broker {node_id}")
+                for position in (*unplaced, *fetchable):
+                    self._positions.blocked(position, error, now_ms)
+                continue
+            if unplaced:
+                self._place(connection, unplaced, now_ms)
+            if fetchable and node_id not in self._fetching and self._positions.room_bytes > 0:
+                self._fetch(connection, fetchable, now_ms)
+        self._tell()
+        self._set_timer(min(look_at_ms, self._positions.next_ms(now_ms)), now_ms)
+
+    def _leader(self, position: Position, now_ms: float) -> int:
+        """The node to ask about a partition; -1 where there is none, and the partition counts as failing."""
+        topic, partition = position.partition
+        metadata = self._cluster.metadata
+        metadata.use(topic, now_ms)
+        leader, _ = metadata.leader_of(topic, partition)
+        if leader >= 0:
+            return leader
+        if (error := metadata.error_of(topic)) is not None:
+            self._positions.failed(position, error, now_ms)
+            return -1
+        heard = metadata.heard(topic)
+        code = ErrorCode.LEADER_NOT_AVAILABLE if heard is None or not heard.code else heard.code
+        what = f"looking for the leader of {position.partition}"
+        self._positions.blocked(position, broker_error(code, "", what), now_ms)
+        self._positions.metadata_is_stale = True
+        return -1
+
+    def _tell(self) -> None:
+        """What the positions want others to know."""
+        for notice in self._positions.notices:
+            logger.warning("%s", notice)
+        self._positions.notices.clear()
+        if self._positions.metadata_is_stale:
+            self._positions.metadata_is_stale = False
+            self._cluster.metadata.request_update()
+
+    def _set_timer(self, at_ms: float, now_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at_ms != NEVER:
+            self._timer = self._environment.loop.call_at(max(at_ms, now_ms) / 1000.0, self._schedule)
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    # ------------------------------------------------------------------------------------------------- questions
+    def _place(self, connection: Connection, positions: list[Position], now_ms: float) -> None:
+        """Asks where unplaced partitions begin."""
+        wanted = {position.partition: position.start.timestamp for position in positions}
+        committed = self.settings.read_committed
+        for position in positions:
+            position.is_asked = True
+        try:
+            version = connection.version_of(ListOffsetsRequest)
+            needed = lowest_version(wanted.values(), read_committed=committed)
+            if version < needed:
+                ours, theirs = (needed, ListOffsetsRequest.max_version), (ListOffsetsRequest.min_version, version)
+                raise UnsupportedVersion("ListOffsets", connection.broker, ours, theirs)
+            connection.send(
+                list_offsets_request(wanted, self._epochs(positions), read_committed=committed),
+                version,
+                partial(self._placed, positions),
+                timeout_ms=self.settings.request_timeout_ms,
+            )
+        except ClientError as error:
+            self._placed(positions, error)
+
+    def _placed(self, positions: list[Position], answer: ListOffsetsResponse | ClientError) -> None:
+        now_ms = self._environment.monotonic_ms()
+        if isinstance(answer, ClientError):
+            for position in positions:
+                self._positions.placed(position, answer, now_ms)
+        else:
+            outcomes = listed_offsets([position.partition for position in positions], answer)
+            for position in positions:
+                self._positions.placed(position, outcomes[position.partition], now_ms)
+        self._schedule()
+
+    def _fetch(self, connection: Connection, positions: list[Position], now_ms: float) -> None:
+        """Fetches from partitions that one node leads."""
+        metadata = self._cluster.metadata
+        topics = {position.partition.topic for position in positions}
+        ids = {name: known.topic_id for name in topics if (known := metadata.topic(name)) is not None}
+        asked = self._positions.ask(positions, self._epochs(positions), ids)
+        self._fetching.add(connection.node_id)
+        done = partial(self._fetched, connection.node_id, asked)
+        try:
+            version = connection.version_of(FetchRequest, highest_version(asked.request))
+            timeout_ms = self.settings.request_timeout_ms + self.settings.fetch_max_wait_ms
+            connection.send(asked.request, version, done, timeout_ms=timeout_ms)
+        except ClientError as error:
+            done(error)
+
+    def _fetched(self, node_id: int, asked: Asked, answer: FetchResponse | ClientError) -> None:
+        self._fetching.discard(node_id)
+        now_ms = self._environment.monotonic_ms()
+        if isinstance(answer, ClientError):
+            self._positions.not_fetched(asked, answer, now_ms)
+        else:
+            self._take_hints(asked, answer)
+            self._positions.fetched(asked, answer, now_ms)
+        self._schedule()
+
+    def _take_hints(self, asked: Asked, answer: FetchResponse) -> None:
+        """Newer leaders that a broker names beside an error (KIP-951)."""
+        names = {topic.topic_id: topic.topic for topic in asked.request.topics}
+        for topic in answer.responses:
+            for each in topic.partitions:
+                hint = each.current_leader
+                if each.error_code and hint is not None and hint.leader_id >= 0:
+                    name = topic.topic or names.get(topic.topic_id, "")
+                    self._cluster.metadata.update_leader(
+                        name, each.partition_index, hint.leader_id, hint.leader_epoch, answer.node_endpoints
+                    )
+
+    def _epochs(self, positions: list[Position]) -> dict[TopicPartition, int]:
+        leader_of = self._cluster.metadata.leader_of
+        return {position.partition: leader_of(*position.partition)[1] for position in positions}

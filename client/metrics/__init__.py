@@ -1,0 +1,1 @@
+"""What the clients count and measure, and adapters that pass it on."""

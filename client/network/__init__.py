@@ -1,0 +1,1 @@
+"""A connection to one broker: dialing, TLS, versions, authentication, and requests under way."""

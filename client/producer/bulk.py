@@ -1,0 +1,259 @@
+"""Records in bulk: `send_batch` feeds slices of them into the accumulator, column by column, and gathers their `Acks`.
+
+What a record costs is the loop over it, so there is as little of one as can be: sizes, partitions and tuples are made
+by the hundred in comprehensions and C, and whole runs are appended to a batch. Between two slices the loop gets a turn,
+and where memory is short the next record waits for it, as with `send`.
+
+Records of a partition keep their order. Those of different partitions are accepted grouped by partition, a slice at a
+time. Once everything that was accepted has ended, `Acks` tells where it is; or BatchError, what failed.
+"""
+
+import types
+from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import accumulate, islice
+from operator import add
+from typing import Any, Final, NamedTuple, cast
+
+from client.errors import ClientError, InvalidPartition, PartitionerFailed, RecordTooLarge, SerializationError
+from client.producer.acceptance import Acceptance, are_timestamps
+from client.producer.acks import Acks
+from client.producer.batch import RECORD_OVERHEAD_BYTES
+from client.producer.delivery import Delivery
+from client.producer.preparation import Preparation, Record
+from client.producer.queues import PartitionQueue, TopicQueues
+from client.producer.record import RecordHeaders
+from protocol.murmur2 import partitions_for_keys
+
+REFUSALS: Final = (RecordTooLarge, SerializationError, InvalidPartition, PartitionerFailed)
+"""Of one record; the others go on."""
+SLICE: Final = 1024
+"""So many records are taken from the caller's iterables at a time."""
+
+
+@types.coroutine
+def breathe() -> Generator[None, None, None]:
+    """Gives the event loop one turn."""
+    yield
+
+
+class Columns(NamedTuple):
+    """A slice of records. `timestamps_ms` None: the moment at which they are accepted."""
+
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None = None
+    timestamps_ms: Sequence[int] | None = None
+    headers: Sequence[RecordHeaders] | None = None
+
+    def pick(self, indexes: Sequence[int]) -> "Columns":
+        """Some of the records, without headers."""
+        values = [self.values[index] for index in indexes]
+        keys = None if self.keys is None else [self.keys[index] for index in indexes]
+        timestamps_ms = None if self.timestamps_ms is None else [self.timestamps_ms[index] for index in indexes]
+        return Columns(values, keys, timestamps_ms)
+
+    def record(self, topic: str, partition: int | None, index: int) -> Record:
+        return (
+            topic,
+            self.values[index],
+            None if self.keys is None else self.keys[index],
+            partition,
+            () if self.headers is None else self.headers[index],
+            None if self.timestamps_ms is None else self.timestamps_ms[index],
+        )
+
+
+class Run(NamedTuple):
+    """Records of a slice that go to one partition, or wherever the sticky partitioner says (`queue` None)."""
+
+    queue: PartitionQueue | None
+    columns: Columns
+    sizes: list[int]
+    indexes: Sequence[int]
+
+
+class Bulk:
+    """One `send_batch` on its way."""
+
+    def __init__(
+        self,
+        acceptance: Acceptance,
+        topic: str,
+        partition: int | None,
+        preparation: Preparation | None,
+        watch: Callable[[Delivery], None] | None,
+    ) -> None:
+        self.acks = Acks()
+        self.unsent: list[int] = []
+        """Indexes of records that were taken from the caller and not accepted when it stopped."""
+        self._acceptance = acceptance
+        self._accumulator = acceptance.accumulator
+        self._topic = topic
+        self._partition = partition
+        self._preparation = preparation
+        self._watch = watch
+
+    def errors(self) -> dict[int, ClientError]:
+        """Of the records that failed or were refused, by index; those in `unsent` are not among them."""
+        unsent = set(self.unsent)
+        return {index: error for index, error in self.acks.errors().items() if index not in unsent}
+
+    async def feed(self, columns: Columns) -> None:
+        """Accepts a slice. Raises what `accept_waiting` raises where it has to stop; `unsent` has the rest then."""
+        start = self.acks.given
+        count = len(columns.values)
+        self.acks.given += count
+        sizes = self._plain_sizes(columns)
+        at = 0
+        runs: list[Run] = []
+        try:
+            if sizes is None:
+                while at < count:
+                    await self._feed_one(columns.record(self._topic, self._partition, at), start + at)
+                    at += 1
+                return
+            queues = await self._acceptance.topic_waiting(self._topic)
+            runs = self._runs(queues, columns, sizes, start)
+            while runs:
+                at = 0
+                run = runs[0]
+                ends = list(accumulate(run.sizes))
+                while at < len(ends):
+                    at += await self._feed_some(queues, run, ends, at)
+                del runs[0]
+        except BaseException as why:
+            rest = [index for run in runs for index in run.indexes][at:] if runs else range(start + at, start + count)
+            self._leave(rest, why)
+            raise
+
+    def _leave(self, indexes: Iterable[int], why: BaseException) -> None:
+        error = why if isinstance(why, ClientError) else ClientError(f"not accepted: {why!r}")
+        for index in indexes:
+            self.unsent.append(index)
+            self.acks.refuse(index, error)
+        self.unsent.sort()
+
+    def _plain_sizes(self, columns: Columns) -> list[int] | None:
+        """The estimated sizes of records that can be accepted column by column; None: each needs a closer look."""
+        acceptance = self._acceptance
+        if (
+            self._preparation is not None
+            or self._watch is not None
+            or acceptance.has_partitioner
+            or columns.headers is not None
+        ):
+            return None
+        if columns.timestamps_ms is not None and not are_timestamps(columns.timestamps_ms):
+            return None
+        lengths = _lengths(columns.values)
+        if lengths is None:
+            return None
+        sizes = [length + RECORD_OVERHEAD_BYTES for length in lengths]
+        if columns.keys is not None:
+            lengths = _lengths(columns.keys)
+            if lengths is None:
+                return None
+            sizes = list(map(add, sizes, lengths))
+        return sizes if max(sizes) <= acceptance.size_max else None
+
+    def _runs(self, queues: TopicQueues, columns: Columns, sizes: list[int], start: int) -> list[Run]:
+        """Divides a slice by partition; where that is not the given order, `acks` is told."""
+        everything = range(start, start + len(sizes))
+        if self._partition is not None:
+            return [Run(self._acceptance.own_partition(queues, self._partition), columns, sizes, everything)]
+        if columns.keys is None or self._acceptance.ignores_keys:
+            return [Run(None, columns, sizes, everything)]
+        groups: dict[int, list[int]] = {}
+        for index, partition in enumerate(
+            partitions_for_keys(cast(Sequence[bytes], columns.keys), queues.partition_count)
+        ):
+            group = groups.get(partition)
+            if group is None:
+                groups[partition] = [index]
+            else:
+                group.append(index)
+        return [
+            Run(
+                queues.partitions[partition], columns.pick(group), [sizes[i] for i in group], [start + i for i in group]
+            )
+            for partition, group in groups.items()
+        ]
+
+    async def _feed_some(self, queues: TopicQueues, run: Run, ends: list[int], at: int) -> int:
+        """Accepts what fits into the open batch from `at` on, else one record in a new batch. Returns how many."""
+        accumulator = self._accumulator
+        size = run.sizes[at]
+        queue = run.queue
+        if queue is None:
+            queue = accumulator.sticky_queue(queues, size, self._acceptance.leader_of)
+        columns = run.columns
+        now_ms = self._acceptance.now_ms()
+        timestamps_ms = columns.timestamps_ms
+        count = accumulator.extend(queue, timestamps_ms or now_ms, columns.keys, columns.values, ends, at)
+        if count:
+            assert queue.open is not None
+            batch = queue.open
+        else:
+            count = 1
+            batch = await self._acceptance.accept_in(
+                queue,
+                now_ms if timestamps_ms is None else timestamps_ms[at],
+                None if columns.keys is None else columns.keys[at],
+                columns.values[at],
+                size,
+            )
+        if run.queue is None:
+            accepted_bytes = ends[at + count - 1] - (ends[at - 1] if at else 0)
+            queues.sticky.appended(accepted_bytes, queue.is_complete)
+        self.acks.add(batch.result, batch.count - count, run.indexes[at : at + count])
+        return count
+
+    async def _feed_one(self, record: Record, index: int) -> None:
+        """Accepts a record of any kind. One that can never be accepted is refused, and the others go on."""
+        try:
+            if self._preparation is not None:
+                record = self._preparation.prepared(*record)
+        except SerializationError as why:
+            self.acks.refuse(index, why)
+            return
+        try:
+            batch = await self._acceptance.accept_waiting(*record)
+        except ClientError as why:
+            if self._preparation is not None:
+                self._preparation.refused(record, why)
+            if not isinstance(why, REFUSALS):
+                raise
+            self.acks.refuse(index, why)
+            return
+        self.acks.add(batch.result, batch.count - 1, (index,))
+        if self._watch is not None:
+            self._watch(Delivery(batch.result, batch.count - 1))
+
+
+def _lengths(column: Sequence[Any]) -> list[int] | None:
+    """Of a column of bytes and nothing else; else None."""
+    return list(map(len, column)) if set(map(type, column)) == {bytes} else None
+
+
+async def feed_all(
+    bulk: Bulk,
+    values: Iterable[Any],
+    keys: Iterable[Any] | None,
+    timestamps_ms: Iterable[int] | None,
+    headers: Iterable[RecordHeaders] | None,
+    wake: Callable[[], None],
+) -> None:
+    """Feeds everything, with a turn of the loop between two slices, in which what is ready is sent.
+
+    Raises ValueError for columns of unequal length.
+    """
+    given: tuple[Iterable[Any] | None, ...] = (values, keys, timestamps_ms, headers)
+    iterators = [None if column is None else iter(column) for column in given]
+    while True:
+        taken: list[Any] = [None if iterator is None else list(islice(iterator, SLICE)) for iterator in iterators]
+        if len({len(column) for column in taken if column is not None}) != 1:
+            raise ValueError("values, keys, timestamps_ms and headers of send_batch must be equally many")
+        if not taken[0]:
+            return
+        await bulk.feed(Columns(*taken))
+        wake()
+        await breathe()

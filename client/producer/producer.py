@@ -1,0 +1,384 @@
+"""The producer: accepts records, and promises that each one ends.
+
+    async with Producer("localhost:9092", linger_ms=5) as producer:
+        delivery = await producer.send("orders", b"value", key=b"k")    # waits for room
+        ack = await delivery                                            # Ack(topic, partition, offset, timestamp_ms)
+
+A record goes through interceptors and serializers, gets its partition, and is accepted when its bytes fit into
+`buffer_memory`. From then on it ends by an acknowledgement, an error, or `delivery_timeout_ms`, whatever its sender
+does. `send`, `send_nowait` and `send_batch` share one way into the accumulator, so what one task hands over keeps its
+order within a partition whichever it used.
+
+A producer belongs to the event loop it was started in: any other use (before start, after close, from another loop,
+another thread or a forked child) raises at once. Threads use `send_threadsafe`.
+
+(Source: KafkaProducer.java; the waiting and the errors are those of its `doSend`.)
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self, overload
+
+from client.cluster.cluster import Cluster
+from client.configuration.signatures import config_of, configured_by
+from client.environment import Environment, ThreadFuture, running_loop
+from client.errors import (
+    BatchError,
+    BufferFull,
+    ClientError,
+    MetadataMissing,
+    ProducerClosed,
+    ProducerNotStarted,
+    WrongLoop,
+)
+from client.metrics.metrics import BUFFER_AVAILABLE_BYTES, BUFFER_TOTAL_BYTES, WAITING_THREADS, client_metrics
+from client.producer.acceptance import Acceptance
+from client.producer.accumulator import Accumulator
+from client.producer.acks import Acks
+from client.producer.batch import ProducerBatch
+from client.producer.bulk import Bulk, breathe, feed_all
+from client.producer.config import ProducerConfig
+from client.producer.delivery import Ack, Callback, Delivery, Results, settle
+from client.producer.idempotence import Idempotence
+from client.producer.limits import Limits
+from client.producer.memory import BufferMemory
+from client.producer.preparation import Preparation, Record
+from client.producer.record import RecordHeaders
+from client.producer.sender import Sender
+from client.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+
+
+class Producer:
+    """Sends records to any Kafka broker. The settings are those of `ProducerConfig`, by name, or one ready `config`."""
+
+    @overload
+    @configured_by(ProducerConfig)
+    def __init__(self, config: ProducerConfig) -> None: ...
+    @overload
+    def __init__(self, *, config: ProducerConfig) -> None: ...
+    def __init__(self, *values: Any, **settings: Any) -> None:
+        config = self.config = config_of(ProducerConfig, values, settings)
+        self._metrics = client_metrics(config.metrics, config.client_id)
+        self._loop: asyncio.AbstractEventLoop | None = None  # while records are accepted, and only then
+        self._state: Literal["new", "open", "closed"] = "new"
+        self._closing: asyncio.Task[None] | None = None
+        self._preparation = Preparation.of(config)
+        self._on_delivery: Callback | None = config.on_delivery
+        self._is_plain = self._preparation is None and self._on_delivery is None
+
+    # --------------------------------------------------------------------------------------------- lifecycle
+    async def start(self) -> Self:
+        """Connects to the cluster. Raises ConnectionFailed or AuthenticationFailed; nothing is left behind then."""
+        if self._state != "new":
+            raise ProducerClosed("this producer was started before; make a new one")
+        self._state = "closed"  # should anything go wrong
+        config = self.config
+        self._environment: Environment = config.environment()
+        self._tasks = Tasks(self._environment.loop)
+        self._cluster = Cluster(config, self._environment, self._tasks, metrics=self._metrics)
+        try:
+            await self._cluster.start()
+        except BaseException:
+            await self._cluster.close()
+            await self._tasks.close()
+            raise
+        environment = self._environment
+        self._results = Results(environment.loop, environment.monotonic_ms, self._metrics, config.client_id)
+        idempotence = Idempotence() if config.is_idempotent else None
+        memory = BufferMemory(config.buffer_memory)
+        self._accumulator = Accumulator(Limits.of(config), memory, self._results, idempotence, environment.random)
+        metrics, cluster = self._metrics, self._cluster
+        self._sender = Sender(config, self._accumulator, cluster, idempotence, environment, self._tasks, metrics)
+        self._acceptance = Acceptance(config, self._accumulator, cluster, self._sender, environment, metrics)
+        self._unwatch = [
+            metrics.watch(BUFFER_TOTAL_BYTES, lambda: memory.limit_bytes),
+            metrics.watch(BUFFER_AVAILABLE_BYTES, lambda: memory.free_bytes),
+            metrics.watch(WAITING_THREADS, lambda: memory.waiting),
+        ]
+        self._cluster.on_change = self._changed
+        self._sender.on_fatal = self._acceptance.refresh
+        self._loop = environment.loop
+        self._state = "open"
+        self._sender.wake()
+        return self
+
+    async def close(self) -> None:
+        """Delivers what was accepted, for `close_timeout_ms` at most, fails the rest, and closes the connections.
+
+        It may be called again. Cancelled, it waits for nothing more. Raises UndeliveredRecords for failures that
+        nobody has looked at.
+        """
+        if self._state == "new":
+            self._state = "closed"
+        if self._closing is None:
+            if self._loop is None:
+                return  # it never came to anything
+            self._check()
+            self._loop = None
+            self._state = "closed"
+            self._closing = self._tasks.start(self._close(), f"{self.config.client_id}: close")
+        elif running_loop() is not self._environment.loop:
+            raise WrongLoop("producer")
+        try:
+            await asyncio.shield(self._closing)
+        except asyncio.CancelledError:
+            self._end()
+            raise
+        self._results.report()
+
+    async def _close(self) -> None:
+        """In a task of its own, so that a `close` that is cancelled does not leave half of it undone."""
+        self._acceptance.fail_waiting(ProducerClosed("the producer was closed while a record waited for room"))
+        try:
+            async with asyncio.timeout(self.config.close_timeout_ms / 1000.0):
+                await self._settled()
+        except TimeoutError:
+            logger.warning("%s: closed before everything was delivered", self.config.client_id)
+        self._end()
+        await self._cluster.close()
+        await self._tasks.close()
+        if self._preparation is not None:
+            self._preparation.close()
+        for unwatch in self._unwatch:
+            unwatch()
+
+    def _end(self) -> None:
+        """Fails what is left, at once."""
+        self._sender.fail_all(ProducerClosed("the producer was closed before the record was acknowledged"))
+        self._sender.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def buffer_available_bytes(self) -> int:
+        """How much of `buffer_memory` is free. Raises ProducerNotStarted."""
+        if self._state == "new":
+            raise ProducerNotStarted
+        return self._accumulator.memory.free_bytes
+
+    # ----------------------------------------------------------------------------------------------- sending
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        partition: int | None = None,
+        headers: RecordHeaders = (),
+        timestamp_ms: int | None = None,
+        on_delivery: Callback | None = None,
+    ) -> Delivery:
+        """Waits until there is room for the record, `max_block_ms` at most, and returns its Delivery.
+
+        Once it has returned the record goes out, even if the caller is cancelled. Before, cancelling leaves nothing
+        behind. `on_delivery(delivery)` is called when the record ends, in the caller's context.
+        Raises BufferExhausted, MetadataTimeout (both retriable), RecordTooLarge, SerializationError, InvalidPartition,
+        InvalidTopic, AuthorizationError, AuthenticationFailed.
+        """
+        if running_loop() is not self._loop:
+            self._check()
+        if self._preparation is not None:
+            topic, value, key, partition, headers, timestamp_ms = self._preparation.prepared(
+                topic, value, key, partition, headers, timestamp_ms
+            )
+        try:
+            batch = self._acceptance.accept(topic, value, key, partition, headers, timestamp_ms)
+        except (BufferFull, MetadataMissing):
+            batch = await self._accept_waiting(topic, value, key, partition, headers, timestamp_ms)
+        except ClientError as error:
+            self._refused((topic, value, key, partition, headers, timestamp_ms), error)
+            raise
+        delivery = Delivery(batch.result, batch.count - 1)
+        if on_delivery is not None or not self._is_plain:
+            self._watch(delivery, on_delivery)
+        if self._accumulator.has_news:
+            self._sender.wake()
+            # A caller who never waits would fill the whole buffer before the first batch left.
+            await breathe()
+        return delivery
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        partition: int | None = None,
+        headers: RecordHeaders = (),
+        timestamp_ms: int | None = None,
+        on_delivery: Callback | None = None,
+    ) -> Delivery:
+        """Accepts the record at once, or raises BufferFull or MetadataMissing where `send` would wait.
+
+        It never overtakes a `send` that waits. `await prepare(topic)` makes a topic known. Give the loop a turn now
+        and then: nothing is sent while the caller does not.
+        """
+        if running_loop() is not self._loop:
+            self._check()
+        if self._preparation is not None:
+            topic, value, key, partition, headers, timestamp_ms = self._preparation.prepared(
+                topic, value, key, partition, headers, timestamp_ms
+            )
+        try:
+            batch = self._acceptance.accept(topic, value, key, partition, headers, timestamp_ms)
+        except ClientError as error:
+            self._refused((topic, value, key, partition, headers, timestamp_ms), error)
+            raise
+        finally:
+            if self._accumulator.has_news or self._accumulator.memory.was_refused:
+                self._sender.wake()
+        delivery = Delivery(batch.result, batch.count - 1)
+        if on_delivery is not None or not self._is_plain:
+            self._watch(delivery, on_delivery)
+        return delivery
+
+    async def send_batch(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None = None,
+        *,
+        partition: int | None = None,
+        timestamps_ms: Iterable[int] | None = None,
+        headers: Iterable[RecordHeaders] | None = None,
+    ) -> Acks:
+        """Sends many records and returns when all have ended: their acknowledgements, in the order of `values`.
+
+        Any iterables do; they are taken in slices, as `buffer_memory` has room. Cancelled, it takes no more; what was
+        accepted goes out. Raises BatchError when records failed, with what became of each, after all have ended;
+        ValueError when the iterables are not equally long.
+        """
+        self._check()
+        watch = None if self._is_plain else partial(self._watch, on_delivery=None)
+        bulk = Bulk(self._acceptance, topic, partition, self._preparation, watch)
+        stopped: ClientError | None = None
+        try:
+            await feed_all(bulk, values, keys, timestamps_ms, headers, self._sender.wake)
+        except ClientError as why:
+            stopped = why
+        self._sender.wake()
+        await bulk.acks.settled()
+        errors = bulk.errors()
+        if stopped is not None or errors:
+            raise BatchError(bulk.acks, errors, bulk.unsent) from stopped
+        return bulk.acks
+
+    def send_threadsafe(self, topic: str, value: Any = None, **record: Any) -> ThreadFuture[Ack]:
+        """Sends a record from another thread. The future has its Ack, or its error; the arguments are those of `send`.
+
+        Raises ProducerNotStarted and ProducerClosed.
+        """
+        if self._loop is None:
+            raise self._wrong_state()
+        return self._environment.run_threadsafe(self._send_and_wait(topic, value, record))
+
+    async def _send_and_wait(self, topic: str, value: Any, record: dict[str, Any]) -> Ack:
+        return await (await self.send(topic, value, **record))
+
+    async def _accept_waiting(
+        self, topic: str, value: Any, key: Any, partition: int | None, headers: RecordHeaders, timestamp_ms: int | None
+    ) -> ProducerBatch:
+        try:
+            return await self._acceptance.accept_waiting(topic, value, key, partition, headers, timestamp_ms)
+        except ClientError as error:
+            self._refused((topic, value, key, partition, headers, timestamp_ms), error)
+            raise
+
+    def _refused(self, record: Record, error: ClientError) -> None:
+        if self._preparation is not None:
+            self._preparation.refused(record, error)
+
+    # ----------------------------------------------------------------------------------------------- waiting
+    async def prepare(self, *topics: str) -> None:
+        """Learns the partitions of these topics, so that `send_nowait` takes records for them.
+
+        Raises MetadataTimeout after `max_block_ms`, InvalidTopic, AuthorizationError.
+        """
+        self._check()
+        for topic in topics:
+            await self._acceptance.topic_waiting(topic)
+
+    async def flush(self) -> None:
+        """Sends everything accepted so far without lingering, and returns when it has ended.
+
+        Raises UndeliveredRecords when records failed since the last flush and nobody has looked at them.
+        """
+        self._check()
+        await self._settled()
+        self._results.report()
+
+    @overload
+    async def gather(
+        self, deliveries: Iterable[Delivery], *, return_exceptions: Literal[False] = False
+    ) -> list[Ack]: ...
+    @overload
+    async def gather(
+        self, deliveries: Iterable[Delivery], *, return_exceptions: Literal[True]
+    ) -> list[Ack | ClientError]: ...
+    async def gather(
+        self, deliveries: Iterable[Delivery], *, return_exceptions: bool = False
+    ) -> list[Ack] | list[Ack | ClientError]:
+        """Waits for many deliveries, without a task for each, and returns their Acks in the same order.
+
+        When all have ended, raises the first error, or has errors among the Acks with `return_exceptions`.
+        """
+        all_of_them = list(deliveries)
+        await settle(all_of_them)
+        if not return_exceptions:
+            return [delivery.result() for delivery in all_of_them]
+        return [delivery.exception() or delivery.result() for delivery in all_of_them]
+
+    async def _settled(self) -> None:
+        """Returns when every record accepted so far has ended; nothing lingers meanwhile."""
+        accumulator = self._accumulator
+        accumulator.flushing += 1
+        self._sender.wake()
+        try:
+            for batch in list(accumulator.incomplete):
+                await batch.result.settled()
+        finally:
+            accumulator.flushing -= 1
+
+    # --------------------------------------------------------------------------------------------- what else
+    def _changed(self) -> None:
+        """The cluster has changed: a connection, its state, or metadata."""
+        self._acceptance.refresh()
+        self._sender.wake()
+
+    def _watch(self, delivery: Delivery, on_delivery: Callback | None) -> None:
+        """Has interceptors and callbacks called when the record ends, the interceptors first."""
+        if self._preparation is not None:
+            self._preparation.watch(delivery)
+        if self._on_delivery is not None:
+            delivery.add_done_callback(self._on_delivery)
+        if on_delivery is not None:
+            delivery.add_done_callback(on_delivery)
+
+    def _check(self) -> None:
+        """Raises if the producer cannot be used here and now."""
+        if self._loop is None:
+            raise self._wrong_state()
+        loop = running_loop()
+        if loop is None:
+            raise WrongLoop(
+                "producer", "outside of its event loop: without one, in another thread, or in a forked child"
+            )
+        if loop is not self._loop:
+            raise WrongLoop("producer")
+
+    def _wrong_state(self) -> ClientError:
+        return ProducerNotStarted() if self._state == "new" else ProducerClosed()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Producer holds connections and cannot be pickled; make one where it is used")

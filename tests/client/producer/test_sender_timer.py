@@ -1,0 +1,20 @@
+"""The sender's timer, on virtual time: it is set in seconds to moments that are counted in milliseconds."""
+
+import pytest
+
+from client.producer.producer import Producer
+from tests.client.scripted_broker import scripted_cluster
+
+pytestmark = pytest.mark.virtual_time(iterations_per_second_max=5_000)
+
+
+async def test_a_rounding_error_does_not_ring_it_again_and_again() -> None:
+    """Many of these moments are less than they were when they have been divided and multiplied by 1000."""
+    with scripted_cluster() as cluster:
+        cluster.create_topic("orders")
+        async with Producer(cluster.bootstrap, environment=lambda: cluster.environment, linger_ms=7) as producer:
+            await cluster.environment.sleep(30_000)  # seconds beyond 1024 are coarser than milliseconds below 2 ** 20
+            for number in range(100):
+                await cluster.environment.sleep(number / 7)
+                await (await producer.send("orders"))
+    assert len(cluster.values("orders")) == 100
