@@ -15,7 +15,7 @@ help:
 	@echo "make test          style, types, imports, unit, and compat at 10,000 records a client"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client"
-	@echo "make bench         side by side with Apache Kafka"
+	@echo "make bench         side by side with Apache Kafka; PART=start, log or clients: a part of it"
 	@echo "make sim soak      come with the cluster"
 	@echo "make requirements  compiles requirements/ from pyproject.toml"
 	@echo "make clean         removes .venv and everything that was made, but no broker's data"

@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 from protocol.codec import decode, encode_parts
 from protocol.errors import ErrorCode, KafkaError
 from protocol.frames import RequestHeader, read_response_header, request_frame
+from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -21,6 +22,7 @@ from protocol.schema import Request, Response
 R = TypeVar("R", bound=Response)
 
 TIMEOUT_S = 60.0
+API_VERSIONS = ApiVersionsRequest.api_key
 EARLIEST = -2
 LATEST = -1
 FETCH_BYTES = 8 * 1024 * 1024
@@ -31,8 +33,8 @@ RETRY_S = 0.02
 class Wire:
     """A connection that asks one question at a time."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+    def __init__(self, host: str, port: int, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._socket = socket.create_connection((host, port), timeout=timeout_s)
         self._correlation_id = 0
 
     def __enter__(self) -> Self:
@@ -41,18 +43,38 @@ class Wire:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._socket.close()
 
-    def ask(self, request: Request[R], version: int) -> R:
-        """The response. Raises OSError, and MalformedMessage for what is none."""
+    def ask(self, request: Request[R], version: int, *, answered_in: int | None = None) -> R:
+        """The response, which may be of another version than the request.
+
+        Raises OSError, and MalformedMessage for what is none.
+        """
         self._correlation_id += 1
-        flexible = request.flexible_since is not None and version >= request.flexible_since
-        header = RequestHeader(request.api_key, version, self._correlation_id, "benchmark")
-        self._socket.sendall(b"".join(request_frame(header, flexible, encode_parts(request, version))))
-        frame = self._receive(int.from_bytes(self._receive(4), "big"))
-        correlation_id, position = read_response_header(frame, flexible)
+        flexible = request.is_flexible(version)
+        header = RequestHeader(request.api_key, version, self._correlation_id, "wire")
+        self.send(b"".join(request_frame(header, flexible, encode_parts(request, version))))
+        frame = self.receive_frame()
+        # ApiVersions is answered with the oldest header, for clients that do not know yet what the broker speaks.
+        correlation_id, position = read_response_header(frame, flexible and request.api_key != API_VERSIONS)
         assert correlation_id == self._correlation_id
-        return decode(request.response_type, version, frame, position)
+        return decode(request.response_type, version if answered_in is None else answered_in, frame, position)
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def receive_frame(self) -> bytearray:
+        return self._receive(int.from_bytes(self._receive(4), "big"))
+
+    def is_closed(self) -> bool:
+        """Whether the server closes the connection instead of sending anything."""
+        try:
+            return not self._socket.recv(1)
+        except ConnectionError:
+            return True
 
     def _receive(self, size_bytes: int) -> bytearray:
         data = bytearray(size_bytes)

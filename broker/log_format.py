@@ -5,8 +5,6 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-LEVELS = ("debug", "info", "warning", "error")
-FORMATS = ("text", "json")
 TEXT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 

@@ -18,10 +18,11 @@ import pytest
 from click.testing import CliRunner, Result
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker import command
-from broker.command import ready_line, serve, warn_of_exposure
+from broker import log_format, running
+from broker.command import serve
 from broker.listeners import Listener, parse_listener
 from broker.memory_disk import MemoryDisk
+from broker.running import ready_line, warn_of_exposure
 from broker.server import Broker, Settings
 from broker.version import VERSION
 from client.environment import Environment
@@ -42,13 +43,24 @@ def invoked(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         seen.append(wanted)
         return 0
 
-    monkeypatch.setattr(command, "run", run)
-    monkeypatch.setattr(command, "configure_logging", lambda level, log_format: None)  # pyright: ignore
+    monkeypatch.setattr(running, "run", run)
+    monkeypatch.setattr(log_format, "configure_logging", lambda level, log_format: None)  # pyright: ignore
     return seen
 
 
 def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(serve, arguments)
+
+
+def test_help_answers_without_importing_what_it_would_run() -> None:
+    count = "import sys; from broker.command import serve\ntry:\n serve(['--help'])\nfinally:\n print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True, timeout=60)
+    assert "--data-dir" in done.stdout
+    modules = done.stdout.splitlines()[-1].split()
+    assert "broker.command" in modules
+    roots = {"asyncio", "protocol", "client", "uvloop", "prometheus_client"}
+    assert sorted(name for name in modules if name.partition(".")[0] in roots) == []
+    assert sorted(name for name in modules if name.startswith("broker.")) == ["broker.command"]
 
 
 # -- options ----------------------------------------------------------------------------------------------------------

@@ -335,11 +335,11 @@ def bytes_behind_the_body(peer: Peer, topic: str) -> Answer:
 
 @question
 def a_length_below_zero(peer: Peer, topic: str) -> Answer:
-    peer.send_unframed(b"\xff\xff\xff\xff")
+    peer.send(b"\xff\xff\xff\xff")
     return peer.is_closed()
 
 
 @question
 def a_length_above_the_limit(peer: Peer, topic: str) -> Answer:
-    peer.send_unframed((101 << 20).to_bytes(4, "big"))
+    peer.send((101 << 20).to_bytes(4, "big"))
     return peer.is_closed()
