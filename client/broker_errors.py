@@ -8,7 +8,7 @@ from typing import Final
 
 from client.client_error import ClientError, printable
 from client.hints import hint as hint_of
-from protocol.errors import ErrorCode, Reaction
+from protocol.errors import ErrorCode, Reaction, code_of
 
 __all__ = [
     "AuthenticationFailed",
@@ -33,7 +33,7 @@ class BrokerError(ClientError):
     """The code as it was received."""
 
     def __init__(self, code: int, broker_message: str | None = "", *, what: str = "") -> None:
-        known = _code(code)
+        known = code_of(code)
         named = f"{known.name} ({code})" if int(known) == code else f"the unknown error code {code}"
         text = f": {known.text}" if int(known) == code else ""
         super().__init__(
@@ -43,21 +43,14 @@ class BrokerError(ClientError):
         self.hint = hint_of(known)
 
     def _classify(self, code: int) -> None:
-        self.code = _code(code)
+        self.code = code_of(code)
         self.number = int(code)
         self.retriable = self.code.retriable
         self.fatal = self.code.reaction is Reaction.FATAL
 
 
-def _code(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
 class AuthorizationError(BrokerError):
-    """The principal lacks a right: on the topic, the group, the transactional id, or (then fatal) the cluster."""
+    """The principal lacks a right: on the topic, the group, or (then fatal) the transactional id or the cluster."""
 
 
 class InvalidTopic(BrokerError):
@@ -118,6 +111,9 @@ class RecordTooLarge(BrokerError):
         self.limit_name = limit_name
 
 
+_NEWER_BROKER: Final = "Upgrade this client: the broker no longer has the versions that it knows."
+
+
 class UnsupportedVersion(BrokerError):
     """Client and broker have no version of an API in common, or not the one that a feature needs.
 
@@ -131,10 +127,11 @@ class UnsupportedVersion(BrokerError):
             has = f"{broker} does not know {api}"
         else:
             has = f"{broker} has the versions {theirs[0]} to {theirs[1]} of {api}"
+        is_newer = theirs is not None and theirs[0] > ours[1]
         ClientError.__init__(
             self,
             f"{has}, where this call needs one of {ours[0]} to {ours[1]}",
-            hint=hint_of(ErrorCode.UNSUPPORTED_VERSION),
+            hint=_NEWER_BROKER if is_newer else hint_of(ErrorCode.UNSUPPORTED_VERSION),
         )
         self._classify(ErrorCode.UNSUPPORTED_VERSION)
         self.api = api
@@ -191,7 +188,7 @@ _AUTHENTICATION: Final = (
 
 def broker_error(code: int, broker_message: str | None = "", what: str = "") -> ClientError:
     """The most specific error for an error code of a broker. `what`: what was asked, such as "Produce to orders-3"."""
-    known = _code(code)
+    known = code_of(code)
     if known in _AUTHENTICATION:
         why = f"{what}: {known.text}" if what else known.text
         return AuthenticationFailed("the broker", "SASL", why, broker_message, known)

@@ -9,25 +9,48 @@ use of `time`, `uuid`, `os.urandom` and executors elsewhere in `broker` and `cli
 import asyncio
 import os
 import socket
+import sys
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from ssl import SSLContext
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
+from weakref import WeakSet
 
-__all__ = ["Environment", "ThreadFuture", "running_loop"]
+from client.tls_transport import start_tls
+
+__all__ = ["Environment", "Forkable", "ThreadFuture", "tell_when_forked"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-running_loop = asyncio._get_running_loop  # pyright: ignore[reportPrivateUsage]
-"""The loop that runs in this thread, None without one; in a forked child too. Other than the public function it does
-not raise, which would have to be caught for every record."""
-
 ThreadFuture = Future
 """What another thread waits for: a future of `concurrent.futures`."""
+
+
+class Forkable(Protocol):
+    """What must not be used in a forked child, where its loop does not run."""
+
+    def was_forked(self) -> None: ...
+
+
+_forkable: WeakSet[Forkable] = WeakSet()
+
+
+def tell_when_forked(owner: Forkable) -> None:
+    """Has `was_forked` called in every child that this process forks, for as long as somebody keeps the owner."""
+    _forkable.add(owner)
+
+
+def _forked() -> None:
+    for owner in list(_forkable):
+        owner.was_forked()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Environment:
@@ -114,8 +137,8 @@ class Environment:
 
         `host`: an IP address, as `resolve` gives it; of a name, the first address is taken. `server_hostname`: whose
         certificate TLS asks for; `host` by default. The buffers' sizes are the socket's; -1: the system chooses. The
-        factory is called when TCP stands, `connection_made` when TLS does. Raises OSError, of which `ssl.SSLError` is
-        one.
+        factory is called when TCP stands, `connection_made` when TLS does. The transport's write buffer is all that
+        the system has not taken yet, beneath TLS, too. Raises OSError, of which `ssl.SSLError` is one.
         """
         address = (await self.resolve(host, port))[0]
         family = _family_of(address)
@@ -132,9 +155,11 @@ class Environment:
         except BaseException:
             sock.close()
             raise
-        name = None if ssl is None else server_hostname or host
-        transport, _ = await self.loop.create_connection(factory, sock=sock, ssl=ssl, server_hostname=name)
-        return transport
+        if ssl is None:
+            transport, _ = await self.loop.create_connection(factory, sock=sock)
+            return transport
+        transport, _ = await self.loop.create_connection(asyncio.Protocol, sock=sock)
+        return await start_tls(self.loop, transport, factory(), ssl, server_hostname or host)
 
 
 def _family_of(host: str) -> socket.AddressFamily | None:

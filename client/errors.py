@@ -270,28 +270,45 @@ class UndeliveredRecords(ClientError):
 
 
 class BatchError(ClientError):
-    """Some records of `send_batch` failed.
+    """Records of `send_batch` failed, or it stopped before it had taken all of them.
 
-    `acks`: by index, of those that were acknowledged. `errors`: those that failed, by index. `unsent`: what was taken
-    from the iterables and not accepted any more.
+    `acks`: by index, of those that were acknowledged. `errors`: by index, of those that failed or were refused.
+    `unsent`: the indexes of those that were taken from the iterables and not accepted any more. `stopped_by`: why it
+    stopped, None if it went on to the end; `__cause__` is that error as it was raised.
     """
 
-    hint = "`errors` has the reason by index; send those again whose error is retriable, and `unsent`."
-
-    def __init__(self, acks: Sequence[Any], errors: Mapping[int, ClientError], unsent: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        acks: Sequence[Any],
+        errors: Mapping[int, ClientError],
+        unsent: Sequence[int] = (),
+        stopped_by: Exception | None = None,
+    ) -> None:
+        if stopped_by is not None and not isinstance(stopped_by, ClientError):
+            stopped_by = ClientError(f"{type(stopped_by).__name__}: {stopped_by}")
         first = min(errors, default=None)
         shown = f"; the first, at index {first}: {errors[first].message}" if first is not None else ""
-        super().__init__(
-            f"{len(errors)} of {len(acks)} accepted records failed{shown}; {len(unsent)} were not accepted"
-        )
+        failed = f"{len(errors)} of {len(acks)} records failed{shown}"
+        hint = "`errors` has the reason by index; send those again whose error is retriable"
+        if stopped_by is not None:
+            failed = (
+                f"sending stopped: {stopped_by.message}. Of {len(acks)} records that were taken until then, "
+                f"{len(unsent)} were not accepted and {len(errors)} failed{shown}"
+            )
+            hint += ", and those in `unsent`, after whatever made it stop"
+        super().__init__(failed, hint=f"{hint}.")
         self.acks = acks
         self.errors = errors
         self.unsent = unsent
-        self.retriable = all(error.retriable for error in errors.values())
+        self.stopped_by = stopped_by
+        reasons = [*errors.values(), *([] if stopped_by is None else [stopped_by])]
+        self.retriable = bool(reasons) and all(error.retriable for error in reasons)
+        self.fatal = any(error.fatal for error in reasons)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The sequence of acks belongs to a producer; its acks may travel.
-        acks = tuple(None if index in self.errors else self.acks[index] for index in range(len(self.acks)))
+        missing = {*self.errors, *self.unsent}
+        acks = tuple(None if index in missing else self.acks[index] for index in range(len(self.acks)))
         restore, (kind, arguments, state) = super().__reduce__()
         return restore, (kind, arguments, {**state, "acks": acks, "errors": dict(self.errors)})
 

@@ -1,17 +1,28 @@
 """The one place where tasks are started, so that none is forgotten and a simulator can order them.
 
 A `Tasks` holds the tasks of one owner (a server, a producer). A task that fails is logged with its name; nobody has to
-await it. `close()` cancels what still runs and returns when all of it has ended.
+await it. `close()` cancels what still runs and returns when all of it has ended. What may not end, since it runs code
+of the program, is given a limit by `ended` before.
+
+A loop that finds something to do again and again, and never has to wait, keeps every other task, answer, timer and
+signal waiting: it says `await breathe()` now and then.
 """
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+import types
+from collections.abc import Collection, Coroutine, Generator
 from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+
+
+@types.coroutine
+def breathe() -> Generator[None, None, None]:
+    """Gives the event loop one turn."""
+    yield
 
 
 class Tasks:
@@ -39,6 +50,15 @@ class Tasks:
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
+
+    async def ended(self, cancelled: Collection[asyncio.Task[Any]], timeout_ms: float) -> None:
+        """Returns when these have ended, or after `timeout_ms`: those left are named in the log, and then forgotten."""
+        _, left = await asyncio.wait(cancelled, timeout=timeout_ms / 1000.0)
+        if left:
+            names = ", ".join(sorted(task.get_name() for task in left))
+            logger.warning("waited for no longer, although they have not ended since they were cancelled: %s", names)
+        for task in left:
+            self._running.pop(task, None)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.pop(task, None)

@@ -1,4 +1,8 @@
-"""A callback learns how each record ended, without a task or an await for it. `send_nowait` may be called anywhere."""
+"""A callback learns how each record ended, without a task or an await for it.
+
+`send_nowait` may be called by any code that runs in the producer's event loop, such as callbacks and functions that
+are not `async`; other threads have `send_threadsafe`.
+"""
 
 import asyncio
 import sys

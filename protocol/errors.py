@@ -231,6 +231,14 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, _RETRY, "There are as many share sessions as there may be."
 
 
+def code_of(number: int) -> ErrorCode:
+    """The code of this number, UNKNOWN_SERVER_ERROR for one that Kafka has added since, as in Errors.forCode."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 _REACTIONS: Final = {int(code): code.reaction for code in ErrorCode}
 
 

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from client.admin.calls import Deadline
+from client.admin.calls import Again, Deadline, UnknownBroker
 from client.admin.cluster import (
     ClusterDescription,
     LogDirDescription,
@@ -46,11 +46,7 @@ from protocol.messages.metadata import MetadataRequest
 
 __all__ = ["Admin"]
 
-K = TypeVar("K")
 V = TypeVar("V")
-
-HIGH_WATERMARK = -1
-"""As an offset of delete_records: all records that are there."""
 
 
 class Admin(TopicCalls):
@@ -184,10 +180,13 @@ class Admin(TopicCalls):
         partitions: list[TopicPartition],
         ask: Callable[[Mapping[TopicPartition, int], int], Awaitable[Mapping[TopicPartition, V | ClientError]]],
         deadline: Deadline,
-    ) -> Mapping[TopicPartition, V | ClientError]:
-        """Asks each leader about its partitions, with their leader epochs, at the same time."""
+    ) -> Mapping[TopicPartition, V | ClientError | Again]:
+        """Asks each leader about its partitions, with their leader epochs, at the same time.
+
+        A leader that is gone, or does not know of a partition, is no end: the next look may find another one.
+        """
         topics = await self._describe(dict.fromkeys(partition.topic for partition in partitions), deadline)
-        outcomes: dict[TopicPartition, V | ClientError] = {}
+        outcomes: dict[TopicPartition, V | ClientError | Again] = {}
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         for partition in partitions:
             found = _leader(partition, topics.get(partition.topic))
@@ -197,11 +196,16 @@ class Admin(TopicCalls):
                 leader, leader_epoch = found
                 by_leader.setdefault(leader, {})[partition] = leader_epoch
 
-        async def one(node_id: int, some: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, V | ClientError]:
+        async def one(
+            node_id: int, some: Mapping[TopicPartition, int]
+        ) -> Mapping[TopicPartition, V | ClientError | Again]:
             try:
-                return await ask(some, node_id)
+                answers = await ask(some, node_id)
+            except UnknownBroker as error:
+                return dict.fromkeys(some, Again(error))
             except ClientError as error:
                 return dict.fromkeys(some, error)
+            return {partition: _of_a_leader(answer) for partition, answer in answers.items()}
 
         for answered in await asyncio.gather(*(one(node_id, some) for node_id, some in by_leader.items())):
             outcomes |= answered
@@ -227,6 +231,13 @@ async def _by_node(
     for answered in await asyncio.gather(*(one(node_id, some) for node_id, some in by_node.items())):
         outcomes |= answered
     return outcomes
+
+
+def _of_a_leader(answer: V | ClientError) -> V | ClientError | Again:
+    """What the leader of a partition says of it: UNKNOWN_TOPIC_OR_PARTITION, if it has not heard of it yet, and
+    KAFKA_STORAGE_ERROR, if it leads it no more, are no last words then. (Source: ListOffsetsHandler.java,
+    DeleteRecordsHandler.java: RetriableException.)"""
+    return Again(answer) if isinstance(answer, ClientError) and answer.retriable else answer
 
 
 def _leader(partition: TopicPartition, topic: TopicDescription | ClientError | None) -> tuple[int, int] | ClientError:

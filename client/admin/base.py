@@ -33,6 +33,7 @@ class AdminBase:
         self.config = config_of(AdminConfig, values, settings)
         self._open_calls: Calls | None = None
         self._is_closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     async def start(self) -> Self:
         """Connects to the cluster. Raises ConnectionFailed or AuthenticationFailed; nothing is left behind then."""
@@ -49,6 +50,7 @@ class AdminBase:
             self._environment,
             request_timeout_ms=config.request_timeout_ms,
             backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._environment.random),
+            retries=config.retries,
         )
         try:
             await self.cluster.start(config.default_api_timeout_ms)
@@ -58,11 +60,22 @@ class AdminBase:
         return self
 
     async def close(self) -> None:
-        """Closes the connections. It may be called again."""
-        if self._is_closed or self._open_calls is None:
+        """Closes the connections, and returns when nothing is left.
+
+        It may be called again. Cancelled, it waits no longer, and the connections are closed nevertheless.
+        """
+        if self._open_calls is None:
             self._is_closed = True
-            return
+            return  # it was never started
+        if asyncio.get_running_loop() is not self._environment.loop:
+            raise WrongLoop("admin client")
         self._is_closed = True
+        if self._closing is None:
+            self._closing = self._tasks.start(self._close(), f"{self.config.client_id}: close")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        """In a task of its own, so that a `close` that is cancelled does not leave half of it undone."""
         await self.cluster.close()
         await self._tasks.close()
 

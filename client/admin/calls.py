@@ -1,8 +1,9 @@
 """How Admin asks: which broker, at which version, how often, and until when.
 
 Every call has one deadline. Within it a broker that cannot be reached, a lost connection, and errors that pass are met
-by asking again, after a backoff and with newer metadata: the controller or a leader may be another one by then. What
-was answered for good is not asked for again, so the items of a call settle one by one.
+by asking again, after a backoff and with newer metadata: the controller or a leader may be another one by then. That is
+done `retries` times at most. What was answered for good is not asked for again, so the items of a call settle one by
+one.
 
 A request whose answer was lost may have been carried out. It is made again nevertheless: nothing that Admin asks for
 does harm twice, and its callers know how to read TOPIC_ALREADY_EXISTS and UNKNOWN_TOPIC_OR_PARTITION then.
@@ -24,7 +25,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest
 from protocol.schema import Request, Response
 
-__all__ = ["Calls", "Deadline"]
+__all__ = ["Again", "Calls", "Deadline", "UnknownBroker"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,16 +58,32 @@ class Deadline(NamedTuple):
     timeout_ms: float
 
 
+class Again(NamedTuple):
+    """The outcome of an item that asking again can cure, though its error alone does not tell."""
+
+    error: ClientError
+
+
+class UnknownBroker(ClientError):
+    """The cluster has no broker with this id."""
+
+    hint = "Name one that describe_cluster lists."
+
+    def __init__(self, node_id: int) -> None:
+        super().__init__(f"the cluster has no broker {node_id}")
+
+
 class Calls:
     """Questions to one cluster."""
 
     def __init__(
-        self, cluster: Cluster, environment: Environment, *, request_timeout_ms: float, backoff: Backoff
+        self, cluster: Cluster, environment: Environment, *, request_timeout_ms: float, backoff: Backoff, retries: int
     ) -> None:
         self._cluster = cluster
         self._environment = environment
         self._request_timeout_ms = request_timeout_ms
         self._backoff = backoff
+        self._retries = retries
 
     def deadline(self, timeout_ms: float) -> Deadline:
         return Deadline(self._environment.monotonic_ms() + timeout_ms, timeout_ms)
@@ -82,7 +99,8 @@ class Calls:
     async def ask(self, request: Request[R], deadline: Deadline, *, node: int | None = None, at_least: int = 0) -> R:
         """Asks a broker, the CONTROLLER, or (None) the least loaded broker, once. `at_least`: the version it needs.
 
-        Raises ClientError; after a retriable one the request may have been carried out nevertheless.
+        Raises ClientError, also for a request that holds what its version cannot carry; after a retriable one the
+        request may have been carried out nevertheless.
         """
         if node is not None and node != CONTROLLER and self._cluster.metadata.node(node) is None:
             await self._look_for(node, deadline)
@@ -98,6 +116,9 @@ class Calls:
                 return await connection.ask(request, version=version, timeout_ms=self._request_timeout_ms)
         except TimeoutError:
             raise RequestTimedOut(name, connection.broker, deadline.timeout_ms) from None
+        except ValueError as error:
+            hint = "A number or text in it is out of the bounds of Kafka's protocol."
+            raise ClientError(f"{name} cannot be sent: {error}", hint=hint) from error
 
     async def ask_until(self, request: Request[R], deadline: Deadline) -> R:
         """Asks the least loaded broker, until one has answered."""
@@ -108,10 +129,10 @@ class Calls:
         return {"": await self.ask(request, deadline)}
 
     async def _look_for(self, node_id: int, deadline: Deadline) -> None:
-        """A broker that nobody here knows may be new. Raises ClientError when the cluster has none with this id."""
+        """A broker that nobody here knows may be new. Raises UnknownBroker."""
         response = await self.ask(MetadataRequest(topics=[]), deadline)
         if all(broker.node_id != node_id for broker in response.brokers):
-            raise ClientError(f"the cluster has no broker {node_id}", hint="Name one that describe_cluster lists.")
+            raise UnknownBroker(node_id)
         self._cluster.metadata.request_update()
 
     # ------------------------------------------------------------------------------------------ until it is settled
@@ -119,12 +140,13 @@ class Calls:
         self,
         what: str,
         items: Iterable[K],
-        attempt: Callable[[list[K]], Awaitable[Mapping[K, V | ClientError]]],
+        attempt: Callable[[list[K]], Awaitable[Mapping[K, V | ClientError | Again]]],
         deadline: Deadline,
     ) -> dict[K, V]:
         """Attempts until every item has its result or its error, and returns the results.
 
-        Raises ItemsFailed when items have failed, and what `attempt` raises when that is all that came of the call.
+        After `retries` repetitions, of which one without a connection is one, too, the last errors stand. Raises
+        ItemsFailed when items have failed, and what `attempt` raises when that is all that came of the call.
         """
         wanted: list[K] = list(dict.fromkeys(items))
         pending: list[K] = wanted
@@ -133,25 +155,28 @@ class Calls:
         failures = 0
         while pending:
             raised: ClientError | None = None
-            outcomes: Mapping[K, V | ClientError] = {}
+            outcomes: Mapping[K, V | ClientError | Again] = {}
+            again: list[K] = []
             try:
                 outcomes = await attempt(pending)
             except ClientError as error:
                 raised = error
             for item in pending:
                 outcome = raised if raised is not None else outcomes[item] if item in outcomes else _missing(what, item)
-                if isinstance(outcome, ClientError):
-                    errors[item] = outcome
+                if isinstance(outcome, Again | ClientError):
+                    errors[item] = failure = outcome.error if isinstance(outcome, Again) else outcome
+                    if isinstance(outcome, Again) or _passes(failure):
+                        again.append(item)
                 else:
                     results[item] = outcome
                     errors.pop(item, None)
-            pending = [item for item in pending if item in errors and _passes(errors[item])]
+            pending = again
             wait_ms = self._backoff.after_ms(failures)
             failures += 1
-            is_late = self._environment.monotonic_ms() + wait_ms >= deadline.at_ms
-            if raised is not None and not results and (is_late or not pending):
+            is_over = failures > self._retries or self._environment.monotonic_ms() + wait_ms >= deadline.at_ms
+            if raised is not None and not results and (is_over or not pending):
                 raise raised
-            if is_late:
+            if is_over:
                 break
             if pending:
                 logger.debug("%s is tried again for %d item(s), in %.0f ms", what, len(pending), wait_ms)

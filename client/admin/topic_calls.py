@@ -26,16 +26,18 @@ from client.admin.topics import (
     deleted_topics,
     described_topics,
     listed_topics,
+    topic_id_from_text,
 )
 from client.cluster.cluster import CONTROLLER
 from client.errors import ClientError, TopicExists, UnknownTopic, broker_error
+from client.network.backoff import Backoff
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 __all__ = ["TopicCalls"]
 
 LEADER_WAIT_MS: Final = 20.0
-"""Between two looks for the leaders of a new topic; an election takes a few of them."""
+"""Between the first two looks for the leaders of a new topic; an election takes a few of them."""
 
 
 class TopicCalls(AdminBase):
@@ -76,6 +78,9 @@ class TopicCalls(AdminBase):
         timeout_ms: float | None = None,
     ) -> dict[str, CreatedTopic]:
         """Creates topics, and waits until each partition has a leader: Kafka itself answers before that.
+
+        A topic that the principal may not describe is not waited for. Raises ClientError for numbers that Kafka's
+        protocol cannot hold.
 
         `validate_only`: nothing is created, and the errors are those that there would be. TopicExists where a topic
         is there already; after a lost answer, by which it may be this call's own, the hint says so.
@@ -119,7 +124,7 @@ class TopicCalls(AdminBase):
         wait_for_leaders: bool = True,
         timeout_ms: float | None = None,
     ) -> CreatedTopic:
-        """Creates one topic; see `create_topics`. Raises TopicExists, BrokerError and others."""
+        """Creates one topic; see `create_topics`. Raises TopicExists, BrokerError and other ClientErrors."""
         topic = NewTopic(name, partitions, replication_factor, configs or {}, assignments)
         creating = self.create_topics(
             [topic], validate_only=validate_only, wait_for_leaders=wait_for_leaders, timeout_ms=timeout_ms
@@ -129,17 +134,24 @@ class TopicCalls(AdminBase):
     async def _wait_for_leaders(
         self, what: str, counts: Mapping[str, int], results: Mapping[str, object], deadline: Deadline
     ) -> None:
-        """Until each topic is known to have so many partitions, and all have leaders. Raises ItemsFailed."""
+        """Until each topic is known to have so many partitions, and all have leaders, or cannot be observed.
+
+        Raises ItemsFailed.
+        """
+        backoff = Backoff(LEADER_WAIT_MS, self.config.retry_backoff_max_ms, self._environment.random)
         waiting = list(counts)
+        looks = 0
         while waiting:
             outcomes = await self._seen(waiting, deadline)
-            waiting = [name for name in waiting if not _is_complete(outcomes.get(name), counts[name])]
-            if waiting and self._environment.monotonic_ms() + LEADER_WAIT_MS >= deadline.at_ms:
+            waiting = [name for name in waiting if not _has_ended(outcomes.get(name), counts[name])]
+            left_ms = deadline.at_ms - LEADER_WAIT_MS - self._environment.monotonic_ms()  # with time for a last look
+            if waiting and left_ms <= 0:
                 failed = {name: _leaderless(what, name) for name in waiting}
                 others = {name: result for name, result in results.items() if name not in failed}
                 raise ItemsFailed(what, failed, others)
             if waiting:
-                await self._environment.sleep(LEADER_WAIT_MS)
+                await self._environment.sleep(min(backoff.after_ms(looks), left_ms))
+                looks += 1
 
     async def _seen(self, names: Collection[str], deadline: Deadline) -> Mapping[str, TopicDescription | ClientError]:
         """What a broker knows of topics that exist; nothing, if none can be asked at the moment."""
@@ -155,10 +167,11 @@ class TopicCalls(AdminBase):
     ) -> None:
         """Deletes topics, by name or by id (from Kafka 2.8 on). UnknownTopic for one that is not there.
 
-        A topic that is gone after a lost answer counts as deleted. Brokers may describe it for a moment longer.
+        A topic that is gone after a lost answer counts as deleted. Brokers may describe it for a moment longer. Raises
+        ClientError for a text that is no id, before anything is deleted.
         """
         deadline = self._deadline(timeout_ms)
-        by_id = dict.fromkeys(topic_ids)
+        by_id = {topic_id: topic_id_from_text(topic_id) for topic_id in topic_ids}
         at_least = IDS_SINCE if by_id else 0
         answer_was_lost = False
 
@@ -166,7 +179,7 @@ class TopicCalls(AdminBase):
             nonlocal answer_was_lost
             request = delete_topics_request(
                 [key for key in keys if key not in by_id],
-                [key for key in keys if key in by_id],
+                [by_id[key] for key in keys if key in by_id],
                 self._timeout_ms(deadline),
             )
             try:
@@ -197,10 +210,11 @@ class TopicCalls(AdminBase):
         wait_for_leaders: bool = True,
         timeout_ms: float | None = None,
     ) -> None:
-        """Adds partitions to topics, and waits until they have leaders.
+        """Adds partitions to topics, and waits until they have leaders, where the principal may describe them.
 
         `counts` says how many each topic shall have then, more than it has; `assignments`, by topic, the brokers of
-        each new partition, the preferred leader first.
+        each new partition, the preferred leader first. Raises ClientError for numbers that Kafka's protocol cannot
+        hold.
         """
         deadline = self._deadline(timeout_ms)
 
@@ -218,8 +232,11 @@ class TopicCalls(AdminBase):
             await self._wait_for_leaders("CreatePartitions", counts, done, deadline)
 
 
-def _is_complete(topic: TopicDescription | ClientError | None, partition_count: int) -> bool:
-    return isinstance(topic, TopicDescription) and topic.has_leaders and len(topic.partitions) >= partition_count
+def _has_ended(topic: TopicDescription | ClientError | None, partition_count: int) -> bool:
+    """Whether there is nothing to wait for any more: it has its leaders, or the principal may not see them."""
+    if isinstance(topic, ClientError):
+        return not topic.retriable
+    return topic is not None and topic.has_leaders and len(topic.partitions) >= partition_count
 
 
 def _leaderless(what: str, name: str) -> ClientError:

@@ -162,10 +162,9 @@ def _created(result: CreatableTopicResult) -> CreatedTopic:
     )
 
 
-def delete_topics_request(names: Sequence[str], topic_ids: Sequence[str], timeout_ms: int) -> DeleteTopicsRequest:
-    """Raises ValueError for a text that is no topic id."""
+def delete_topics_request(names: Sequence[str], topic_ids: Sequence[bytes], timeout_ms: int) -> DeleteTopicsRequest:
     states = [DeleteTopicState(name=name) for name in names]
-    states += [DeleteTopicState(topic_id=uuid_from_text(topic_id)) for topic_id in topic_ids]
+    states += [DeleteTopicState(topic_id=topic_id) for topic_id in topic_ids]
     return DeleteTopicsRequest(topics=states, topic_names=list(names), timeout_ms=timeout_ms)
 
 
@@ -258,6 +257,15 @@ def _described(name: str, topic: MetadataResponseTopic) -> TopicDescription:
         for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     ]
     return TopicDescription(name, topic_id_text(topic.topic_id), topic.is_internal, tuple(partitions))
+
+
+def topic_id_from_text(text: str) -> bytes:
+    """Raises ClientError for a text that is no topic id."""
+    try:
+        return uuid_from_text(text)
+    except ValueError:
+        hint = "An id is 22 characters of base64, as describe_topics tells it."
+        raise ClientError(f"{text!r} is no topic id", hint=hint) from None
 
 
 def topic_id_text(topic_id: bytes) -> str | None:

@@ -17,6 +17,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from client.cluster.link import NEVER
 from client.cluster.metadata import Metadata
 from client.cluster.nodes import Nodes, Opener
 from client.cluster.refresher import Refresher
@@ -28,6 +29,7 @@ from client.errors import ClientClosed, ClientError, ConnectionFailed, MetadataT
 from client.metrics.metrics import METADATA_AGE, Metrics, client_metrics
 from client.network.backoff import Backoff
 from client.network.connection import Connection, open_connection
+from client.network.tls import TlsContexts
 from client.tasks import Tasks
 from protocol.schema import Request, Response
 
@@ -66,6 +68,7 @@ class Cluster:
         self._now_ms = environment.monotonic_ms
         self._tasks = tasks
         self._metrics = metrics if metrics is not None else client_metrics(config.metrics, config.client_id)
+        self._tls_contexts = TlsContexts(config)
         self._is_closed = False
         self._news = Waiters(environment)
         self._awaited: dict[str, int] = {}  # topics, by how many wait for them
@@ -137,9 +140,12 @@ class Cluster:
     async def connection_to(self, node: int | None, deadline_ms: float) -> Connection:
         """The connection to a broker, to the CONTROLLER, or (None) to the least loaded broker, as soon as it is open.
 
-        Raises ConnectionFailed at the deadline.
+        Raises ConnectionFailed at the deadline. A broker that is asked for by its id is given up before that, as soon
+        as an attempt to connect to it has failed or a new answer does not list it: who wants it, because it led
+        something, may want another one by then. Raises then the error of that attempt, or ConnectionFailed.
         """
         began_ms = self._now_ms()
+        failed_before = None if node is None else self._nodes.error_of(node)
         while True:
             self._check_usable()
             connection = self._look_for(node)
@@ -149,6 +155,12 @@ class Cluster:
             if now_ms >= deadline_ms:
                 why = f"there was no connection within {now_ms - began_ms:.0f} ms"
                 raise ConnectionFailed(_name_of(node), self._with_reasons(why))
+            if node is not None and node != CONTROLLER:
+                error = self._nodes.error_of(node)
+                if error is not None and error is not failed_before:
+                    raise error.fresh()
+                if self.metadata.node(node) is None and self._refresher.refreshed_ms > began_ms:
+                    raise ConnectionFailed(_name_of(node), "the cluster does not list it")
             await self._news.wait(min(deadline_ms, self._next_look_ms(node)))
 
     # -------------------------------------------------------------------------------------------------- asking
@@ -159,37 +171,25 @@ class Cluster:
         node: int | None = None,
         timeout_ms: float | None = None,
         version: int | None = None,
-        is_misdirected: Callable[[R], bool] | None = None,
     ) -> R:
         """Asks a broker, the CONTROLLER, or (None) the least loaded broker, within request_timeout_ms by default.
 
-        Where the connection fails, or `is_misdirected` finds that the answer is no more than "ask another one"
-        (NOT_CONTROLLER), it asks again after a backoff, `retries` times at most, and asks for metadata meanwhile. The
-        request may have been carried out each time. When there is no more time, such an answer is returned. Raises the
-        last error; at once UnsupportedVersion, ClientClosed, and what `fatal_error` says.
+        Where the connection fails, it asks again after a backoff, `retries` times at most, and asks for metadata
+        meanwhile. The request may have been carried out each time. Raises the last error; at once UnsupportedVersion,
+        ClientClosed, and what `fatal_error` says.
         """
         timeout_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         deadline_ms = self._now_ms() + timeout_ms
         backoff = Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._environment.random)
         failures = 0
         while True:
-            answer: R | None = None
-            error: ClientError | None = None
             try:
-                answer = await self._try(request, node, deadline_ms, timeout_ms, version)
-            except ClientError as why:
-                if not why.retriable:
+                return await self._try(request, node, deadline_ms, timeout_ms, version)
+            except ClientError as error:
+                retry_at_ms = self._now_ms() + backoff.after_ms(failures)
+                failures += 1
+                if not error.retriable or retry_at_ms >= deadline_ms or failures > self._config.retries:
                     raise
-                error = why
-            if answer is not None and (is_misdirected is None or not is_misdirected(answer)):
-                return answer
-            retry_at_ms = self._now_ms() + backoff.after_ms(failures)
-            failures += 1
-            if retry_at_ms >= deadline_ms or failures > self._config.retries:
-                if error is not None:
-                    raise error
-                assert answer is not None
-                return answer
             self.metadata.request_update()
             while self._now_ms() < retry_at_ms:
                 self._check_usable()
@@ -223,10 +223,6 @@ class Cluster:
             if not self._awaited[topic]:
                 del self._awaited[topic]
 
-    def request_update(self) -> None:
-        """Asks for metadata as soon as its backoff allows."""
-        self.metadata.request_update()
-
     # ------------------------------------------------------------------------------------------------- within
     def _check_usable(self) -> None:
         if self._is_closed:
@@ -247,6 +243,7 @@ class Cluster:
             host,
             port,
             setup_timeout_ms=setup_timeout_ms,
+            contexts=self._tls_contexts,
             metrics=self._metrics,
         )
 
@@ -260,7 +257,11 @@ class Cluster:
         return self.connection(node_id)
 
     def _next_look_ms(self, node: int | None) -> float:
-        return self._nodes.next_chance_ms() if node is None else self._nodes.retry_at_ms(self._node_id(node))
+        if node is None:
+            return self._nodes.next_chance_ms()
+        node_id = self._node_id(node)
+        # Where no controller is known, its number is that of the first bootstrap server.
+        return NEVER if self.metadata.node(node_id) is None else self._nodes.retry_at_ms(node_id)
 
     def _node_id(self, node: int) -> int:
         return self.metadata.controller_id if node == CONTROLLER else node

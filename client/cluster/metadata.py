@@ -9,9 +9,9 @@ Answers. Of two about a topic, the one to the later question counts, whichever c
 the newer leader epoch (`topic_metadata`). The brokers are those that the answer to the latest question names.
 
 Errors. What a wait cannot cure, INVALID_TOPIC_EXCEPTION and TOPIC_AUTHORIZATION_FAILED, ends the topic's use and stands
-in `error_of` for all who ask. The first use after `retry_backoff_max_ms` forgets it and asks the broker again: so
-nobody is told for ever what was true once, and a program that goes on trying asks once a second. Any other error makes
-the topic unusable, and wanted.
+in `error_of` for all who ask. The first use after `retry_backoff_max_ms`, a second at least, forgets it and asks the
+broker again: so nobody is told for ever what was true once, and a program that goes on trying asks once a second. Any
+other error makes the topic unusable, and wanted.
 
 (Source: Metadata.java, ProducerMetadata.java, MetadataSnapshot.java; KIP-899, KIP-951, KIP-1102.)
 """
@@ -26,25 +26,28 @@ from client.cluster.schedule import Question, Schedule
 from client.cluster.topic_metadata import (
     NO_LEADER,
     Endpoint,
+    Leader,
     Node,
-    PartitionMetadata,
     TopicMetadata,
-    code_of,
     merged,
     nodes_of,
 )
 from client.errors import ClientError, broker_error
 from client.network.backoff import Backoff
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, code_of
 from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
-__all__ = ["Heard", "Metadata", "Node", "PartitionMetadata", "Question", "TopicMetadata"]
+__all__ = ["Heard", "Metadata", "Node", "Question", "TopicMetadata"]
 
 logger = logging.getLogger(__name__)
 
 NOBODY: Final = -1
 INCURABLE: Final = frozenset((ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
 """What only other settings, names or rights can change, and no wait."""
+ERROR_LIFETIME_MS_MIN: Final = 1_000.0
+"""However short the backoffs are, there is time for all who wait to be told."""
+PACE_MS_MIN: Final = 10.0
+"""And a topic that does not exist is not asked for at the speed of the network."""
 STRING_BYTES_MAX: Final = 32767
 NEWEST_API_VERSION: Final = MetadataResponse.max_version
 
@@ -78,8 +81,9 @@ class Metadata:
         self.on_request: Callable[[], None] = _ignore
         """Called when a question has become due, maybe earlier than `next_refresh_ms` said before."""
         self._max_idle_ms = max_idle_ms
-        self._error_lifetime_ms = retry_backoff_max_ms
-        self._schedule = Schedule(max_age_ms, Backoff(retry_backoff_ms, retry_backoff_max_ms, random))
+        self._error_lifetime_ms = max(retry_backoff_max_ms, ERROR_LIFETIME_MS_MIN)
+        backoff = Backoff(max(retry_backoff_ms, PACE_MS_MIN), max(retry_backoff_max_ms, PACE_MS_MIN), random)
+        self._schedule = Schedule(max_age_ms, backoff)
         self._nodes: dict[int, Node] = {}
         self._topics: dict[str, TopicMetadata] = {}
         self._last_known: dict[str, TopicMetadata] = {}  # also of topics that are not usable now: for ids and epochs
@@ -202,14 +206,13 @@ class Metadata:
         known = self._topics.get(topic)
         if known is None or not 0 <= partition < known.partition_count or leader < 0 or leader_epoch < 0:
             return False
-        before = known.partitions[partition]
         nodes = self._nodes | nodes_of(endpoints)
-        if leader_epoch <= before.leader_epoch or leader not in nodes:
+        if leader_epoch <= known.leaders[partition].epoch or leader not in nodes:
             return False
-        partitions = list(known.partitions)
-        partitions[partition] = before._replace(leader=leader, leader_epoch=leader_epoch, error=ErrorCode.NONE)
+        leaders = list(known.leaders)
+        leaders[partition] = Leader(leader, leader_epoch)
         self._nodes = nodes
-        self._keep(replace(known, partitions=tuple(partitions)))
+        self._keep(replace(known, leaders=tuple(leaders)))
         self.version += 1
         return True
 

@@ -28,7 +28,7 @@ from client.cluster.topic_metadata import Node
 from client.configuration.client_config import ClientConfig
 from client.environment import Environment
 from client.errors import ClientError, ConnectionFailed, UnsupportedVersion
-from client.metrics.metrics import CONNECTION_COUNT, Metrics
+from client.metrics.metrics import CONNECTION_COUNT, REQUESTS_IN_FLIGHT, Metrics
 from client.network.backoff import Backoff
 from client.network.connection import Connection
 from client.tasks import Tasks
@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 Opener = Callable[[int, str, int, float], Awaitable[Connection]]
 """Opens a connection to a node id, host and port, within so many milliseconds for each address."""
 
+CLOSE_MS_MAX: Final = 5_000.0
+"""A token provider, which is the program's own, may not end when it is cancelled, or hang while it cleans up."""
 SWEEP_MS: Final = 250.0
 """What is to be closed, but for something in flight, is looked at so often."""
 
@@ -86,7 +88,10 @@ class Nodes:
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweep_ms = NEVER
         self._ending: dict[asyncio.Task[None], None] = {}  # of attempts that were given up, and connections closed
-        self._unwatch = metrics.watch(CONNECTION_COUNT, self._open_count)
+        self._unwatch = (
+            metrics.watch(CONNECTION_COUNT, self._open_count),
+            metrics.watch(REQUESTS_IN_FLIGHT, self._in_flight_count),
+        )
 
     # -------------------------------------------------------------------------------------------- connections
     def get(self, node_id: int) -> Connection | None:
@@ -133,6 +138,11 @@ class Nodes:
             link.tried_ms = now_ms
             link.connecting = self._tasks.start(self._open(link), f"{self._name}: connect to {link}")
 
+    def error_of(self, node_id: int) -> ClientError | None:
+        """Why there is no connection to a broker, if one failed or was lost: another object each time."""
+        link = self._links.get(node_id)
+        return None if link is None else link.error
+
     def problems(self) -> str:
         """Why brokers cannot be connected to, for the texts of errors."""
         now_ms = self._now_ms()
@@ -177,23 +187,35 @@ class Nodes:
             self._drop(link, ConnectionFailed(str(link), why))
 
     async def close(self) -> None:
-        """Closes everything and returns when nothing is left. Can be called again, also when it was cancelled."""
+        """Closes everything and returns when nothing is left, or after CLOSE_MS_MAX: what does not end is logged.
+
+        Can be called again, also when it was cancelled.
+        """
         if not self._is_closed:
             self._is_closed = True
-            self._unwatch()
+            for unwatch in self._unwatch:
+                unwatch()
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
         self.drop_all("the client is closed")
         while self._ending:
-            await asyncio.gather(*self._ending, return_exceptions=True)
+            ending = list(self._ending)
+            await self._tasks.ended(ending, CLOSE_MS_MAX)
+            for task in ending:
+                self._ending.pop(task, None)
 
     # ------------------------------------------------------------------------------------------------- within
     def _may_connect(self, link: Link) -> bool:
         return link.is_listed and not self._is_closed and self.fatal_error is None
 
+    # These may be read in another thread, while this one changes what they look at: hence the copies.
     def _open_count(self) -> float:
-        return sum(each.connection is not None for each in self._links.values())
+        return sum(each.connection is not None for each in list(self._links.values()))
+
+    def _in_flight_count(self) -> float:
+        connections = [each.connection for each in list(self._links.values())]
+        return sum(each.in_flight for each in connections if each is not None)
 
     async def _open(self, link: Link) -> None:
         timeout_ms = self._setup_timeout.after_ms(link.setup_failures)

@@ -5,30 +5,33 @@ broker; never is more than one question under way. With all brokers down it does
 
 Bootstrap servers. Where no known broker is connected to, or may be, they are asked as well, if
 metadata_recovery_strategy is "rebootstrap" (KIP-899); what is known of topics and leaders stays meanwhile. Where
-metadata could not be had for metadata_recovery_rebootstrap_trigger_ms, or a broker answers REBOOTSTRAP_REQUIRED, all
-connections are closed, leaders are forgotten, and the client begins anew (KIP-1102).
+metadata could not be had for metadata_recovery_rebootstrap_trigger_ms, a second at least, or a broker answers
+REBOOTSTRAP_REQUIRED, all connections are closed, leaders are forgotten, and the client begins anew (KIP-1102).
 
 (Source: NetworkClient.DefaultMetadataUpdater.)
 """
 
 import logging
 from collections.abc import Callable, Collection
+from typing import Final
 
 from client.cluster.link import NEVER
 from client.cluster.metadata import Metadata
 from client.cluster.nodes import Nodes
-from client.cluster.topic_metadata import code_of
 from client.cluster.waiters import Waiters
 from client.configuration.client_config import ClientConfig
 from client.environment import Environment
 from client.errors import ClientError, ConnectionFailed
 from client.network.connection import Connection
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from protocol.errors import ErrorCode, code_of
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 __all__ = ["Refresher"]
 
 logger = logging.getLogger(__name__)
+
+TRIGGER_MS_MIN: Final = 1_000.0
+"""So much time any question has: beginning anew ends all connections, the one that it needs included."""
 
 
 class Refresher:
@@ -59,6 +62,7 @@ class Refresher:
         self._sleep = Waiters(environment)
         self.wake = self._sleep.wake
         """To be called when a question may be due, and when connections have changed."""
+        self._trigger_ms = max(config.metadata_recovery_rebootstrap_trigger_ms, TRIGGER_MS_MIN)
         self._may_rebootstrap = config.metadata_recovery_strategy == "rebootstrap"
         metadata.on_request = self.wake
         nodes.bootstrap()
@@ -74,8 +78,7 @@ class Refresher:
                 continue
             metadata.begin_try(now_ms)
             if self._overdue_at_ms() <= now_ms:
-                timeout_ms = self._config.metadata_recovery_rebootstrap_trigger_ms
-                self._begin_anew(f"metadata could not be had for {timeout_ms} ms")
+                self._begin_anew(f"metadata could not be had for {self._trigger_ms:.0f} ms")
             connection = self.any_connection()
             if connection is None:
                 await self._sleep.wait(min(self._nodes.next_chance_ms(), self._overdue_at_ms()))
@@ -101,7 +104,7 @@ class Refresher:
         """When to begin anew, if there is no answer before."""
         if not self._may_rebootstrap:
             return NEVER
-        return self._metadata.overdue_at_ms(self._config.metadata_recovery_rebootstrap_trigger_ms)
+        return self._metadata.overdue_at_ms(self._trigger_ms)
 
     async def _ask(self, connection: Connection) -> None:
         question = self._metadata.next_question(self._now_ms())
@@ -115,7 +118,7 @@ class Refresher:
         except ClientError as error:
             self._failed(error)
             return
-        if _error_of(response) is ErrorCode.REBOOTSTRAP_REQUIRED and self._may_rebootstrap:
+        if code_of(response.error_code) is ErrorCode.REBOOTSTRAP_REQUIRED and self._may_rebootstrap:
             self._failed(ConnectionFailed(connection.broker, ErrorCode.REBOOTSTRAP_REQUIRED.text))
             self._begin_anew(f"{connection.broker} asks for it")
             return
@@ -143,9 +146,3 @@ class Refresher:
         self._metadata.rebootstrap(self._now_ms())
         self.take_nodes()
         self._on_news()
-
-
-def _error_of(response: MetadataResponse) -> ErrorCode:
-    """The error of the answer as a whole, which it has from version 13 on (KIP-1102)."""
-    error_code: int = getattr(response, "error_code", 0)
-    return code_of(error_code)

@@ -101,15 +101,18 @@ async def consume(
     def text(partition: int, record: "Record") -> bytes:
         return json_of(topic, partition, record) if as_json else line_of(record, separator)
 
-    config = target.config(FetchConfig, dict(settings))
-    fetch_settings = settings_of(config, auto_offset_reset="earliest", retry_timeout_ms=target.timeout_ms)
-    async with target.admin() as admin:
+    given: dict[str, object] = dict(settings)
+    # Refuses what is no setting of fetching. Those of connections go to the admin client, over whose it reads.
+    fetch_config = target.config(FetchConfig, given)
+    async with target.admin(given) as admin:
+        timeout_ms = admin.config.default_api_timeout_ms
+        fetch_settings = settings_of(fetch_config, auto_offset_reset="earliest", retry_timeout_ms=timeout_ms)
         ranges = await ranges_of(admin, topic, numbers, beginning, read_committed=fetch_settings.read_committed)
         writer = Writer(sys.stdout.fileno(), asyncio.get_running_loop())
         async with Fetcher(admin.cluster, Environment(), fetch_settings) as fetcher:
             for partition, (start, end) in ranges.items():
                 fetcher.assign(partition, Start.at_offset(start), None if follow else end)
-            await print_all(fetcher, writer.write, text, count_max, target.timeout_ms, follow=follow)
+            await print_all(fetcher, writer.write, text, count_max, timeout_ms, follow=follow)
 
 
 async def ranges_of(

@@ -3,7 +3,7 @@
     0    done
     1    refused or not there: a broker said no, the topic does not exist, a record was not delivered
     2    the command line or the configuration is wrong; nothing was asked of a broker
-    3    no answer: no broker could be reached, or not in time
+    3    no answer in time: no broker could be reached, or none that could do it, as while a leader is elected
     130  interrupted by Ctrl-C; 143 by SIGTERM; 141 when who read the output went away
 
 1 is final until something is changed, 3 may pass by itself: that is what scripts have to tell apart.

@@ -5,7 +5,8 @@
     --timeout SECONDS   how long a command waits for an answer
 
 A file is often shared by several programs, so one that holds settings of a producer serves `odradek topics`, too: what
-another of our clients knows is left out, what none knows is refused.
+another of our clients knows is left out, what none knows is refused. Names may be written with dots, as Kafka does, or
+with underscores, as our configurations do.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
@@ -43,22 +44,31 @@ class Target:
     def config(
         self, kind: type[C], settings: Mapping[str, object] | None = None, defaults: Mapping[str, object] | None = None
     ) -> C:
-        """The configuration of a client: `settings`, else the file's, else `defaults`, else its own.
+        """The configuration of a client: `settings`, else the options', else the file's, else `defaults`, else its own.
 
         Raises ConfigError, CommandFailed.
         """
-        found = {**(defaults or {}), **self._file_settings(kind), **(settings or {})}
+        found: dict[str, object] = {"bootstrap_servers": DEFAULT_BOOTSTRAP_SERVER}
+        found |= by_field(kind, defaults or {})
+        found |= by_field(kind, self._file_settings(kind))
         if self.bootstrap_server is not None:
-            found["bootstrap.servers"] = self.bootstrap_server
-        found.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP_SERVER)
+            found["bootstrap_servers"] = self.bootstrap_server
+        found |= by_field(kind, settings or {})
         return kind.from_dict(found)
 
-    def admin(self) -> "Admin":
-        """An admin client whose calls take no longer than the timeout. Raises ConfigError, CommandFailed."""
+    def admin(self, settings: Mapping[str, object] | None = None) -> "Admin":
+        """An admin client whose calls take no longer than the timeout. Raises ConfigError, CommandFailed.
+
+        `settings`: those of a command with another client, too. What an admin client knows of them counts here as well,
+        so that the connections are of one kind.
+        """
         from client.admin.admin import Admin
         from client.admin.config import AdminConfig
+        from client.configuration.settings import rows
 
-        return Admin(config=self.config(AdminConfig, {"default.api.timeout.ms": self.timeout_ms}))
+        known = rows(AdminConfig)
+        wanted = {name: value for name, value in by_field(AdminConfig, settings or {}).items() if name in known}
+        return Admin(config=self.config(AdminConfig, {"default_api_timeout_ms": self.timeout_ms, **wanted}))
 
     def _file_settings(self, kind: "type[ClientConfig]") -> dict[str, object]:
         if self.config_file is None:
@@ -82,6 +92,14 @@ class Target:
             for name in (field, row.kafka_name)
         }
         return {name: value for name, value in written.items() if name not in others}
+
+
+def by_field(kind: "type[ClientConfig]", settings: Mapping[str, object]) -> dict[str, object]:
+    """The settings under the names of the configuration's fields; what it does not know, as it is written."""
+    from client.configuration.settings import rows
+
+    fields = {row.kafka_name: field for field, row in rows(kind).items()}
+    return {fields.get(name, name): value for name, value in settings.items()}
 
 
 class Assignment(click.ParamType[tuple[str, str]]):

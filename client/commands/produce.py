@@ -82,7 +82,8 @@ async def produce(
         finally:
             progress.close()
     if isinstance(sending.error, MetadataTimeout):
-        async with target.admin() as admin:  # a topic that is not there is another matter than a broker that is not
+        # A topic that is not there is another matter than a broker that is not.
+        async with target.admin(dict(settings)) as admin:
             await admin.describe_topic(topic)
     sending.check()
 

@@ -18,7 +18,7 @@ from client.admin.errors import ItemsFailed
 from client.client_error import ClientError
 from client.commands import failures
 from client.commands.failures import CommandFailed, OutputClosed
-from client.errors import ConfigError, ConnectionFailed, DeliveryTimeout, MetadataTimeout, RequestTimedOut
+from client.errors import ConfigError, UnknownTopic
 
 __all__ = ["exit_code_of", "run"]
 
@@ -89,7 +89,9 @@ def exit_code_of(error: Exception) -> int:
             return error.code
         case ConfigError():
             return failures.USAGE
-        case ConnectionFailed() | DeliveryTimeout() | MetadataTimeout() | RequestTimedOut():
+        case UnknownTopic():
+            return failures.REFUSED  # retriable to who has just created it; to who asks for it, it is not there
+        case ClientError(retriable=True):
             return failures.NO_ANSWER
         case _:
             return failures.REFUSED

@@ -1,8 +1,10 @@
 """`odradek topics`: list, create, describe, alter, delete."""
 
+import re
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,7 +15,13 @@ from client.commands.output import print_json, print_line, print_table
 if TYPE_CHECKING:
     from client.admin.admin import Admin
     from client.admin.topics import TopicDescription
+    from client.commands.several import Failures
 
+Ends = dict[tuple[str, int], tuple[int | None, int | None]]
+"""First and next offset by topic and partition; None where it is not known."""
+
+ID_MAX: Final = 2**31 - 1
+"""Of partitions and brokers: Kafka has 32 bits for them."""
 NAMES = click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 
 
@@ -41,7 +49,7 @@ async def list_topics(target: Target, internal: bool, as_json: bool) -> None:
 
 @topics.command("create", epilog=EXIT_CODES_HELP)
 @NAMES
-@click.option("--partitions", type=click.IntRange(1), help="How many. Default: what the broker is set to.")
+@click.option("--partitions", type=click.IntRange(1, ID_MAX), help="How many. Default: what the broker is set to.")
 @click.option("--replication-factor", type=click.IntRange(1, 32767), help="Default: what the broker is set to.")
 @click.option(
     "--replica-assignment", metavar="ID:ID,ID:ID,…", help="The brokers of each partition, in place of both numbers."
@@ -117,22 +125,35 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
     With leaders, replicas, and the options that are set. Default: all topics.
     """
     from client.admin.configs import ConfigResource
+    from client.commands.several import Failures
+    from client.errors import UnknownTopic
 
+    failures = Failures(but=None if names else UnknownTopic)  # one that was deleted since all were listed
     async with target.admin() as admin:
-        wanted = list(dict.fromkeys(names)) or [topic.name for topic in await admin.list_topics()]
-        found = await admin.describe_topics(wanted)
-        configs = await admin.describe_configs([ConfigResource.topic(name) for name in found])
-        ends = await offsets_of(admin, found) if offsets else None
+        wanted = list(dict.fromkeys(names))
+        if not names:
+            wanted = [topic.name for topic in await admin.list_topics(include_internal=True)]
+        found = await failures.or_results(admin.describe_topics(wanted))
+        resources = [ConfigResource.topic(name) for name in found]
+        configs = await failures.or_results(admin.describe_configs(resources))
+        ends = await offsets_of(admin, found, failures) if offsets else None
     settings = {
-        name: {
-            entry.name: entry.value
-            for entry in configs[ConfigResource.topic(name)].values()
-            if entry.source.name == "TOPIC"
-        }
-        for name in found
+        resource.name: {entry.name: entry.value for entry in entries.values() if entry.source.name == "TOPIC"}
+        for resource, entries in configs.items()
     }
+    if found or not failures:
+        _print_described(found, settings, ends, as_json)
+    failures.tell()
+
+
+def _print_described(
+    found: "Mapping[str, TopicDescription]",
+    settings: dict[str, dict[str, str | None]],
+    ends: Ends | None,
+    as_json: bool,
+) -> None:
     if as_json:
-        print_json([_described(topic, settings[topic.name], ends) for topic in found.values()])
+        print_json([_described(topic, settings.get(topic.name), ends) for topic in found.values()])
         return
     columns = ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "OFFLINE"]
     rows = [
@@ -149,17 +170,15 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
         for topic in found.values()
         for each in topic.partitions
     ]
-    print_table(columns + (["START", "END"] if offsets else []), rows)
+    print_table(columns + (["START", "END"] if ends is not None else []), rows)
     if sys.stdout.isatty():
-        for name, its_settings in settings.items():
-            for option, value in its_settings.items():
+        for name in found:
+            for option, value in settings.get(name, {}).items():
                 print_line(f"{name}: {option}={value}")
 
 
-async def offsets_of(
-    admin: "Admin", found: "dict[str, TopicDescription]"
-) -> dict[tuple[str, int], tuple[int | None, int | None]]:
-    """First and next offset by partition; None for one without a leader."""
+async def offsets_of(admin: "Admin", found: "Mapping[str, TopicDescription]", failures: "Failures") -> Ends:
+    """First and next offset by partition; None for one without a leader, and where that fails."""
     from client.fetching.list_offsets import EARLIEST, LATEST
     from client.topic_partition import TopicPartition
 
@@ -169,21 +188,21 @@ async def offsets_of(
         for each in topic.partitions
         if each.leader >= 0
     ]
-    starts = await admin.list_offsets(dict.fromkeys(partitions, EARLIEST))
-    ends = await admin.list_offsets(dict.fromkeys(partitions, LATEST))
-    offsets: dict[tuple[str, int], tuple[int | None, int | None]] = {
+    starts = await failures.or_results(admin.list_offsets(dict.fromkeys(partitions, EARLIEST)))
+    ends = await failures.or_results(admin.list_offsets(dict.fromkeys(partitions, LATEST)))
+    offsets: Ends = {
         (topic.name, each.partition): (None, None) for topic in found.values() for each in topic.partitions
     }
     for partition in partitions:
-        offsets[partition] = (starts[partition].offset, ends[partition].offset)
+        start, end = starts.get(partition), ends.get(partition)
+        offsets[partition] = (None if start is None else start.offset, None if end is None else end.offset)
     return offsets
 
 
 def _described(
-    topic: "TopicDescription",
-    settings: dict[str, str | None],
-    ends: dict[tuple[str, int], tuple[int | None, int | None]] | None,
+    topic: "TopicDescription", settings: dict[str, str | None] | None, ends: Ends | None
 ) -> dict[str, object]:
+    """What JSON has of a topic. `configs` is null where the principal may not see them."""
     partitions: list[dict[str, object]] = []
     for each in topic.partitions:
         described = asdict(each)
@@ -201,7 +220,7 @@ def _described(
 
 @topics.command("alter", epilog=EXIT_CODES_HELP)
 @NAMES
-@click.option("--partitions", type=click.IntRange(1), help="So many the topic shall have: more than it has.")
+@click.option("--partitions", type=click.IntRange(1, ID_MAX), help="So many the topic shall have: more than it has.")
 @click.option("--set", "settings", multiple=True, type=Assignment(), help="Give an option a value.")
 @click.option("--unset", "unset", multiple=True, metavar="NAME", help="Let an option be what the broker's default is.")
 @on_target
@@ -212,20 +231,30 @@ async def alter(
     settings: tuple[tuple[str, str], ...],
     unset: tuple[str, ...],
 ) -> None:
-    """Add partitions to topics, and change their options."""
+    """Change the options of topics, and then add partitions to them."""
     from client.admin.configs import ConfigChange, ConfigResource
+    from client.commands.several import Failures
 
     changes = [ConfigChange.set(name, value) for name, value in settings]
     changes += [ConfigChange.delete(name) for name in unset]
     if partitions is None and not changes:
         raise click.UsageError("nothing to alter: give --partitions, --set or --unset")
+    changed = wanted = list(dict.fromkeys(names))
+    failures = Failures()
     async with target.admin() as admin:
         if changes:
-            await admin.alter_configs({ConfigResource.topic(name): changes for name in names})
-        if partitions is not None:
-            await admin.create_partitions(dict.fromkeys(names, partitions))
-    for name in dict.fromkeys(names):
-        print_line(f"{name} altered")
+            resources = [ConfigResource.topic(name) for name in wanted]
+            done = await failures.or_done(admin.alter_configs(dict.fromkeys(resources, changes)), resources)
+            changed = [name for name in wanted if ConfigResource.topic(name) in done]
+        altered = changed
+        if partitions is not None and changed:
+            altered = await failures.or_done(admin.create_partitions(dict.fromkeys(changed, partitions)), changed)
+    for name in changed:
+        if name in altered:
+            print_line(f"{name} altered")
+        elif changes:
+            print_line(f"{name}: options changed")
+    failures.tell()
 
 
 @topics.command("delete", epilog=EXIT_CODES_HELP)
@@ -240,6 +269,8 @@ async def delete(target: Target, names: tuple[str, ...], are_ids: bool, if_exist
     from client.errors import UnknownTopic
 
     wanted = list(dict.fromkeys(names))
+    if are_ids:
+        check_ids(wanted)
     if not yes and sys.stdin.isatty() and not click.confirm(f"Delete {', '.join(wanted)} with all records?", err=True):
         raise CommandFailed("Nothing was deleted.")
     failed: ItemsFailed | None = None
@@ -257,13 +288,22 @@ async def delete(target: Target, names: tuple[str, ...], are_ids: bool, if_exist
 
 def parse_assignment(text: str) -> dict[int, list[int]]:
     """`1:2,2:1`: the brokers of partition 0, of partition 1, as Kafka's own tool takes them. Raises UsageError."""
-    try:
-        return {
-            partition: [int(broker) for broker in brokers.split(":")]
-            for partition, brokers in enumerate(text.split(","))
-        }
-    except ValueError:
-        raise click.UsageError(f"--replica-assignment {text}: write ids of brokers, as in 1:2,2:1") from None
+    written = [brokers.split(":") for brokers in text.split(",")]
+    if not all(re.fullmatch("[0-9]{1,10}", each) and int(each) <= ID_MAX for brokers in written for each in brokers):
+        raise click.UsageError(f"--replica-assignment {text}: write ids of brokers, from 0 to {ID_MAX}, as in 1:2,2:1")
+    return {partition: [int(each) for each in brokers] for partition, brokers in enumerate(written)}
+
+
+def check_ids(texts: Iterable[str]) -> None:
+    """Raises UsageError for a text that is no topic id."""
+    from client.admin.topics import topic_id_from_text
+    from client.client_error import ClientError
+
+    for text in texts:
+        try:
+            topic_id_from_text(text)
+        except ClientError as error:
+            raise click.UsageError(str(error)) from None
 
 
 def _ids(numbers: tuple[int, ...]) -> str | None:

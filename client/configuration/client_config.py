@@ -41,6 +41,7 @@ MetadataRecovery = Literal["rebootstrap", "none"]
 _BOOTSTRAP: Final = metadata_of(
     parse_servers, "Brokers to ask first, `host:port`; they name the others.", expected="host:port, host:port, …"
 )
+CLIENT_ID_BYTES_MAX: Final = 32_767
 _NUMBERS: Final[dict[str, "count[int]"]] = {}
 """Of clients without a name, by kind."""
 
@@ -109,7 +110,6 @@ class ClientConfig(SecuritySettings):
         check=lambda value: all(callable(getattr(value, name, None)) for name in ("count", "observe", "watch")),
         kafka_name="metric.reporters",
     )
-    close_timeout_ms: int = whole(30_000, "How long closing waits for what is under way.", unit="ms", is_ours=True)
     environment: Callable[[], Environment] = thing(
         Environment,
         "Makes clock, chance and network of the client; for tests and simulations.",
@@ -136,6 +136,7 @@ class ClientConfig(SecuritySettings):
         if not self.client_id:
             numbers = _NUMBERS.setdefault(self.NAME, count(1))
             self._set("client_id", f"{self.NAME}-{next(numbers)}")
+        self._check_client_id()
         self.check_security()
         self._check_backoffs()
         self._resolve()
@@ -145,6 +146,16 @@ class ClientConfig(SecuritySettings):
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+
+    def _check_client_id(self) -> None:
+        """Every request carries it."""
+        try:
+            size_bytes = len(self.client_id.encode())
+        except UnicodeEncodeError:
+            raise ConfigError("client_id holds surrogates, which are no text", settings=("client_id",)) from None
+        if size_bytes > CLIENT_ID_BYTES_MAX:
+            why = f"client_id has {size_bytes} bytes of UTF-8, where a request has room for {CLIENT_ID_BYTES_MAX}"
+            raise ConfigError(why, settings=("client_id",), hint="Choose a shorter name.")
 
     def _check_backoffs(self) -> None:
         """As `postProcessReconnectBackoffConfigs` and `warnDisablingExponentialBackoff` (CommonClientConfigs.java)."""

@@ -1,7 +1,7 @@
 """Settings of Kafka's own clients that these do not have, each with what to do instead.
 
 So that a property file which comes from Java is refused with an answer rather than a riddle. The names are those of
-Kafka 4.3's producer and admin client; a test compares.
+Kafka 4.3's clients; a test compares. Of the consumer's, those are here that another client's name would be taken for.
 """
 
 from typing import Final
@@ -25,6 +25,7 @@ _JAVA: Final = "It is about Java; leave it out."
 
 NOT_HERE: Final = {
     "bootstrap.controllers": "Set bootstrap_servers; the brokers pass on what is for controllers.",
+    "client.rack": "Records are read from the leaders, wherever these stand (KIP-392 is not built); leave it out.",
     "config.providers": "Look the values up before, and hand over the result.",
     "enable.metrics.push": "Metrics are not pushed to brokers (KIP-714); leave it out.",
     "metrics.num.samples": _METRICS,

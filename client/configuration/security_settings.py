@@ -113,6 +113,7 @@ class SecuritySettings:
         "Coroutine function that returns a token; asked for each connection and re-authentication.",
         expected="a coroutine function without arguments",
         is_ours=True,
+        is_secret=True,  # it is a likely mistake to write the token itself here
     )
 
     @property

@@ -7,7 +7,8 @@ A configuration class is a frozen dataclass, each of its fields declared once by
 To type checkers that is an int with a default; at run time it is a dataclass field whose metadata hold a `Row`. From
 the rows come the checks, the reading of Kafka's dotted names and property texts, and the page of documentation.
 
-Texts are read as Kafka's ConfigDef reads them: stripped, `true` and `false` in any case, lists separated by commas.
+Texts are read as Kafka's ConfigDef reads them: stripped, `true` and `false` in any case, lists separated by commas. A
+secret that Kafka has no name for keeps its blanks.
 """
 
 import dataclasses
@@ -24,6 +25,8 @@ __all__ += ["DefaultInt", "is_default", "metadata_of", "optional_flag", "optiona
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_BLANKS: Final = "".join(map(chr, range(33)))
+"""What `String.trim` of Java leaves out at both ends."""
 
 T = TypeVar("T")
 _In = TypeVar("_In")
@@ -71,9 +74,12 @@ class Row:
         """The value to keep. Raises ConfigError: wrong type, or out of bounds."""
         if value is None and self.default is None:
             return None
+        expected = self.expected
         match self.kind:
             case Kind.WHOLE:
                 good = isinstance(value, int) and not isinstance(value, bool) and self._within(value)
+                if isinstance(value, int) and value > self.maximum:
+                    expected = _whole_number(f"from {self.minimum} to {self.maximum}", self.also, self.unit)
             case Kind.FLAG:
                 good = isinstance(value, bool)
             case Kind.TEXT:
@@ -85,24 +91,25 @@ class Row:
             case _:
                 good, value = True, self._converted(name, value)
         if not good:
-            raise self._refused(name, value, self.expected)
+            raise self._refused(name, value, expected)
         return value
 
     def parsed(self, name: str, written: str) -> object:
         """The value that a text of a property file stands for, not checked yet."""
-        stripped = written.strip()
+        stripped = written.strip(_BLANKS)
         match self.kind:
             case Kind.WHOLE if _WHOLE_NUMBER.fullmatch(stripped):
                 return int(stripped)
             case Kind.FLAG if stripped.lower() in ("true", "false"):
                 return stripped.lower() == "true"
             case Kind.OBJECT:
+                shown = "a text [hidden]" if self.is_secret else repr(stripped)
                 raise ConfigError(
-                    f"{name} is {written.strip()!r}, where this client needs {self.expected}",
+                    f"{name} is {shown}, where this client needs {self.expected}",
                     settings=(name,),
                     hint="Java classes cannot be used from Python; hand over the object itself.",
                 )
-            case Kind.TEXT:
+            case Kind.TEXT if self.is_secret and self.is_ours:
                 return written  # a password may begin or end with a space
             case _:
                 return stripped
@@ -154,12 +161,16 @@ def whole(
 ) -> int:
     """A whole number within bounds, or one of `also`. It keeps track of whether it is the default (`is_default`)."""
     bounds = f"{minimum} or more" if maximum >= INT_MAX else f"from {minimum} to {maximum}"
-    others = "".join(f", or {number}" for number in also)
-    expected = f"a whole number{f' of {unit}' if unit else ''}, {bounds}{others}"
+    expected = _whole_number(bounds, also, unit)
     row = Row(
         Kind.WHOLE, default, doc, minimum, maximum, also=also, unit=unit, is_ours=is_ours, expected=expected
     )  # fmt: skip
     return cast(int, _field(DefaultInt(default), row))
+
+
+def _whole_number(bounds: str, also: tuple[int, ...], unit: str) -> str:
+    others = "".join(f", or {number}" for number in also)
+    return f"a whole number{f' of {unit}' if unit else ''}, {bounds}{others}"
 
 
 def is_default(value: int) -> bool:
@@ -200,6 +211,7 @@ def thing(
     check: Callable[[object], bool] = callable,
     kafka_name: str = "",
     is_ours: bool = False,
+    is_secret: bool = False,
 ) -> T:
     """A Python object for which `check` is true; never read from text."""
 
@@ -209,8 +221,15 @@ def thing(
         return value
 
     row = Row(
-        Kind.OBJECT, default, doc, kafka_name=kafka_name, is_ours=is_ours, convert=convert, expected=expected
-    )  # fmt: skip
+        Kind.OBJECT,
+        default,
+        doc,
+        kafka_name=kafka_name,
+        is_ours=is_ours,
+        is_secret=is_secret,
+        convert=convert,
+        expected=expected,
+    )
     return cast(T, _field(default, row))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from client.configuration.client_config import ClientConfig
-from client.configuration.settings import INT_MAX, choice, flag, text, whole
+from client.configuration.settings import INT_MAX, choice, flag, whole
 
 __all__ = ["FetchConfig"]
 
@@ -24,7 +24,6 @@ class FetchConfig(ClientConfig):
     receive_buffer_bytes: int = whole(
         65_536, "SO_RCVBUF of the sockets; -1: as the system has it.", minimum=-1, maximum=INT_MAX, unit="bytes"
     )
-    client_rack: str = text("", "Where the client stands, as `broker.rack` of the brokers.")
     fetch_min_bytes: int = whole(1, "A broker answers when it has so many bytes, …", maximum=INT_MAX, unit="bytes")
     fetch_max_wait_ms: int = whole(500, "… or after so long.", maximum=INT_MAX, unit="ms")
     fetch_max_bytes: int = whole(52_428_800, "Most bytes of an answer.", maximum=INT_MAX, unit="bytes")

@@ -115,7 +115,7 @@ class Chunk:
             if records:
                 return FetchedBatch(self.partition.topic, self.partition.partition, records)
         if self.error is not None:
-            raise self.error
+            raise self.error.fresh()  # other partitions may have ended by the same
         return None
 
     def _readable(self, view: memoryview, header: BatchHeader) -> list[Record]:

@@ -8,7 +8,9 @@
 It is a callback of the event loop, not a task, as the sender is: `_round` asks every leader that can be asked, one
 Fetch a node at a time, and sets a timer to the moment at which something is due by itself. Answers are kept until they
 are read, within `buffer_bytes`, so the next fetch is under way while records are handed out, and nothing is fetched
-while nobody reads. What is due, and what an answer means, is decided in `client.fetching.positions`.
+while nobody reads. `next` gives the loop a turn before each batch: a reader who finds enough that waits, and so never
+waits, would keep everybody else from running, the next fetch first of all. What is due, and what an answer means, is
+decided in `client.fetching.positions`.
 
 (Source: Fetcher.java, AbstractFetch.java; not built yet: sessions (KIP-227), fetching from followers (KIP-392), and
 noticing a truncated log by its epochs (KIP-320).)
@@ -30,6 +32,7 @@ from client.fetching.list_offsets import list_offsets_request, listed_offsets, l
 from client.fetching.positions import Asked, Position, Positions
 from client.fetching.request import highest_version
 from client.network.connection import Connection
+from client.tasks import breathe
 from client.topic_partition import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest, FetchResponse
@@ -41,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_MS: Final = 10.0
 """So long at least a leader that cannot be asked is left alone, but for news of the cluster."""
+TIMER_SLACK_MS: Final = 0.001
+"""The timer rings so much later: rounding may make `at_ms / 1000` seconds less than `at_ms` milliseconds."""
 NEVER: Final = float("inf")
 
 
@@ -77,7 +82,8 @@ class Fetcher:
         self._fetching: set[int] = set()
         """Nodes with a Fetch under way."""
         self._reader: asyncio.Future[None] | None = None
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
+        """What ended all reading."""
         self._is_scheduled = False
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
@@ -109,6 +115,7 @@ class Fetcher:
     def release(self, partition: TopicPartition) -> None:
         """Reads a partition no more."""
         self._positions.release(partition)
+        self._schedule()  # there may be room for others now
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the record that `next` will hand out next; -1: it has to be looked up yet."""
@@ -122,12 +129,13 @@ class Fetcher:
     async def next(self, timeout_ms: float) -> FetchedBatch | None:
         """The next batch of records of any partition; None when none came in time, or `is_finished`.
 
-        Raises the ClientError that ends a partition, once; the others go on. One caller at a time.
+        Raises the ClientError that ends a partition, once; the others go on. What ends all reading is raised by every
+        call. One caller at a time, who may be cancelled: that loses no records.
         """
         deadline_ms = self._environment.monotonic_ms() + timeout_ms
+        await breathe()  # before anything is taken, which would be lost if this is cancelled
         while not self._is_closed:
-            if self._failure is not None:
-                raise self._failure
+            self._check()
             waiting_bytes = self._positions.buffered_bytes
             try:
                 batch = self._positions.take()
@@ -139,6 +147,13 @@ class Fetcher:
             if not await self._changed_before(deadline_ms):
                 return None
         return None
+
+    def _check(self) -> None:
+        """Raises what ended all reading."""
+        if isinstance(self._failure, ClientError):
+            raise self._failure.fresh()
+        if self._failure is not None:
+            raise RuntimeError(f"fetching has failed: {self._failure!r}") from self._failure
 
     async def _changed_before(self, deadline_ms: float) -> bool:
         assert self._reader is None, "one caller of `next` at a time"
@@ -163,17 +178,20 @@ class Fetcher:
             self._is_scheduled = True
             self._environment.loop.call_soon(self._run)
 
-    def _run(self) -> None:
+    def _run(self, not_before_ms: float = 0.0) -> None:
         self._is_scheduled = False
         if self._is_closed:
             return
-        try:
-            if self._cluster.fatal_error is not None:
-                raise self._cluster.fatal_error.fresh()
-            self._round(self._environment.monotonic_ms())
-        except Exception as error:  # noqa: BLE001
-            # Nobody awaits a callback: without this, a mistake here would be a reader that waits for ever.
-            self._failure = error
+        self._failure = self._failure or self._cluster.fatal_error
+        if self._failure is None:
+            # A timer may ring up to a millisecond early (uvloop counts whole ones). What it was set for is due then: to
+            # set it again for the rest would ring it over and over within that millisecond.
+            now_ms = max(self._environment.monotonic_ms(), not_before_ms)
+            try:
+                self._round(now_ms)
+            except Exception as error:  # noqa: BLE001
+                # Nobody awaits a callback: without this, a mistake here would be a reader that waits for ever.
+                self._failure = error
         self._wake_reader()
 
     def _round(self, now_ms: float) -> None:
@@ -234,7 +252,8 @@ class Fetcher:
             self._timer.cancel()
             self._timer = None
         if at_ms != NEVER:
-            self._timer = self._environment.loop.call_at(max(at_ms, now_ms) / 1000.0, self._schedule)
+            at_ms = max(at_ms, now_ms)
+            self._timer = self._environment.loop.call_at((at_ms + TIMER_SLACK_MS) / 1000.0, self._run, at_ms)
 
     def _wake_reader(self) -> None:
         if self._reader is not None and not self._reader.done():

@@ -7,9 +7,10 @@ partitions that are `unplaced`, those that are `fetchable`, and when to look aga
 `fetch_offset` is the next to ask for, `position` the next to hand out. Between them lies what is fetched ahead,
 `buffer_bytes` over all partitions, and the one batch that a broker sends even if it is larger than allowed (KIP-74).
 
-An error that passes is met by asking again, with backoff, for `retry_timeout_ms`. An offset out of range places the
-partition anew where `auto_offset_reset` says. Anything else `take` raises, after the records before it, and once;
-the partition rests then, until it is assigned again.
+An error that passes is met by asking again, with backoff, for `retry_timeout_ms`; time in which the buffer is full, so
+that nothing is asked for, does not count. An offset out of range places the partition anew where `auto_offset_reset`
+says. Anything else `take` raises, after the records before it, and once; the partition rests then, until it is
+assigned again.
 
 (Source: SubscriptionState.java, AbstractFetch.java, FetchCollector.java.)
 """
@@ -150,6 +151,8 @@ class Positions:
         self._positions: dict[TopicPartition, Position] = {}
         self._waiting: deque[tuple[Position, Chunk]] = deque()
         self._expected_bytes = 0
+        self._full_since_ms = NEVER
+        """Since when the buffer is full, as far as `fetchable` has seen; NEVER: it is not."""
 
     def __iter__(self) -> Iterator[Position]:
         return iter(self._positions.values())
@@ -180,7 +183,11 @@ class Positions:
         return [position for position in self if position.fetch_offset < 0 and position.is_due(now_ms)]
 
     def fetchable(self, now_ms: float) -> list[Position]:
-        """The partitions to fetch from; none while there is no room."""
+        """The partitions to fetch from, whoever has waited longest first; none while there is no room."""
+        if self._is_full:
+            self._full_since_ms = min(self._full_since_ms, now_ms)
+        elif self._full_since_ms != NEVER:
+            self._excuse_pause(now_ms)
         if self.room_bytes <= 0:
             return []
         return [position for position in self if position.fetch_offset >= 0 and position.is_due(now_ms)]
@@ -194,7 +201,8 @@ class Positions:
         """When a backoff ends, or errors have lasted too long; infinity: nothing is due by itself."""
         due = NEVER
         for position in self:
-            if not position.is_asked and not position.has_ended:
+            is_paused = self._is_full and position.fetch_offset >= 0
+            if not position.is_asked and not position.has_ended and not is_paused:
                 times = (position.retry_at_ms, self._gives_up_at_ms(position))
                 due = min([due, *(time for time in times if time > now_ms)])
         return due
@@ -205,12 +213,16 @@ class Positions:
     ) -> Asked:
         """A Fetch of fetchable partitions that have one leader. It ends by `fetched` or `not_fetched`."""
         wanted = {each.partition: (each.fetch_offset, leader_epochs.get(each.partition, -1)) for each in positions}
-        max_bytes = min(self.settings.fetch_max_bytes, self.room_bytes)
-        assert max_bytes > 0, "nothing is fetchable without room"
-        asked = Asked(fetch_request(wanted, topic_ids, self.settings, max_bytes), list(positions))
+        settings = self.settings
+        assert self.room_bytes > 0, "nothing is fetchable without room"
+        # No more than can come of so many partitions: it is room that other brokers are not asked to fill meanwhile.
+        most_bytes = len(wanted) * settings.max_partition_fetch_bytes
+        max_bytes = max(1, min(settings.fetch_max_bytes, self.room_bytes, most_bytes))
+        asked = Asked(fetch_request(wanted, topic_ids, settings, max_bytes), list(positions))
         self._expected_bytes += max_bytes
         for position in asked.positions:
             position.is_asked = True
+            self._to_the_end(position)  # who found no room is the next
         return asked
 
     def fetched(self, asked: Asked, response: FetchResponse, now_ms: float) -> None:
@@ -314,8 +326,8 @@ class Positions:
         position.fetch_offset = chunk.after
         position.is_stopped = chunk.error is not None
         self._put(position, chunk)
-        # Who had its turn goes to the end: a broker fills its answer in the order of the request (KIP-74).
-        self._positions[position.partition] = self._positions.pop(position.partition)
+        # Who got something goes to the end: a broker fills its answer in the order of the request (KIP-74).
+        self._to_the_end(position)
 
     def _reset(self, position: Position) -> None:
         """The offset to fetch from is out of range."""
@@ -343,6 +355,23 @@ class Positions:
         self.buffered_bytes -= sum(chunk.size_bytes for owner, chunk in self._waiting if owner is position)
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not position)
         position.waiting_count = 0
+
+    def _to_the_end(self, position: Position) -> None:
+        """The partition is asked for, and has records asked of it, behind the others."""
+        self._positions[position.partition] = self._positions.pop(position.partition)
+
+    @property
+    def _is_full(self) -> bool:
+        """Nothing more is fetched before somebody reads."""
+        return self.buffered_bytes >= self.settings.buffer_bytes
+
+    def _excuse_pause(self, now_ms: float) -> None:
+        """While the buffer was full nobody asked, so nobody failed: as if what failed before had begun later."""
+        for position in self:
+            if position.fetch_offset >= 0:
+                paused_ms = now_ms - max(self._full_since_ms, position.failing_since_ms)
+                position.failing_since_ms += max(0.0, paused_ms)
+        self._full_since_ms = NEVER
 
     def _gives_up_at_ms(self, position: Position) -> float:
         timeout_ms = self.settings.retry_timeout_ms

@@ -4,8 +4,8 @@ Names, meanings and labels follow Kafka's client metrics (SenderMetricsRegistry.
 maximum and rate, which the reader of a histogram or counter works out. `METRICS` lists them all with their units.
 
 A `Metrics` is given to a client by the setting `metrics`; adapters for prometheus-client and OpenTelemetry stand in
-`metrics_prometheus` and `metrics_opentelemetry`. Nothing is measured per record: counters grow by a batch at a time, a
-gauge is a callable that is read when somebody looks. So a client without a hook pays for a few empty calls per batch.
+`prometheus` and `opentelemetry` beside this module. Nothing is measured per record: counters grow by a batch at a time,
+a gauge is a callable that is read when somebody looks. So a client without a hook pays for a few empty calls per batch.
 
 The hook is called in the event loop, gauges may be read in any thread. It must not raise and not block.
 """
@@ -192,7 +192,11 @@ REQUEST_LATENCY: Final = Metric(
     "request-latency", _HISTOGRAM, Unit.MILLISECONDS, "From sending a request to its response.", _NODE
 )
 PRODUCE_THROTTLE_TIME: Final = Metric(
-    "produce-throttle-time", _HISTOGRAM, Unit.MILLISECONDS, "For how long a broker's quota silences it.", _NODE
+    "produce-throttle-time",
+    _HISTOGRAM,
+    Unit.MILLISECONDS,
+    "For how long a quota silences the client, by each answer to a Produce.",
+    _NODE,
 )
 
 BUFFER_TOTAL_BYTES: Final = Metric("buffer-total-bytes", _GAUGE, Unit.BYTES, "buffer_memory.")

@@ -15,13 +15,14 @@ import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Awaitable, Sequence
+from inspect import isawaitable
 from typing import Final, Protocol, TypeVar, cast
 
 from client.configuration.security_settings import Credentials, SecuritySettings, TokenProvider
 from client.environment import Environment
 from client.errors import AuthenticationFailed, ClientError, ConnectionFailed, UnsupportedVersion
 from client.network.negotiation import Versions
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, code_of
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.schema import Request, Response
@@ -76,12 +77,19 @@ class Plain:
 
 
 class Scram:
-    """RFC 5802, see `protocol/scram.py`. The password is hashed in a helper thread: it takes milliseconds."""
+    """RFC 5802, see `protocol/scram.py`. The password is hashed in a helper thread: it takes milliseconds.
 
-    def __init__(self, mechanism: str, credentials: Credentials, environment: Environment) -> None:
+    But the program may have all of these at work for itself, so there is a limit. Past it: ConnectionFailed.
+    """
+
+    def __init__(
+        self, mechanism: str, credentials: Credentials, environment: Environment, broker: str, timeout_ms: float
+    ) -> None:
         self._mechanism = mechanism
         self._credentials = credentials
         self._environment = environment
+        self._broker = broker
+        self._timeout_ms = timeout_ms
         nonce = b64encode(environment.random_bytes(NONCE_BYTES)).decode()
         self._client = ScramClient(mechanism, credentials.username, nonce)
         self._has_proved = False
@@ -94,7 +102,12 @@ class Scram:
             self._client.verify(challenge)
             return None
         wanted, password = self._client.challenge(challenge), self._credentials.password
-        salted = await self._environment.run_blocking(salted_password, self._mechanism, password, wanted)
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000.0):
+                salted = await self._environment.run_blocking(salted_password, self._mechanism, password, wanted)
+        except TimeoutError as error:
+            why = f"the password was not hashed within {self._timeout_ms:.0f} ms: all helper threads are busy"
+            raise ConnectionFailed(self._broker, why) from error
         self._has_proved = True
         return self._client.final(salted)
 
@@ -143,7 +156,7 @@ class Authenticator:
             return OAuthBearer(await self._token(self._provider))
         assert self._credentials is not None, "the settings have been checked"
         if self.mechanism in ALGORITHMS:
-            return Scram(self.mechanism, self._credentials, self._environment)
+            return Scram(self.mechanism, self._credentials, self._environment, self.broker, self._timeout_ms)
         return Plain(self._credentials)
 
     async def authenticate(self, ask: Ask, versions: Versions, mechanism: Mechanism) -> int:
@@ -182,17 +195,25 @@ class Authenticator:
         return lifetime_ms
 
     async def _token(self, provider: TokenProvider) -> str:
+        limit = asyncio.timeout(self._timeout_ms / 1000.0)
         try:
-            async with asyncio.timeout(self._timeout_ms / 1000.0):
-                token = cast(object, await provider())
+            async with limit:
+                promised = cast(object, provider())
+                if not isawaitable(promised):
+                    why = f"returned a {type(promised).__name__}, where an awaitable was due"
+                    raise self._failure(f"sasl_oauthbearer_token_provider {why}", hint="Define it by `async def`.")
+                token = cast(object, await promised)
         except ClientError:
             raise
-        except TimeoutError as error:
-            why = f"sasl_oauthbearer_token_provider gave no token within {self._timeout_ms:.0f} ms"
-            raise ConnectionFailed(self.broker, why) from error
-        except Exception as error:
-            why = f"sasl_oauthbearer_token_provider failed with {type(error).__name__}: {error}"
-            raise ConnectionFailed(self.broker, why) from error
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and self._is_cancelled():
+                raise
+            why = f"failed with {type(error).__name__}: {error}"
+            if limit.expired():
+                why = f"gave no token within {self._timeout_ms:.0f} ms"
+            failure = ConnectionFailed(self.broker, f"sasl_oauthbearer_token_provider {why}")
+            failure.hint = "Look whether what it asks for tokens can be reached; the client tries again by itself."
+            raise failure from error
         if not isinstance(token, str) or _TOKEN.fullmatch(token) is None:
             kind = "text that is no token" if isinstance(token, str) else f"a {type(token).__name__}"
             raise self._failure(
@@ -201,8 +222,13 @@ class Authenticator:
             )
         return token
 
+    def _is_cancelled(self) -> bool:
+        """By somebody else than the caller's function, which may raise CancelledError as well."""
+        task = asyncio.current_task(self._environment.loop)
+        return task is None or task.cancelling() > 0
+
     def _handshake_failure(self, code: int, offered: list[str]) -> ClientError:
-        known = _code(code)
+        known = code_of(code)
         if known is ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             why = f"its listener offers other mechanisms: {', '.join(offered) or 'none'}"
             return self._failure(why, hint="Set sasl_mechanism to one of these.", code=known)
@@ -214,7 +240,7 @@ class Authenticator:
         return self._failure_of(answer.error_code, _without(mechanism.secrets, answer.error_message or ""))
 
     def _failure_of(self, number: int, said: str) -> ClientError:
-        code = _code(number)
+        code = code_of(number)
         if code.retriable:
             return ConnectionFailed(self.broker, f"{self.method} ended with {code.name}: {said or code.text}")
         text = code.text if int(code) == number else f"the unknown error code {number}"
@@ -243,10 +269,3 @@ def _without(hidden: Sequence[str], text: str) -> str:
         if secret:
             text = text.replace(secret, "[hidden]")
     return text
-
-
-def _code(number: int) -> ErrorCode:
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -32,11 +32,12 @@ from client.metrics.metrics import (
     Metrics,
 )
 from client.network.authentication import Authenticator
+from client.network.backoff import Backoff
 from client.network.dialing import Target, broker_name, dial, find_targets
 from client.network.negotiation import Versions, negotiate
 from client.network.pipeline import Pipeline
 from client.network.reauthentication import Reauthentication
-from client.network.tls import refusal
+from client.network.tls import TlsContexts, refusal
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.schema import Request, Response
 
@@ -103,21 +104,26 @@ class Connection(Pipeline):
         self._versions = await negotiate(self.ask_now, self.broker)
         if self._config.uses_sasl:
             await self.unthrottled()
+            self._check_not_lost()
             await self._authenticate()
-        if self._failure is not None:  # lost together with its last answer
-            raise self._failure.fresh()
+        self._check_not_lost()  # together with its last answer
         self.made_ready()
 
+    def _check_not_lost(self) -> None:
+        if self._failure is not None:
+            raise self._failure.fresh()
+
     async def _authenticate(self) -> None:
-        environment, timeout_ms = self._environment, self._config.request_timeout_ms
-        authenticator = Authenticator(self._config, environment, self.broker, timeout_ms)
+        config, environment = self._config, self._environment
+        authenticator = Authenticator(config, environment, self.broker, config.request_timeout_ms)
         try:
             lifetime_ms = await authenticator.authenticate(self.ask_now, self._versions, await authenticator.prepare())
         except AuthenticationFailed:
             self._count(FAILED_AUTHENTICATION_TOTAL)
             raise
         self._count(SUCCESSFUL_AUTHENTICATION_TOTAL)
-        self._reauthentication = Reauthentication(self, authenticator, self._versions, environment)
+        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
+        self._reauthentication = Reauthentication(self, authenticator, self._versions, environment, backoff)
         self._reauthentication.on_success = lambda: self._count(SUCCESSFUL_REAUTHENTICATION_TOTAL)
         self._reauthentication.schedule(lifetime_ms)
 
@@ -173,21 +179,24 @@ async def open_connection(
     port: int,
     *,
     setup_timeout_ms: float | None = None,
+    contexts: TlsContexts | None = None,
     metrics: Metrics = NO_METRICS,
 ) -> Connection:
     """Connects to a broker. `setup_timeout_ms`, by default the setting, bounds TCP and TLS for each of its addresses.
 
+    `contexts`: of the client to which the connection belongs, None for one that stands alone.
     Raises ConnectionFailed, RequestTimedOut, MalformedResponse, which may be tried again; AuthenticationFailed, which
     may not.
     """
     broker = broker_name(node_id, host, port)
     timeout_ms = config.socket_connection_setup_timeout_ms if setup_timeout_ms is None else setup_timeout_ms
+    contexts = TlsContexts(config) if contexts is None else contexts
     errors: list[ClientError] = []
     try:
         for target in await find_targets(environment, config, node_id, host, port, timeout_ms):
             connection = Connection(environment, config, node_id, host, port, metrics=metrics)
             try:
-                await _connect(connection, environment, config, target, timeout_ms)
+                await _connect(connection, environment, config, contexts, target, timeout_ms)
             except ClientError as error:
                 if not error.retriable:
                     raise
@@ -203,10 +212,16 @@ async def open_connection(
 
 
 async def _connect(
-    connection: Connection, environment: Environment, config: ClientConfig, target: Target, timeout_ms: float
+    connection: Connection,
+    environment: Environment,
+    config: ClientConfig,
+    contexts: TlsContexts,
+    target: Target,
+    timeout_ms: float,
 ) -> None:
+    port, broker = connection.port, connection.broker
     try:
-        await dial(environment, config, lambda: connection, target, connection.port, connection.broker, timeout_ms)
+        await dial(environment, config, contexts, lambda: connection, target, port, broker, timeout_ms)
         await connection.greet()
     except BaseException:
         connection.close()

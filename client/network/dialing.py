@@ -5,7 +5,8 @@ A name may have several addresses, of both families; they are tried in the order
 is called, and checked by TLS, by the name that reverse look-up gives it (KIP-235, KIP-602). Names are looked up anew
 each time, so a broker that has moved is found.
 
-What fails is a ConnectionFailed, which may be tried again. Only TLS that was refused is an AuthenticationFailed.
+What fails is a ConnectionFailed, which may be tried again. Only TLS that was refused, or cannot be set up with these
+settings, is an AuthenticationFailed.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from client.configuration.client_config import ClientConfig
 from client.environment import Environment
 from client.errors import ConnectionFailed
-from client.network.tls import refusal, server_name, tls_context
+from client.network.tls import TlsContexts, refusal, server_name
 
 __all__ = ["Target", "broker_name", "dial", "find_targets"]
 
@@ -65,6 +66,7 @@ async def _canonical_name(environment: Environment, address: str) -> str:
 async def dial(
     environment: Environment,
     config: ClientConfig,
+    contexts: TlsContexts,
     factory: Callable[[], asyncio.BaseProtocol],
     target: Target,
     port: int,
@@ -81,7 +83,7 @@ async def dial(
 
     try:
         async with asyncio.timeout(timeout_ms / 1000.0):
-            context = await environment.run_blocking(tls_context, config, broker) if config.uses_tls else None
+            context = await environment.run_blocking(contexts.make, broker) if config.uses_tls else None
             await environment.connect(
                 reached,
                 target.address,

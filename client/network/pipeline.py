@@ -7,7 +7,7 @@ What a connection does on the wire, whoever is on the other side. Rules:
   connection: answers come in order, so behind a missing one nothing can be matched. All other requests fail with it,
   once the transport holds none of their bytes any more.
 - A request on an idle connection is written at once. Those behind it are collected and written once a turn of the loop:
-  the broker does not look at them before it has answered the first one.
+  the broker does not look at them before it has answered the first one. (`outgoing.py`)
 - A request that has no answer (acks=0) is done when the transport's buffer is empty.
 - While a broker's quota silences the connection (KIP-219), and while it is held for a new authentication (KIP-368),
   requests are kept back, and leave in their order afterwards, when their time begins anew. A timeout meanwhile ends the
@@ -22,6 +22,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, TypeVar, cast
 
@@ -37,6 +38,7 @@ from client.metrics.metrics import (
     Metrics,
 )
 from client.network.exchange import Framer, Sent, response_in
+from client.network.outgoing import Outgoing
 from client.network.throttle import silence_ms
 from protocol.errors import MalformedMessage
 from protocol.frames import FrameReader
@@ -106,9 +108,7 @@ class Pipeline(asyncio.BufferedProtocol):
         self._sent: deque[Sent] = deque()  # those that await an answer, in its order
         self._unanswered: deque[Sent] = deque()  # acks=0: not written yet, or perhaps still in the transport's buffer
         self._held: deque[tuple[Sent, list[Buffer], bool]] = deque()
-        self._unflushed: list[Buffer] = []
-        self._is_flush_due = False
-        self._watches_buffer = False
+        self._outgoing = Outgoing(self._loop, self._finish_written)
         self._is_holding = False
         self._is_held_by_caller = False
         self._timer: asyncio.TimerHandle | None = None
@@ -201,42 +201,17 @@ class Pipeline(asyncio.BufferedProtocol):
 
     def _transmit(self, sent: Sent, frame: list[Buffer], expects_response: bool) -> None:
         if expects_response:
-            is_idle = not self._sent and not self._unflushed
+            is_idle = not self._sent and not self._outgoing.is_waiting
             self._sent.append(sent)
             if is_idle:
-                self._write(frame)
+                self._outgoing.write(frame)
                 return
         else:
-            self._watch_buffer()
+            self._outgoing.watch()
             self._unanswered.append(sent)
-        self._unflushed += frame
-        if not self._is_flush_due:
-            self._is_flush_due = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._is_flush_due = False
-        frames, self._unflushed = self._unflushed, []
-        self._write(frames)
-        if self._unanswered:
-            self._finish_written()
-
-    def _write(self, buffers: list[Buffer]) -> None:
-        transport = self._transport
-        # A transport that is closing takes nothing more; `connection_lost` is on its way and ends what is in flight.
-        if transport is not None and not transport.is_closing():
-            transport.writelines(buffers)
-
-    def _watch_buffer(self) -> None:
-        """From now on `resume_writing` tells whenever the transport's buffer is empty again."""
-        if not self._watches_buffer and self._transport is not None:
-            self._watches_buffer = True
-            self._transport.set_write_buffer_limits(0)
+        self._outgoing.write_soon(frame)
 
     def _finish_written(self) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing() or self._unflushed or transport.get_write_buffer_size():
-            return
         written, self._unanswered = self._unanswered, deque()
         for sent in written:
             self._finish(sent, None)
@@ -245,8 +220,7 @@ class Pipeline(asyncio.BufferedProtocol):
         """Nothing: how much is in flight is for the callers to bound."""
 
     def resume_writing(self) -> None:
-        if self._unanswered:
-            self._finish_written()
+        self._outgoing.resume()
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -349,9 +323,10 @@ class Pipeline(asyncio.BufferedProtocol):
             self._send_held()
 
     async def unthrottled(self) -> None:
-        """Returns when no quota silences the connection any more."""
-        while (silent_ms := self.throttled_until_ms - self._now_ms()) > 0:
-            await self._environment.sleep(silent_ms)
+        """Returns when no quota silences the connection any more, or when it is lost."""
+        while not self._lost.done() and (silent_ms := self.throttled_until_ms - self._now_ms()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._lost), silent_ms / 1000.0)
 
     def hold(self) -> None:
         """Keeps requests back from now on."""
@@ -377,6 +352,7 @@ class Pipeline(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._outgoing.begin(self._transport)
         if self._failure is not None:  # closed before it came about
             self._transport.abort()
 
@@ -412,6 +388,7 @@ class Pipeline(asyncio.BufferedProtocol):
             self._failure = self.explain_loss(exc) or ConnectionFailed(self.broker, _cause(exc))
         self.is_open = False
         self._transport = None
+        self._outgoing.end()
         for timer in (self._timer, self._throttle_timer):
             if timer is not None:
                 timer.cancel()
@@ -425,7 +402,7 @@ class Pipeline(asyncio.BufferedProtocol):
         if self._is_ready and (self._culprit is not None or not failure.retriable):
             others = ConnectionFailed(self.broker, f"it was closed, since {failure.message}")
         ending = [*self._sent, *self._unanswered, *(sent for sent, _, _ in self._held)]
-        for queue in (self._sent, self._unanswered, self._held, self._unflushed):
+        for queue in (self._sent, self._unanswered, self._held):
             queue.clear()
         for sent in ending:
             self._finish(sent, failure if sent is self._culprit else others)

@@ -4,6 +4,9 @@ A broker that limits sessions says for how long; afterwards it takes nothing but
 connection for anything else. So at 85 to 95 % of that time, by chance, lest all clients come at once, the exchange
 is repeated on the same connection, by the same mechanism. Requests that are in flight are answered before; those that
 come meanwhile wait, and follow it in their order. (Source: SaslClientAuthenticator.java.)
+
+A token that cannot be had at the moment is asked for again while the old session lasts: nothing has been said to the
+broker by then. What fails in the exchange itself ends the connection.
 """
 
 import asyncio
@@ -13,7 +16,8 @@ from typing import Final, Protocol
 
 from client.environment import Environment
 from client.errors import ClientError, ConnectionFailed
-from client.network.authentication import Ask, Authenticator
+from client.network.authentication import Ask, Authenticator, Mechanism
+from client.network.backoff import Backoff
 from client.network.negotiation import Versions
 from client.tasks import Tasks
 
@@ -23,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 PART_MIN: Final = 0.85
 PART_JITTER: Final = 0.10
+NEVER: Final = float("inf")
 DELAY_MS_MIN: Final = 1_001.0
 """A broker refuses another authentication within a second of the last one (KafkaChannel.java)."""
 
@@ -43,15 +48,22 @@ class Holding(Protocol):
 
 
 class Reauthentication:
-    """The sessions of one connection, from its first authentication on."""
+    """The sessions of one connection, from its first authentication on. `backoff`: between tries to get a token."""
 
     def __init__(
-        self, connection: Holding, authenticator: Authenticator, versions: Versions, environment: Environment
+        self,
+        connection: Holding,
+        authenticator: Authenticator,
+        versions: Versions,
+        environment: Environment,
+        backoff: Backoff,
     ) -> None:
         self._connection = connection
         self._authenticator = authenticator
         self._versions = versions
         self._environment = environment
+        self._backoff = backoff
+        self._ends_ms = NEVER
         self._tasks = Tasks(environment.loop)
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -62,6 +74,7 @@ class Reauthentication:
         if lifetime_ms > 0:
             delay_ms = lifetime_ms * (PART_MIN + PART_JITTER * self._environment.random())
             delay_ms = max(DELAY_MS_MIN, delay_ms)
+            self._ends_ms = self._environment.monotonic_ms() + lifetime_ms
             self._timer = self._environment.loop.call_later(delay_ms / 1000.0, self._start)
 
     def cancel(self) -> None:
@@ -97,12 +110,33 @@ class Reauthentication:
 
     async def _authenticate(self) -> int:
         connection, authenticator = self._connection, self._authenticator
-        mechanism = await authenticator.prepare()  # may ask elsewhere for a token, while requests go on
+        mechanism = await self._prepare()
         await connection.unthrottled()
         connection.hold()
         lifetime_ms = await authenticator.authenticate(connection.ask_now, self._versions, mechanism)
         connection.release()  # only now: after a failure, what is held fails unsent
         return lifetime_ms
+
+    async def _prepare(self) -> Mechanism:
+        """May ask elsewhere for a token, while requests go on. Raises the error of the last try within the session."""
+        failures = 0
+        while True:
+            try:
+                return await self._authenticator.prepare()
+            except ClientError as error:
+                wait_ms = self._backoff.after_ms(failures)
+                failures += 1
+                left_ms = self._ends_ms - self._environment.monotonic_ms()
+                if not error.retriable or left_ms <= wait_ms:
+                    raise
+                logger.log(
+                    logging.DEBUG if failures & (failures - 1) else logging.WARNING,
+                    "%s: the session is not renewed yet, since %s; this is tried again until it ends, in %.0f ms",
+                    self._authenticator.broker,
+                    error.message.partition(" failed: ")[2] or error.message,
+                    left_ms,
+                )
+            await self._environment.sleep(wait_ms)
 
 
 def _nothing() -> None: ...

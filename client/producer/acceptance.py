@@ -3,7 +3,7 @@
 `accept` is what a record costs when nothing is missing: a few look-ups, an append, no await and no object but its
 tuple. It raises MetadataMissing or BufferFull where it would have to wait; `accept_waiting` waits, no longer than
 `max_block_ms` altogether. A record is accepted when `accept` returns, and not a moment before: who is cancelled while
-waiting leaves nothing behind.
+waiting leaves nothing behind. After `close` nothing is accepted, whoever has waited or waits.
 
 The partition of a record is, in this order: its own; what the user's partitioner says; by the key, murmur2 over all
 partitions; else the sticky one (KIP-794). (Source: KafkaProducer.java `doSend`, `waitOnMetadata`, `partition`.)
@@ -11,7 +11,7 @@ partitions; else the sticky one (KIP-794). (Source: KafkaProducer.java `doSend`,
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from client.cluster.cluster import Cluster
 from client.environment import Environment
@@ -34,10 +34,9 @@ from client.producer.queues import PartitionQueue, TopicQueues
 from client.producer.record import RecordHeaders
 from client.producer.sender import Sender
 from client.producer.serialization import encoded_headers, require_bytes
+from protocol.batch import HEADER_SIZE
 from protocol.murmur2 import partition_for_key
 from protocol.records import Headers
-
-BATCH_HEADER_BYTES: Final = 61
 
 
 class Acceptance:
@@ -61,14 +60,15 @@ class Acceptance:
         self._environment = environment
         self.now_ms = environment.now_ms
         self._topics: dict[str, TopicQueues] = {}  # those whose metadata is known
-        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._waits: dict[asyncio.Timeout, None] = {}  # for memory and for metadata, each with its limit
+        self._closed_by: ClientError | None = None
         self._partitioner = config.partitioner
         self.has_partitioner = config.partitioner is not None
         listener: object = config.partitioner
         self._on_new_batch = listener.on_new_batch if isinstance(listener, NewBatchListener) else None
         self._metrics = metrics
         self.ignores_keys = config.partitioner_ignore_keys
-        self.size_max = min(config.max_request_size, config.buffer_memory - BATCH_OVERHEAD_BYTES) - BATCH_HEADER_BYTES
+        self.size_max = min(config.max_request_size, config.buffer_memory - BATCH_OVERHEAD_BYTES) - HEADER_SIZE
         self._metadata_version = -1
 
     # ----------------------------------------------------------------------------------------------- accepting
@@ -119,7 +119,9 @@ class Acceptance:
             )
             if batch is None:
                 queue = accumulator.sticky_queue(queues, size, self.leader_of)
-                batch = self._begin(queue, timestamp_ms, key, value, encoded, size, claimed_bytes)
+                if not claimed_bytes:
+                    batch = accumulator.append(queue, timestamp_ms, key, value, encoded, size)
+                batch = batch or self._begin(queue, timestamp_ms, key, value, encoded, size, claimed_bytes)
                 queues.sticky.appended(size, queue.is_complete)
             return batch
         if partition is None and self._partitioner is None and key is not None:
@@ -139,12 +141,18 @@ class Acceptance:
         size: int,
         claimed_bytes: int,
     ) -> ProducerBatch:
-        """Accepts a record that does not fit into the open batch. Raises BufferFull."""
+        """Accepts a record that does not fit into the open batch, and wakes the sender where it has news.
+
+        Raises BufferFull.
+        """
         now_ms = self._environment.monotonic_ms()
         batch = self.accumulator.begin(queue, timestamp_ms, key, value, headers, size, now_ms, claimed_bytes)
         if batch is None:
+            self._sender.wake()  # it sends what lingers when memory is short
             memory = self.accumulator.memory
             raise BufferFull(size + BATCH_OVERHEAD_BYTES, memory.free_bytes, memory.waiting)
+        if self.accumulator.has_news:
+            self._sender.wake()
         self._metadata.use(queue.topic.name, now_ms)
         return batch
 
@@ -159,7 +167,8 @@ class Acceptance:
     ) -> ProducerBatch:
         """The same, after waiting for metadata and for memory, `max_block_ms` at most.
 
-        Raises MetadataTimeout, BufferExhausted, and what `accept` raises but for the two.
+        `headers` may be read more than once. Raises MetadataTimeout, BufferExhausted, and what `accept` raises but for
+        the two.
         """
         deadline_ms = self._environment.monotonic_ms() + self._config.max_block_ms
         claimed_bytes = 0
@@ -187,13 +196,25 @@ class Acceptance:
 
     async def _wait_for_topic(self, topic: str, deadline_ms: float) -> None:
         began_ms = self._environment.monotonic_ms()
-        await self._cluster.wait_for_topic(topic, deadline_ms)
+        limit = asyncio.timeout(None)
+        self._waits[limit] = None
+        try:
+            async with limit:
+                await self._cluster.wait_for_topic(topic, deadline_ms)
+        except TimeoutError:
+            self._check_open()
+            raise
+        finally:
+            del self._waits[limit]
         self._metrics.observe(METADATA_WAIT_TIME, self._environment.monotonic_ms() - began_ms)
 
     async def accept_in(
         self, queue: PartitionQueue, timestamp_ms: int, key: bytes | None, value: bytes | None, size: int
     ) -> ProducerBatch:
-        """Accepts a plain record in this partition, after waiting for memory. Raises BufferExhausted."""
+        """Accepts a plain record in this partition, after waiting for memory, and wakes the sender where it has news.
+
+        Raises BufferExhausted.
+        """
         now_ms = self._environment.monotonic_ms()
         deadline_ms = now_ms + self._config.max_block_ms
         claimed_bytes = 0
@@ -201,6 +222,8 @@ class Acceptance:
             batch = self.accumulator.begin(queue, timestamp_ms, key, value, (), size, now_ms, claimed_bytes)
             if batch is not None:
                 self._metadata.use(queue.topic.name, now_ms)
+                if self.accumulator.has_news:
+                    self._sender.wake()
                 return batch
             claimed_bytes = await self.claim(size + BATCH_OVERHEAD_BYTES, queue.topic.name, deadline_ms)
             now_ms = self._environment.monotonic_ms()
@@ -218,28 +241,40 @@ class Acceptance:
             if not granted.done():
                 granted.set_result(None)
 
+        limit = asyncio.timeout_at(deadline_ms / 1000.0)
         claim = memory.queue(size_bytes, wake)
-        self._waiting[granted] = None
+        self._waits[limit] = None
         self._sender.wake()  # it sends what lingers when memory is short
         try:
-            async with asyncio.timeout_at(deadline_ms / 1000.0):
+            async with limit:
                 await granted
+            self._check_open()
         except BaseException as why:
             memory.cancel(claim)
             if isinstance(why, TimeoutError):
+                self._check_open()
                 self._metrics.count(BUFFER_EXHAUSTED_TOTAL, 1)
                 raise BufferExhausted(topic, size_bytes, memory.limit_bytes, self._config.max_block_ms) from None
             raise
         finally:
-            del self._waiting[granted]
+            del self._waits[limit]
             self._metrics.observe(BUFFERPOOL_WAIT_TIME, self._environment.monotonic_ms() - began_ms)
         return size_bytes
 
-    def fail_waiting(self, error: ClientError) -> None:
-        """Ends every wait for memory by this error."""
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_exception(error.fresh())
+    def close(self, error: ClientError) -> None:
+        """Accepts nothing from now on, and ends every wait: each record is told this error.
+
+        It costs accepted records nothing: without topics, each one has to be looked up by `_find`.
+        """
+        self._closed_by = error
+        self._topics.clear()
+        for limit in self._waits:
+            if not limit.expired():
+                limit.reschedule(self._environment.loop.time())
+
+    def _check_open(self) -> None:
+        if self._closed_by is not None:
+            raise self._closed_by.fresh() from None
 
     def _give_back(self, claimed_bytes: int) -> None:
         if claimed_bytes:
@@ -248,6 +283,7 @@ class Acceptance:
     # ------------------------------------------------------------------------------------------------ topics
     def _find(self, name: str) -> TopicQueues:
         """The queues of a topic that is accepted for the first time, or again after its metadata was gone."""
+        self._check_open()
         if (error := self._sender.fatal_error) is not None:
             raise error.fresh()
         known = self._metadata.topic(name)
@@ -293,6 +329,7 @@ class Acceptance:
             return self.own_partition(queues, partition)
         queue = self._ask_partitioner(queues, key, value)
         if self._on_new_batch is not None and self.accumulator.room(queue, size) is None:
+            self._sender.wake()  # the batch that it did not fit into may go, even if the partitioner fails now
             try:
                 self._on_new_batch(queues.name, queue.partition)
             except Exception as why:
@@ -313,7 +350,7 @@ class Acceptance:
 
     def _too_large(self, topic: str, size: int) -> RecordTooLarge:
         config = self._config
-        if size + BATCH_HEADER_BYTES > config.max_request_size:
+        if size + HEADER_SIZE > config.max_request_size:
             return RecordTooLarge(topic, size, config.max_request_size, "max_request_size")
         return RecordTooLarge(topic, size, config.buffer_memory, "buffer_memory")
 

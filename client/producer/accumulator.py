@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from client.errors import ClientError
 from client.network.backoff import Backoff
-from client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch
+from client.producer.batch import BATCH_OVERHEAD_BYTES, RUN_RECORDS, ProducerBatch
 from client.producer.idempotence import Idempotence
 from client.producer.limits import Limits
 from client.producer.memory import BufferMemory
@@ -41,6 +41,8 @@ __all__ = ["Accumulator", "Ready"]
 
 LeaderOf = Callable[[str, int], tuple[int, int]]
 
+BATCH_WEIGHT: Final = 128
+"""A batch costs the sender as much as so many records cost who sends them."""
 RATIO_SAFETY: Final = 1.05
 """A batch is filled as if its records compressed a little worse than those before (CompressionRatioEstimator.java)."""
 LIMIT_TOLERANCE: Final = 4 / 3
@@ -77,6 +79,8 @@ class Accumulator:
         """How many flushes are under way; closing counts as one."""
         self.has_news = False
         """A batch was begun or closed since somebody set this to False: the sender should look."""
+        self.backlog = 0
+        """How much became ready since somebody set this to 0: records, but no batch counts less than BATCH_WEIGHT."""
         self.next_deadline_ms = float("inf")
         """No batch exceeds its delivery timeout before."""
         self._backoff = Backoff(limits.retry_backoff_ms, limits.retry_backoff_max_ms, random)
@@ -93,7 +97,7 @@ class Accumulator:
         """The queues of a topic, which begin empty."""
         topic = self.topics.get(name)
         if topic is None:
-            sticky = StickyPartitioner(self.limits.batch_size, self._random, is_adaptive=self.limits.is_adaptive)
+            sticky = StickyPartitioner(self.limits.batch_size, self._random)
             topic = self.topics[name] = TopicQueues(name, sticky)
         return topic
 
@@ -165,7 +169,9 @@ class Accumulator:
         if batch is None or memory.waiting:
             return 0
         before = ends[at - 1] if at else 0
-        end = bisect_right(ends, before + min(batch.encode_at - batch.size, memory.free_bytes), at)
+        end = bisect_right(ends, before + batch.encode_at - batch.size, at)
+        end = max(end, at + RUN_RECORDS - len(batch.pending))
+        end = bisect_right(ends, before + min(batch.capacity - batch.size, memory.free_bytes), at, min(end, len(ends)))
         if end == at:
             return 0
         size = ends[end - 1] - before
@@ -213,11 +219,14 @@ class Accumulator:
         batch = queue.open
         if batch is None:
             return None
+        if batch.size + size <= batch.capacity and batch.put_off_encoding():
+            return batch
         self._account(batch.encode_pending())
         if batch.size + size <= batch.capacity:
             return batch
         self._close(queue, batch)
         self.has_news = True
+        self.backlog += max(batch.count, BATCH_WEIGHT)
         return None
 
     def sticky_queue(self, topic: TopicQueues, size: int, leader_of: LeaderOf) -> PartitionQueue:

@@ -8,10 +8,10 @@ Records of a partition keep their order. Those of different partitions are accep
 time. Once everything that was accepted has ended, `Acks` tells where it is; or BatchError, what failed.
 """
 
-import types
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import accumulate, islice
-from operator import add
+from operator import add, itemgetter
 from typing import Any, Final, NamedTuple, cast
 
 from client.errors import ClientError, InvalidPartition, PartitionerFailed, RecordTooLarge, SerializationError
@@ -19,21 +19,29 @@ from client.producer.acceptance import Acceptance, are_timestamps
 from client.producer.acks import Acks
 from client.producer.batch import RECORD_OVERHEAD_BYTES
 from client.producer.delivery import Delivery
+from client.producer.interceptors import lasting
 from client.producer.preparation import Preparation, Record
 from client.producer.queues import PartitionQueue, TopicQueues
 from client.producer.record import RecordHeaders
+from client.tasks import breathe
 from protocol.murmur2 import partitions_for_keys
 
 REFUSALS: Final = (RecordTooLarge, SerializationError, InvalidPartition, PartitionerFailed)
 """Of one record; the others go on."""
 SLICE: Final = 1024
 """So many records are taken from the caller's iterables at a time."""
+UNEQUAL: Final = "values, keys, timestamps_ms and headers of send_batch must be equally many"
 
 
-@types.coroutine
-def breathe() -> Generator[None, None, None]:
-    """Gives the event loop one turn."""
-    yield
+Picker = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def picker(indexes: Sequence[int]) -> Picker:
+    """What takes the items at these indexes, at least one, out of a sequence."""
+    if len(indexes) == 1:
+        index = indexes[0]
+        return lambda column: (column[index],)
+    return itemgetter(*indexes)
 
 
 class Columns(NamedTuple):
@@ -44,12 +52,11 @@ class Columns(NamedTuple):
     timestamps_ms: Sequence[int] | None = None
     headers: Sequence[RecordHeaders] | None = None
 
-    def pick(self, indexes: Sequence[int]) -> "Columns":
+    def picked(self, pick: "Picker") -> "Columns":
         """Some of the records, without headers."""
-        values = [self.values[index] for index in indexes]
-        keys = None if self.keys is None else [self.keys[index] for index in indexes]
-        timestamps_ms = None if self.timestamps_ms is None else [self.timestamps_ms[index] for index in indexes]
-        return Columns(values, keys, timestamps_ms)
+        keys = None if self.keys is None else pick(self.keys)
+        timestamps_ms = None if self.timestamps_ms is None else pick(self.timestamps_ms)
+        return Columns(pick(self.values), keys, timestamps_ms)
 
     def record(self, topic: str, partition: int | None, index: int) -> Record:
         return (
@@ -57,7 +64,7 @@ class Columns(NamedTuple):
             self.values[index],
             None if self.keys is None else self.keys[index],
             partition,
-            () if self.headers is None else self.headers[index],
+            () if self.headers is None else lasting(self.headers[index]),
             None if self.timestamps_ms is None else self.timestamps_ms[index],
         )
 
@@ -67,7 +74,7 @@ class Run(NamedTuple):
 
     queue: PartitionQueue | None
     columns: Columns
-    sizes: list[int]
+    sizes: Sequence[int]
     indexes: Sequence[int]
 
 
@@ -112,7 +119,11 @@ class Bulk:
                     at += 1
                 return
             queues = await self._acceptance.topic_waiting(self._topic)
-            runs = self._runs(queues, columns, sizes, start)
+            try:
+                runs = self._runs(queues, columns, sizes, start)
+            except InvalidPartition as why:
+                self._refuse(range(start, start + count), why)
+                return
             while runs:
                 at = 0
                 run = runs[0]
@@ -125,12 +136,20 @@ class Bulk:
             self._leave(rest, why)
             raise
 
+    def leave(self, count: int, why: Exception) -> None:
+        """So many more records were taken from the caller, and are not sent because of this."""
+        start = self.acks.given
+        self.acks.given += count
+        self._leave(range(start, start + count), why)
+
     def _leave(self, indexes: Iterable[int], why: BaseException) -> None:
-        error = why if isinstance(why, ClientError) else ClientError(f"not accepted: {why!r}")
+        indexes = sorted(indexes)
+        self.unsent += indexes
+        self._refuse(indexes, why if isinstance(why, ClientError) else ClientError(f"not accepted: {why!r}"))
+
+    def _refuse(self, indexes: Iterable[int], error: ClientError) -> None:
         for index in indexes:
-            self.unsent.append(index)
             self.acks.refuse(index, error)
-        self.unsent.sort()
 
     def _plain_sizes(self, columns: Columns) -> list[int] | None:
         """The estimated sizes of records that can be accepted column by column; None: each needs a closer look."""
@@ -162,21 +181,15 @@ class Bulk:
             return [Run(self._acceptance.own_partition(queues, self._partition), columns, sizes, everything)]
         if columns.keys is None or self._acceptance.ignores_keys:
             return [Run(None, columns, sizes, everything)]
-        groups: dict[int, list[int]] = {}
-        for index, partition in enumerate(
-            partitions_for_keys(cast(Sequence[bytes], columns.keys), queues.partition_count)
-        ):
-            group = groups.get(partition)
-            if group is None:
-                groups[partition] = [index]
-            else:
-                group.append(index)
-        return [
-            Run(
-                queues.partitions[partition], columns.pick(group), [sizes[i] for i in group], [start + i for i in group]
-            )
-            for partition, group in groups.items()
-        ]
+        groups: defaultdict[int, list[int]] = defaultdict(list)
+        partitions = partitions_for_keys(cast(Sequence[bytes], columns.keys), queues.partition_count)
+        for index, partition in enumerate(partitions):
+            groups[partition].append(index)
+        runs: list[Run] = []
+        for partition, group in groups.items():
+            pick = picker(group)
+            runs.append(Run(queues.partitions[partition], columns.picked(pick), pick(sizes), pick(everything)))
+        return runs
 
     async def _feed_some(self, queues: TopicQueues, run: Run, ends: list[int], at: int) -> int:
         """Accepts what fits into the open batch from `at` on, else one record in a new batch. Returns how many."""
@@ -234,26 +247,45 @@ def _lengths(column: Sequence[Any]) -> list[int] | None:
     return list(map(len, column)) if set(map(type, column)) == {bytes} else None
 
 
-async def feed_all(
-    bulk: Bulk,
-    values: Iterable[Any],
-    keys: Iterable[Any] | None,
-    timestamps_ms: Iterable[int] | None,
-    headers: Iterable[RecordHeaders] | None,
-    wake: Callable[[], None],
-) -> None:
-    """Feeds everything, with a turn of the loop between two slices, in which what is ready is sent.
+def check_lengths(columns: Mapping[str, Iterable[Any]]) -> None:
+    """Raises ValueError where columns are known beforehand to be of unequal length, so that nothing is sent then."""
+    if len({len(column) for column in columns.values() if isinstance(column, Sized)}) > 1:
+        raise ValueError(UNEQUAL)
 
-    Raises ValueError for columns of unequal length.
+
+async def feed_all(bulk: Bulk, columns: Mapping[str, Iterable[Any]]) -> None:
+    """Feeds the columns, by their names in `Columns`, with a turn of the loop between two slices.
+
+    Where a column ends before the others, or raises an error, the records before that are fed; then it raises
+    ValueError, or that error. Raises also what `Bulk.feed` raises.
     """
-    given: tuple[Iterable[Any] | None, ...] = (values, keys, timestamps_ms, headers)
-    iterators = [None if column is None else iter(column) for column in given]
+    iterators = {name: iter(column) for name, column in columns.items()}
     while True:
-        taken: list[Any] = [None if iterator is None else list(islice(iterator, SLICE)) for iterator in iterators]
-        if len({len(column) for column in taken if column is not None}) != 1:
-            raise ValueError("values, keys, timestamps_ms and headers of send_batch must be equally many")
-        if not taken[0]:
+        taken: dict[str, list[Any]] = {}
+        failure: Exception | None = None
+        for name, iterator in iterators.items():
+            taken[name], why = _next_of(iterator)
+            failure = why if failure is None else failure
+        counts = {name: len(items) for name, items in taken.items()}
+        count = min(counts.values())
+        if count < max(counts.values()):
+            failure = ValueError(UNEQUAL) if failure is None else failure
+            taken = {name: items[:count] for name, items in taken.items()}
+        if count:
+            await bulk.feed(Columns(**taken))
+        if failure is not None:
+            bulk.leave(counts["values"] - count, failure)
+            raise failure
+        if not count:
             return
-        await bulk.feed(Columns(*taken))
-        wake()
         await breathe()
+
+
+def _next_of(iterator: Iterator[Any]) -> tuple[list[Any], Exception | None]:
+    """The next slice, as far as it comes, and what the iterator raised instead of going on."""
+    items: list[Any] = []
+    try:
+        items.extend(islice(iterator, SLICE))  # it keeps what came before an error
+    except Exception as why:  # noqa: BLE001  (the caller's iterables raise what they like; it becomes a BatchError)
+        return items, why
+    return items, None

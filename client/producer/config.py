@@ -118,6 +118,9 @@ class ProducerConfig(ClientConfig):
     on_delivery: Callback | None = thing(
         None, "Called with the Delivery of each record that has ended.", expected="a callable (delivery)", is_ours=True
     )
+    close_timeout_ms: int = whole(
+        30_000, "How long closing waits until all accepted records have ended.", unit="ms", is_ours=True
+    )
 
     @property
     def is_idempotent(self) -> bool:

@@ -79,6 +79,8 @@ class Delivery:
 
     def peek(self) -> ClientError | None:
         """The error of a record that has ended, without a look that counts."""
+        if self.batch_result.parts is not None:
+            self._locate()
         return self.batch_result.peek(self.batch_index)
 
     def remove_done_callback(self, function: Callback) -> int:

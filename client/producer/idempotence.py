@@ -59,9 +59,7 @@ class Idempotence:
         self.needs_producer_id = True
         """An InitProducerId should be sent: there is no id yet, or the epochs of this one are used up."""
         self.bump_count = 0
-        self.gap_count = 0
-        """How often acknowledged data may have been lost at a broker."""
-        self._identity = NOBODY
+        self._identity: Identity = NOBODY
         self._partitions: dict[Key, PartitionSequence] = {}
         self._unsettled: dict[Key, PartitionSequence] = {}
         self._gaps: list[SequenceGap] = []
@@ -77,17 +75,9 @@ class Idempotence:
         self._identity = Identity(producer_id, epoch)
         self.needs_producer_id = False
 
-    def in_flight(self, key: Key) -> list[SequencedBatch]:
-        """The batches with a sequence that have not ended, on the wire or to be sent again, lowest sequence first."""
-        partition = self._partitions.get(key)
-        return [place.batch for place in partition.window if not place.has_ended] if partition is not None else []
-
     # ---------------------------------------------------------------------------------------------- draining
-    def advance(self) -> bool:
-        """Resolves and renumbers the partitions that can be; to be called before each drain.
-
-        Returns whether InitProducerId is needed.
-        """
+    def advance(self) -> None:
+        """Resolves and renumbers the partitions that can be; to be called before each drain."""
         for key, partition in list(self._unsettled.items()):
             if partition.state is State.UNRESOLVED:
                 self._resolve(key, partition)
@@ -95,7 +85,6 @@ class Idempotence:
                 self._renumber(partition)
             if partition.state is State.SETTLED:
                 del self._unsettled[key]
-        return self.needs_producer_id
 
     def may_drain(self, key: Key, batch: SequencedBatch) -> bool:
         """Whether the first batch in the queue of a partition may be drained, which then has to be done now."""
@@ -185,7 +174,6 @@ class Idempotence:
         if partition.state is State.UNRESOLVED and partition.window[0] is place:
             self._move(key, partition, State.BROKEN)
         elif partition.state is State.SETTLED and place.was_next and partition.is_next(place.batch):
-            self.gap_count += 1
             self._gaps.append(
                 SequenceGap(
                     *key,

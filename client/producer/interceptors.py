@@ -10,15 +10,15 @@ loop, so they must be quick and must not be coroutine functions. (Source: Produc
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from client.errors import ClientError
 from client.producer.delivery import Ack
-from client.producer.record import ProducerRecord
+from client.producer.record import ProducerRecord, RecordHeaders
 
-__all__ = ["Interceptor", "Interceptors", "are_interceptors"]
+__all__ = ["Interceptor", "Interceptors", "are_interceptors", "lasting"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,11 +53,13 @@ class Interceptors:
         return bool(self._chain)
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        record = _rereadable(record)
         for index, interceptor in enumerate(self._chain):
             try:
                 replaced: Any = interceptor.on_send(record)
                 if not isinstance(replaced, ProducerRecord):
                     raise TypeError(f"on_send must return a ProducerRecord, not {type(replaced).__name__}")
+                replaced = _rereadable(replaced)
             except Exception as error:  # noqa: BLE001  (whatever an interceptor does must not lose records; it is logged)
                 self._failed(index, "on_send", error)
             else:
@@ -97,6 +99,16 @@ class Interceptors:
                 count,
                 exc_info=error,
             )
+
+
+def lasting(headers: RecordHeaders) -> RecordHeaders:
+    """Headers that can be read more than once: by interceptors, and again after a wait for room."""
+    return tuple(headers) if isinstance(headers, Iterator) else headers
+
+
+def _rereadable(record: ProducerRecord) -> ProducerRecord:
+    headers = lasting(record.headers)
+    return record if headers is record.headers else record._replace(headers=headers)
 
 
 def are_interceptors(value: object) -> tuple[Interceptor, ...]:

@@ -46,9 +46,9 @@ class NewBatchListener(Protocol):
 class StickyPartitioner:
     """The partitions of one topic, of which one is the `current`."""
 
-    __slots__ = ("_batch_size", "_is_adaptive", "_loads", "_random", "current", "produced_bytes")
+    __slots__ = ("_batch_size", "_loads", "_random", "current", "produced_bytes")
 
-    def __init__(self, batch_size: int, random: Callable[[], float], *, is_adaptive: bool = True) -> None:
+    def __init__(self, batch_size: int, random: Callable[[], float]) -> None:
         """`random` returns numbers from 0 to below 1."""
         self.current = NONE
         """The partition that takes the next record, or -1: one must be chosen."""
@@ -56,7 +56,6 @@ class StickyPartitioner:
         """What went to the current partition since it was chosen."""
         self._batch_size = max(1, batch_size)
         self._random = random
-        self._is_adaptive = is_adaptive
         self._loads: tuple[list[int], Sequence[int], int] | None = None  # running sum of weights, their partitions, of
 
     def choose(self, available: Sequence[int], partition_count: int) -> int:
@@ -86,10 +85,10 @@ class StickyPartitioner:
         """Takes the lengths of queues, in batches, for the partitions that may be chosen.
 
         Those without a leader and those of nodes that are too slow are left out; `partition_count` counts them too.
-        To be called when every partition has had a batch, not before.
+        To be called when every partition has had a batch, not before, and not at all where the choice is not adaptive.
         """
         self._loads = None
-        if not self._is_adaptive or not queue_sizes:
+        if not queue_sizes:
             return
         longest = max(queue_sizes)
         if len(queue_sizes) == partition_count and min(queue_sizes) == longest:

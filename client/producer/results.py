@@ -15,7 +15,7 @@ import logging
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import Context
 from itertools import islice
 from typing import Any, Final, NamedTuple, NoReturn
@@ -45,6 +45,10 @@ class Ack(NamedTuple):
     partition: int
     offset: int
     timestamp_ms: int
+
+
+_new: Callable[[type[Ack], tuple[str, int, int, int]], Ack] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+"""As Ack(...), without a Python call that costs as much as all else of an await."""
 
 
 class _Callback(NamedTuple):
@@ -94,7 +98,7 @@ class ProduceResult:
         self.parts: list[tuple[int, ProduceResult]] | None = None
         """After a split: the results in place of this one, each with the index of its first record."""
         self._waiters: dict[asyncio.Future[None], int] | None = None
-        self._groups: list[tuple[_Group, Sequence[int]]] | None = None
+        self._groups: dict[_Group, list[Sequence[int]]] | None = None
         self._callbacks: list[_Callback] | None = None
         self._observed: set[int] | None = None
 
@@ -116,9 +120,10 @@ class ProduceResult:
         self.timestamps = None
         # Who gave up waiting, a moment ago perhaps, will not look.
         self.observe([index for waiter, index in (self._waiters or {}).items() if not waiter.done()])
-        for group, indexes in self._groups or ():
+        for group, joined in (self._groups or {}).items():
             if not group.future.done():
-                self.observe(indexes)
+                for indexes in joined:
+                    self.observe(indexes)
         self.observe([callback.record_index for callback in self._callbacks or () if callback.is_look])
         self._end()
         self.owner.failed(self)
@@ -141,8 +146,9 @@ class ProduceResult:
             part, index = self.locate(callback.record_index)
             part.add_callback(index, *callback[1:])
         self._callbacks = None
-        for group, indexes in self._groups or ():
-            self.join(group, indexes)
+        for group, joined in (self._groups or {}).items():
+            for indexes in joined:
+                self.join(group, indexes)
         self._wake()
         return [part for _, part in parts]
 
@@ -162,8 +168,8 @@ class ProduceResult:
                     waiter.set_result(None)
         groups, self._groups = self._groups, None
         if groups is not None:
-            for group, _ in groups:
-                group.leave()
+            for group in groups:
+                group.one_ended()
 
     def _call(self, callback: _Callback) -> None:
         try:
@@ -188,7 +194,8 @@ class ProduceResult:
             if timestamp_ms < 0 and self.timestamps is not None:
                 timestamp_ms = self.timestamps[index]
             base_offset = self.base_offset
-            return Ack(self.topic, self.partition, base_offset + index if base_offset >= 0 else -1, timestamp_ms)
+            offset = base_offset + index if base_offset >= 0 else -1
+            return _new(Ack, (self.topic, self.partition, offset, timestamp_ms))
         self._raise(index)
 
     def _raise(self, index: int) -> NoReturn:
@@ -250,11 +257,21 @@ class ProduceResult:
                     part.join(group, within)
         elif not self.is_done:
             if self._groups is None:
-                self._groups = []
-            self._groups.append((group, indexes))
-            group.left += 1
+                self._groups = {}
+            if group not in self._groups:
+                self._groups[group] = []
+                group.left += 1
+            self._groups[group].append(indexes)
         elif self.error is not None:
             self.observe(indexes)
+
+    def leave(self, group: "_Group") -> None:
+        """The group waits no more."""
+        if self.parts is not None:
+            for _, part in self.parts:
+                part.leave(group)
+        elif self._groups is not None:
+            self._groups.pop(group, None)
 
     async def settled(self) -> None:
         """Returns when every record has ended."""
@@ -289,20 +306,29 @@ class _Group:
         self.future = future
         self.left = 0
 
-    def leave(self) -> None:
+    def one_ended(self) -> None:
         """One of the results has ended, or its parts have joined in its place."""
         self.left -= 1
         if not self.left and not self.future.done():
             self.future.set_result(None)
 
 
-async def all_ended(owner: "Results", waited_for: Iterable[tuple[ProduceResult, Sequence[int]]]) -> None:
-    """Returns when records have ended: of each result those with these indexes, which somebody looks at; none: all."""
+async def all_ended(owner: "Results", waited_for: Collection[tuple[ProduceResult, Sequence[int]]]) -> None:
+    """Returns when records have ended: of each result those with these indexes, which somebody looks at; none: all.
+
+    Cancelled, it leaves nothing behind in the results, which may be far from their end.
+    """
     group = _Group(owner.running_loop().create_future())
     for result, indexes in waited_for:
         result.join(group, indexes)
-    if group.left:
+    if not group.left:
+        return
+    try:
         await group.future
+    except BaseException:
+        for result, _ in waited_for:
+            result.leave(group)
+        raise
 
 
 class Results:
@@ -316,8 +342,6 @@ class Results:
         client_id: str = "",
     ) -> None:
         self.loop = loop
-        self.lost_count = 0
-        """Records that failed while nobody waited for them, ever."""
         self._monotonic_ms = monotonic_ms
         self._metrics = metrics
         self._client_id = client_id
@@ -345,7 +369,6 @@ class Results:
         count = result.unobserved_count
         if not count:
             return
-        self.lost_count += count
         self._metrics.count(UNOBSERVED_ERROR_TOTAL, count)
         if len(self._failed) == FAILED_RESULTS_MAX:
             self._forgotten += self._failed.popleft().unobserved_count

@@ -41,6 +41,7 @@ from client.producer.settlement import Answer, Settlement
 from client.tasks import Tasks
 from protocol.batch import HEADER_SIZE
 from protocol.compression import Codec
+from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -50,12 +51,12 @@ COMPRESSED_IN_LOOP_BYTES: Final = 64 * 1024
 """A larger batch is compressed in a helper thread."""
 TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
 """Of an idempotent producer without transactions, which has none."""
-TIMER_SLACK_MS: Final = 0.001
-"""The timer rings so much later: rounding may make `at_ms / 1000` seconds less than `at_ms` milliseconds."""
 RETRY_MIN_MS: Final = 2.0
 """A node that cannot take a request is asked again after so long at the earliest: more than a timer may be early."""
 ZSTD_SINCE: Final = 7
 """The version of Produce from which on zstd may be sent (KIP-110)."""
+RIGHTS: Final = frozenset((ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+"""Refusals of a producer id that somebody may cure meanwhile. Any other is fatal (InitProducerIdHandler)."""
 
 
 class Sender:
@@ -90,6 +91,10 @@ class Sender:
         self._compressing: set[int] = set()  # nodes whose next request is being made in a thread
         self._blocked_since_ms: dict[int, float] = {}  # nodes that could not take what was ready
         self._is_asking_for_id = False
+        self._ask_id_at_ms = 0.0  # not before, after a refusal
+        self._id_refusals = 0  # in a row
+        self._id_backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
+        self._reported_bumps = 0
 
     @property
     def fatal_error(self) -> ClientError | None:
@@ -115,6 +120,7 @@ class Sender:
             return
         accumulator = self._accumulator
         accumulator.has_news = False
+        accumulator.backlog = 0
         # A timer may ring up to a millisecond early (uvloop counts whole ones). What it was set for is due then: to set
         # it again for the rest would ring it over and over within that millisecond.
         now_ms = max(self._environment.monotonic_ms(), not_before_ms)
@@ -124,20 +130,17 @@ class Sender:
             self.fail_all(error)
             return
         next_ms = accumulator.next_deadline_ms
-        if self._may_number():
-            leader_of = self._cluster.metadata.leader_of
-            ready = accumulator.ready(leader_of, now_ms)
-            next_ms = min(next_ms, ready.next_ms)
-            if ready.unknown_leaders:
-                self._find_leaders(ready.unknown_leaders, now_ms)
-            for node_id, queues in ready.nodes.items():
-                next_ms = min(next_ms, self._send_to(node_id, queues, now_ms))
+        state = self._idempotence
+        if state is not None:
+            next_ms = min(next_ms, self._advance(state, now_ms))
+        if state is None or state.has_producer_id:
+            next_ms = min(next_ms, self._send_ready(now_ms))
         self._set_timer(next_ms)
 
     def fail_all(self, error: ClientError) -> None:
         """Ends every batch by this error."""
         for batch in list(self._accumulator.incomplete):
-            self._give_up(batch, error)
+            self._settlement.give_up(batch, error)
 
     # ------------------------------------------------------------------------------------------------ rounds
     def _expire(self, now_ms: float) -> None:
@@ -150,39 +153,50 @@ class Sender:
                 was_sent=was_sent,
                 last_error=batch.last_error,
             )
-            self._give_up(batch, error)
+            self._settlement.give_up(batch, error)
 
-    def _give_up(self, batch: ProducerBatch, error: ClientError) -> None:
-        """Ends a batch without knowing what became of it, if it was sent."""
-        if self._idempotence is not None and batch.has_sequence:
-            self._idempotence.expired(batch.key, batch)
-        self._accumulator.fail(batch, error)
-
-    def _may_number(self) -> bool:
-        """Whether batches can be given sequences, after what is due in the idempotence state has been done."""
-        state = self._idempotence
-        if state is None:
-            return True
-        bumps = state.bump_count
+    def _advance(self, state: Idempotence, now_ms: float) -> float:
+        """Does what is due in the idempotence state. Returns when to look again, without an event before."""
         state.advance()
-        if state.bump_count > bumps:
-            self._metrics.count(PRODUCER_EPOCH_BUMP_TOTAL, state.bump_count - bumps)
+        if state.bump_count > self._reported_bumps:
+            self._metrics.count(PRODUCER_EPOCH_BUMP_TOTAL, state.bump_count - self._reported_bumps)
+            self._reported_bumps = state.bump_count
         for gap in state.take_events():
             logger.warning("%s: %s", self._config.client_id, gap)
             self._metrics.count(POSSIBLE_LOSS_TOTAL, 1, gap.topic)
-        if state.needs_producer_id and not self._is_asking_for_id:
-            self._is_asking_for_id = True
-            self._tasks.start(self._obtain_producer_id(), f"{self._config.client_id}: InitProducerId")
-        return state.has_producer_id
+        if not state.needs_producer_id or self._is_asking_for_id:
+            return float("inf")
+        if self._id_refusals and not self._accumulator.incomplete:
+            return float("inf")  # the next record asks again: somebody may have given the producer its rights by then
+        if now_ms < self._ask_id_at_ms:
+            return self._ask_id_at_ms
+        self._is_asking_for_id = True
+        self._tasks.start(self._obtain_producer_id(state), f"{self._config.client_id}: InitProducerId")
+        return float("inf")
+
+    def _send_ready(self, now_ms: float) -> float:
+        """Sends what is ready to the nodes that can take it. Returns when to look again, without an event before."""
+        ready = self._accumulator.ready(self._cluster.metadata.leader_of, now_ms)
+        next_ms = ready.next_ms
+        if ready.unknown_leaders:
+            self._find_leaders(ready.unknown_leaders, now_ms)
+        if self._blocked_since_ms:
+            for node_id in self._blocked_since_ms.keys() - ready.nodes.keys():
+                self._unblocked(node_id)  # nothing waits for it any more, and nothing would, were it still passed over
+        for node_id, queues in ready.nodes.items():
+            next_ms = min(next_ms, self._send_to(node_id, queues, now_ms))
+        return next_ms
 
     def _find_leaders(self, topics: set[str], now_ms: float) -> None:
         for topic in topics:
             self._cluster.metadata.use(topic, now_ms)
-        self._cluster.metadata.request_update()
+            self._cluster.metadata.request_update(topic)
 
     def _send_to(self, node_id: int, queues: Sequence[PartitionQueue], now_ms: float) -> float:
         """Sends a request to a node, if it can take one. Returns when to try again, without an event before."""
-        connection = None if node_id in self._compressing else self._cluster.connection(node_id)
+        if node_id in self._compressing:
+            return float("inf")  # the end of it wakes us
+        connection = self._cluster.connection(node_id)
         if connection is None:
             self._blocked(node_id, now_ms)
             # Not at once, even where it is due by now: the cluster has its own clock, see `run`.
@@ -209,14 +223,18 @@ class Sender:
             self._accumulator.slow_nodes -= {node_id}
 
     def _set_timer(self, at_ms: float) -> None:
+        """Has `run` called at this moment. A timer that rings before is left to set the next one: most moments pass by.
+
+        (Each batch that begins lingers; to set a timer for each costs more than to ring once in a while for nothing.)
+        """
         if self._timer is not None:
-            if self._timer_ms == at_ms and not self._timer.cancelled():
+            if self._timer_ms <= at_ms < float("inf"):
                 return
             self._timer.cancel()
             self._timer = None
         self._timer_ms = at_ms
         if at_ms < float("inf"):
-            self._timer = self._environment.loop.call_at((at_ms + TIMER_SLACK_MS) / 1000.0, self._ring)
+            self._timer = self._environment.loop.call_at(at_ms / 1000.0, self._ring)
 
     def _ring(self) -> None:
         self._timer = None
@@ -233,8 +251,13 @@ class Sender:
             name = f"{self._config.client_id}: compress for node {connection.node_id}"
             self._tasks.start(self._prepare_in_thread(connection, batches, unsealed), name)
             return
-        for batch, payload in zip(unsealed, self._compressed(unsealed), strict=True):
-            self._seal(batch, payload)
+        try:
+            payloads = self._compressed(unsealed)
+        except Exception as why:
+            logger.exception("%s: compressing failed", self._config.client_id)
+            self._fail_unsealed(unsealed, why)
+        else:
+            self._seal(unsealed, payloads)
         self._write(connection, batches)
 
     async def _prepare_in_thread(
@@ -242,10 +265,13 @@ class Sender:
     ) -> None:
         try:
             payloads = await self._environment.run_blocking(self._compressed, unsealed)
+        except Exception as why:
+            logger.exception("%s: compressing failed", self._config.client_id)
+            self._fail_unsealed(unsealed, why)
+        else:
+            self._seal(unsealed, payloads)
         finally:
             self._compressing.discard(connection.node_id)
-        for batch, payload in zip(unsealed, payloads, strict=True):
-            self._seal(batch, payload)
         for batch in batches:
             self._accumulator.unmute(batch)
         self._write(connection, batches)
@@ -254,14 +280,26 @@ class Sender:
     def _compressed(self, batches: Sequence[ProducerBatch]) -> list[bytes]:
         return [batch.compressed(self._codec, self._level) for batch in batches]
 
-    def _seal(self, batch: ProducerBatch, payload: bytes) -> None:
-        if self._codec is not Codec.NONE:
-            before_bytes = batch.size - HEADER_SIZE
-            self._accumulator.topics[batch.topic].observe_ratio(len(payload), before_bytes)
-            self._metrics.observe(COMPRESSION_RATE, len(payload) / before_bytes, batch.topic)
-        batch.seal(payload, self._codec)
-        self._metrics.observe(BATCH_SIZE, batch.sent_bytes, batch.topic)
-        self._metrics.observe(RECORD_QUEUE_TIME, self._environment.monotonic_ms() - batch.created_ms)
+    def _seal(self, batches: Sequence[ProducerBatch], payloads: Sequence[bytes]) -> None:
+        for batch, payload in zip(batches, payloads, strict=True):
+            if self._codec is not Codec.NONE:
+                before_bytes = batch.size - HEADER_SIZE
+                self._accumulator.topics[batch.topic].observe_ratio(len(payload), before_bytes)
+                self._metrics.observe(COMPRESSION_RATE, len(payload) / before_bytes, batch.topic)
+            batch.seal(payload, self._codec)
+            self._metrics.observe(BATCH_SIZE, batch.sent_bytes, batch.topic)
+            self._metrics.observe(RECORD_QUEUE_TIME, self._environment.monotonic_ms() - batch.created_ms)
+
+    def _fail_unsealed(self, batches: Sequence[ProducerBatch], why: Exception) -> None:
+        """Ends batches that could not be compressed. `_write` leaves them out then."""
+        for batch in batches:
+            error = ClientError(
+                f"{batch.count} record(s) for {batch.topic}-{batch.partition} could not be compressed with "
+                f"{self._codec.name.lower()}: {type(why).__name__}: {why}",
+                hint="Send them again; if that fails too, choose another compression_type.",
+            )
+            error.__cause__ = why
+            self._settlement.give_up(batch, error)
 
     def _write(self, connection: Connection, batches: list[ProducerBatch]) -> None:
         """Sends one request with these batches, without those that have ended while they were compressed."""
@@ -303,33 +341,46 @@ class Sender:
         self.wake()
 
     # ------------------------------------------------------------------------------------------ producer id
-    async def _obtain_producer_id(self) -> None:
-        """Asks for a producer id until there is one. Batches that wait for it end by their own timeout meanwhile."""
-        assert self._idempotence is not None
-        request = InitProducerIdRequest(
-            transactional_id=None, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, producer_id=-1, producer_epoch=-1
-        )
-        environment, config = self._environment, self._config
-        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
+    async def _obtain_producer_id(self, state: Idempotence) -> None:
+        """Asks for a producer id until there is one, or it is refused. Batches end by their own timeout meanwhile."""
         failures = 0
         try:
             while not self._is_closed:
-                error: ClientError
-                try:
-                    answer = await self._cluster.ask(request, timeout_ms=config.request_timeout_ms)
-                except ClientError as why:
-                    error = why
-                else:
-                    if not answer.error_code:
-                        self._idempotence.set_producer_id(answer.producer_id, answer.producer_epoch)
-                        return
-                    error = broker_error(answer.error_code, "", "InitProducerId, which idempotence needs")
-                if not error.retriable:
-                    # The next record asks again: somebody may have given the producer its rights meanwhile.
-                    self.fail_all(error)
+                error = await self._ask_for_producer_id(state)
+                if error is None:
+                    self._id_refusals = 0
                     return
-                await environment.sleep(backoff.after_ms(failures))
+                if not error.retriable:
+                    self._id_was_refused(error)
+                    return
+                await self._environment.sleep(self._id_backoff.after_ms(failures))
                 failures += 1
         finally:
             self._is_asking_for_id = False
             self.wake()
+
+    async def _ask_for_producer_id(self, state: Idempotence) -> ClientError | None:
+        """Asks once. Returns why there is no id; None: there is one now."""
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, producer_id=-1, producer_epoch=-1
+        )
+        try:
+            answer = await self._cluster.ask(request, timeout_ms=self._config.request_timeout_ms)
+        except ClientError as error:
+            return error
+        if answer.error_code:
+            return broker_error(answer.error_code, "", "InitProducerId, which idempotence needs,")
+        state.set_producer_id(answer.producer_id, answer.producer_epoch)
+        return None
+
+    def _id_was_refused(self, error: ClientError) -> None:
+        if self._is_closed or self.fatal_error is not None:
+            return  # this is why
+        if not self._id_refusals:
+            logger.error("%s: without a producer id nothing can be sent: %s", self._config.client_id, error)
+        if error.code not in RIGHTS:
+            self._settlement.fatal_error = error  # `run` does the rest
+            return
+        self._ask_id_at_ms = self._environment.monotonic_ms() + self._id_backoff.after_ms(self._id_refusals)
+        self._id_refusals += 1
+        self.fail_all(error)

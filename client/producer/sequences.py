@@ -43,7 +43,7 @@ class SequencedBatch(Protocol):
     """What must be known of a batch."""
 
     @property
-    def record_count(self) -> int: ...
+    def count(self) -> int: ...
     @property
     def producer_id(self) -> int: ...
     @property
@@ -143,7 +143,7 @@ class PartitionSequence:
 
     def number(self, batch: SequencedBatch) -> None:
         batch.renumber(*self.identity, self.next_sequence)
-        self.next_sequence = incremented(self.next_sequence, batch.record_count)
+        self.next_sequence = incremented(self.next_sequence, batch.count)
 
     def enter(self, batch: SequencedBatch) -> None:
         """A batch is drained for the first time."""
@@ -159,7 +159,7 @@ class PartitionSequence:
         sequence = batch.base_sequence
         for part in parts:
             part.renumber(*self.identity, sequence)
-            sequence = incremented(sequence, part.record_count)
+            sequence = incremented(sequence, part.count)
         index = self.window.index(place)
         self.window[index : index + 1] = [Place(part, is_absent=True) for part in parts]
 
@@ -213,11 +213,11 @@ class PartitionSequence:
         """An answer may come late, after others under the same identity, or after that has been given up."""
         if (batch.producer_id, batch.producer_epoch) != self.identity:
             return
-        last = incremented(batch.base_sequence, batch.record_count - 1)
+        last = incremented(batch.base_sequence, batch.count - 1)
         if self.last_acked_sequence == NONE or self._behind(last) < self._behind(self.last_acked_sequence):
             self.last_acked_sequence = last
         if base_offset != NONE:
-            self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
+            self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.count - 1)
 
     def is_next(self, batch: SequencedBatch) -> bool:
         """Whether everything before this batch was acknowledged, and nothing after it."""

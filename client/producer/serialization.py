@@ -23,7 +23,7 @@ from typing import Any, Final, cast
 from client.errors import SerializationError
 from client.producer.record import RecordHeaders
 from protocol.primitives import Buffer
-from protocol.records import Headers
+from protocol.records import HEADERS_MAX, Headers
 
 __all__ = [
     "Serializer",
@@ -122,6 +122,11 @@ def encoded_headers(topic: str, headers: RecordHeaders) -> Headers:
     except (TypeError, ValueError) as error:
         why = "headers are pairs of a name (str) and a value (bytes or None)"
         raise SerializationError(topic, "headers", headers, why) from error
+    if len(encoded) > HEADERS_MAX:
+        why = f"there are {len(encoded)} of them, where a record has {HEADERS_MAX} at most"
+        refusal = SerializationError(topic, "headers", headers, why)
+        refusal.hint = "Put fewer headers on one record."
+        raise refusal
     return tuple(encoded)
 
 

@@ -21,6 +21,7 @@ from client.errors import BrokerError, ClientError, MalformedResponse, RecordToo
 from client.metrics.metrics import (
     BATCH_SPLIT_TOTAL,
     BYTE_TOTAL,
+    PRODUCE_THROTTLE_TIME,
     RECORD_ERROR_TOTAL,
     RECORD_RETRY_TOTAL,
     RECORD_SEND_TOTAL,
@@ -77,6 +78,7 @@ class Settlement:
     def _settle_response(
         self, node_id: int, batches: list[ProducerBatch], response: ProduceResponse, now_ms: float
     ) -> None:
+        self._metrics.observe(PRODUCE_THROTTLE_TIME, response.throttle_time_ms, str(node_id))
         found = {(topic.name, each.index): each for topic in response.responses for each in topic.partition_responses}
         for batch in batches:
             answer = found.get(batch.key)
@@ -175,8 +177,17 @@ class Settlement:
         if self._idempotence is not None:
             is_certain = answer is not None and batch.attempts < self._config.retries
             self._idempotence.failed(batch.key, batch, code, is_certain)
+        self._end(batch, error, self._record_errors(batch, code, answer))
+
+    def give_up(self, batch: ProducerBatch, error: ClientError) -> None:
+        """Ends a batch that has not ended, without knowing what became of it, if it was sent."""
+        if self._idempotence is not None and batch.has_sequence:
+            self._idempotence.expired(batch.key, batch)
+        self._end(batch, error, None)
+
+    def _end(self, batch: ProducerBatch, error: ClientError, record_errors: dict[int, ClientError] | None) -> None:
         self._metrics.count(RECORD_ERROR_TOTAL, batch.count, batch.topic)
-        self._accumulator.fail(batch, error, self._record_errors(batch, code, answer))
+        self._accumulator.fail(batch, error, record_errors)
 
     def _error(self, batch: ProducerBatch, code: int, answer: PartitionProduceResponse | None) -> ClientError:
         said = "" if answer is None or answer.error_message is None else answer.error_message
@@ -190,7 +201,8 @@ class Settlement:
         """By index, where the broker names single records; then the others failed only because they came with these."""
         if answer is None or not answer.record_errors:
             return None
-        named = {each.batch_index: each.batch_index_error_message or "" for each in answer.record_errors}
+        for_all = answer.error_message or ""  # of the partition
+        named = {each.batch_index: each.batch_index_error_message or for_all for each in answer.record_errors}
         others = BrokerError(ErrorCode.INVALID_RECORD, "", what=f"a record beside invalid ones in {batch.topic}")
         code_of_one = code if len(named) == 1 else ErrorCode.INVALID_RECORD
         return {

@@ -16,6 +16,7 @@ v9: flexible (KIP-482)
 v10: topic_id (KIP-516)
 v11: the authorized operations of the cluster moved to DescribeCluster (KIP-700)
 v12: topics can be asked for by id (KIP-516)
+v13: an error_code of the whole answer, such as REBOOTSTRAP_REQUIRED (KIP-1102)
 """
 
 from protocol.schema import ZERO_UUID, Request, Response, Struct, field, i16, i32, message, struct, uuid
@@ -50,7 +51,7 @@ class MetadataResponseTopic(Struct):
     topic_authorized_operations: i32 = field(since=8, default=-2147483648)
 
 
-@message(key=3, versions=(0, 12), flexible=9)
+@message(key=3, versions=(0, 13), flexible=9)
 class MetadataResponse(Response):
     throttle_time_ms: i32 = field(since=3, default=0)
     brokers: list[MetadataResponseBroker]
@@ -58,6 +59,7 @@ class MetadataResponse(Response):
     controller_id: i32 = field(since=1, default=-1)
     topics: list[MetadataResponseTopic]
     cluster_authorized_operations: i32 = field(since=8, until=10, default=-2147483648)
+    error_code: i16 = field(since=13, default=0)
 
 
 @struct
@@ -66,7 +68,7 @@ class MetadataRequestTopic(Struct):
     name: str | None = field(nullable_since=10)
 
 
-@message(key=3, versions=(0, 12), flexible=9)
+@message(key=3, versions=(0, 13), flexible=9)
 class MetadataRequest(Request[MetadataResponse]):
     topics: list[MetadataRequestTopic] | None = field(nullable_since=1)
     allow_auto_topic_creation: bool = field(since=4, default=True)

@@ -7,17 +7,32 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from client.errors import ClientError, ConnectionFailed
+from client.metrics.metrics import UNOBSERVED_ERROR_TOTAL, client_metrics
 from client.producer.delivery import Ack, Delivery
 from client.producer.results import ProduceResult, Results
+from tests.client.recorded_metrics import RecordedMetrics
 
 NOW = 1_700_000_000_000
+
+
+class CountedResults(Results):
+    """Results of the loop that runs, of which a test may ask what they have told their metrics."""
+
+    def __init__(self) -> None:
+        self._recorded = RecordedMetrics()
+        super().__init__(asyncio.get_running_loop(), lambda: 0.0, client_metrics(self._recorded, "test"), "test")
+
+    @property
+    def lost_count(self) -> float:
+        """Records that failed while nobody waited for them."""
+        return self._recorded.total(UNOBSERVED_ERROR_TOTAL)
 
 
 class Batch:
     """A batch in flight: its result, and deliveries of its records."""
 
-    def __init__(self, count: int, owner: Results | None = None) -> None:
-        self.owner = owner or Results(asyncio.get_running_loop(), lambda: 0.0)
+    def __init__(self, count: int, owner: CountedResults | None = None) -> None:
+        self.owner = owner or CountedResults()
         self.result = ProduceResult(self.owner, "orders", 3)
         self.result.count = count
         self.result.timestamps = array("q", [NOW + n for n in range(count)])

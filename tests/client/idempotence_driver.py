@@ -13,7 +13,7 @@ UNKNOWN_ID = ErrorCode.UNKNOWN_PRODUCER_ID
 
 @dataclass(eq=False)
 class Batch:
-    record_count: int = 10
+    count: int = 10
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
@@ -44,8 +44,8 @@ class Driver:
         batch.in_flight = True
         return True
 
-    def sent(self, *record_counts: int, key: Key = KEY) -> list[Batch]:
-        batches = [Batch(count) for count in record_counts]
+    def sent(self, *counts: int, key: Key = KEY) -> list[Batch]:
+        batches = [Batch(count) for count in counts]
         for batch in batches:
             assert self.drains(batch, key)
         return batches

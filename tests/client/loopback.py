@@ -93,20 +93,23 @@ Serve = Callable[[Peer], Awaitable[None]]
 
 
 class Loopback:
-    """See the module. `count`: how many connections have been made."""
+    """See the module. `limit_bytes`: half of what a peer takes unread. `count`: how many connections have been made."""
 
-    def __init__(self, serve: Serve, *, ssl: SSLContext | None = None, host: str = HOST) -> None:
+    def __init__(
+        self, serve: Serve, *, ssl: SSLContext | None = None, host: str = HOST, limit_bytes: int = 65_536
+    ) -> None:
         self.host = host
         self.port = 0
         self.count = 0
         self._serve = serve
         self._ssl = ssl
+        self._limit_bytes = limit_bytes
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: list[Connection] = []
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, self.host, 0, ssl=self._ssl)
+        self._server = await asyncio.start_server(self._accept, self.host, 0, ssl=self._ssl, limit=self._limit_bytes)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -13,10 +13,10 @@ MAX_IDLE_MS = 60_000
 class Client:
     """Metadata with a clock, and a broker that answers as told."""
 
-    def __init__(self, chance: Callable[[], float] = lambda: 0.5) -> None:
+    def __init__(self, chance: Callable[[], float] = lambda: 0.5, **settings: float) -> None:
         self.now_ms = 5000.0
         self.requests = 0
-        self.metadata = Metadata(max_age_ms=MAX_AGE_MS, max_idle_ms=MAX_IDLE_MS, random=chance)
+        self.metadata = Metadata(max_age_ms=MAX_AGE_MS, max_idle_ms=MAX_IDLE_MS, random=chance, **settings)
         self.metadata.on_request = self._requested
 
     def _requested(self) -> None:

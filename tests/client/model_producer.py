@@ -34,7 +34,7 @@ class ModelBatch:
         return f"<{self.units} {where} {'on the wire' if self.in_flight else ''} {self.outcome}>"
 
     @property
-    def record_count(self) -> int:
+    def count(self) -> int:
         return len(self.units) * self.weight
 
     def renumber(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
@@ -46,7 +46,7 @@ class ModelBatch:
         self.producer_id, self.producer_epoch, self.base_sequence = producer_id, producer_epoch, base_sequence
 
     def sent(self) -> SentBatch:
-        return SentBatch(self.producer_id, self.producer_epoch, self.base_sequence, self.record_count, self.units)
+        return SentBatch(self.producer_id, self.producer_epoch, self.base_sequence, self.count, self.units)
 
     def split(self) -> list["ModelBatch"]:
         cut = len(self.units) // 2

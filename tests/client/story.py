@@ -5,25 +5,31 @@
         story = await tell(cluster, records=10)
         assert not story.errors
 
-`tell` sends numbered records to each partition of one topic, waits until each delivery has ended, and closes the
-producer. Then it checks: every delivery ended within its deadline and once; what was acknowledged is in the log at the
-offset that was told; nothing is there twice or in another order than it was sent; no task ended with an error; and the
-loop went round no more often than the work and the time that passed explain.
+`tell` sends numbered records to one topic, waits until each delivery has ended, and closes the producer. `senders` says
+how: several may send at once, each in its `Manner` (`story_records.py`), and another task may close the producer
+meanwhile. Then it checks: every call and every delivery ended, the deliveries within their deadline and once; what was
+acknowledged is in the log, whole and at the offset that was told; what was cancelled is not; nothing is there twice or,
+of one sender, in another order than it was sent; all memory is free; no task ended with an error; and the loop went
+round no more often than the work and the time that passed explain.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from client.errors import ClientError
+from client.errors import BatchError, BufferFull, ClientClosed, ClientError, MetadataMissing, ProducerClosed
 from client.producer.delivery import Ack, Delivery
 from client.producer.producer import Producer
 from protocol.messages.produce import ProduceRequest
+from protocol.murmur2 import partition_for_key
 from tests.client.scripted_broker import ScriptedCluster
+from tests.client.story_records import PLAIN, Audit, Manner, Record, columns
 from tests.client.virtual_time import virtual_loop
+
+__all__ = ["TOPIC", "Manner", "Record", "Story", "produce_count", "tell"]
 
 TOPIC = "orders"
 SLACK_MS = 50.0
@@ -42,30 +48,8 @@ PATIENT: dict[str, Any] = {
     "max_block_ms": 5_000,
     "close_timeout_ms": 25_000,
 }
-
-
-class Record:
-    """A record that was sent, and what became of it."""
-
-    def __init__(self, partition: int, number: int) -> None:
-        self.partition = partition
-        self.value = b"%d:%06d" % (partition, number)
-        self.delivery: Delivery | None = None
-        self.accepted_ms = 0.0
-        self.ended_ms: list[float] = []
-        self.refusal: ClientError | None = None
-        """Why it was not accepted."""
-
-    def __repr__(self) -> str:
-        return self.value.decode()
-
-    @property
-    def error(self) -> BaseException | None:
-        return self.refusal if self.delivery is None else self.delivery.exception()
-
-    @property
-    def ack(self) -> Ack | None:
-        return None if self.delivery is None or self.error is not None else self.delivery.result()
+GROUP = 5
+"""So many records are sent between two moments at which a sender may be cancelled."""
 
 
 class Surprises(logging.Handler):
@@ -83,9 +67,12 @@ class Surprises(logging.Handler):
 class Story:
     """What `tell` told."""
 
-    def __init__(self, cluster: ScriptedCluster, settings: dict[str, Any]) -> None:
+    def __init__(self, cluster: ScriptedCluster, settings: dict[str, Any], *, is_audited: bool = False) -> None:
         self.cluster = cluster
         self.settings = PATIENT | settings
+        self.audit = Audit()
+        if is_audited:
+            self.settings["interceptors"] = [self.audit]
         self.records: list[Record] = []
         self.producer = Producer(cluster.bootstrap, environment=lambda: cluster.environment, **self.settings)
         self.began_ms = cluster.now_ms()
@@ -107,19 +94,81 @@ class Story:
     def of(self, partition: int) -> list[Record]:
         return [record for record in self.records if record.partition == partition]
 
-    async def send(self, records: int, partitions: Sequence[int]) -> None:
-        """Sends so many records to each of the partitions, in turn."""
-        for _ in range(records):
-            for partition in partitions:
-                record = Record(partition, len(self.records))
-                self.records.append(record)
-                try:
-                    record.delivery = await self.producer.send(TOPIC, record.value, partition=partition)
-                except ClientError as error:
-                    record.refusal = error
-                    continue
-                record.accepted_ms = self.cluster.now_ms()
-                record.delivery.add_done_callback(partial(self._ended, record))
+    # -- what is sent ------------------------------------------------------------------------------------------------
+
+    async def send(self, records: int, partitions: Sequence[int], manner: Manner = PLAIN, sender: int = 0) -> None:
+        """Sends so many records to each of the partitions, in turn, or as many to wherever they go."""
+        targets = partitions if manner.aim == "partition" else [-1] * len(partitions)
+        if manner.call == "send_batch":
+            for target in dict.fromkeys(targets):
+                count = records * targets.count(target)
+                await self._send_in_bulk([self._record(target, sender, manner) for _ in range(count)], manner)
+            return
+        turns = [target for _ in range(records) for target in targets]
+        for start in range(0, len(turns), GROUP):
+            sending = self._send_each(turns[start : start + GROUP], manner, sender)
+            if manner.cancel_after_turns and start // GROUP % 2:
+                await self._cancelled(asyncio.ensure_future(sending), manner.cancel_after_turns)
+            else:
+                await sending
+
+    async def close_after(self, delay_s: float) -> None:
+        """Closes the producer, whatever is going on."""
+        await asyncio.sleep(delay_s)
+        await self.producer.close()
+
+    def _record(self, target: int, sender: int, manner: Manner) -> Record:
+        record = Record(len(self.records), target, sender, manner)
+        self.records.append(record)
+        return record
+
+    async def _cancelled(self, sending: asyncio.Task[None], after_turns: int) -> None:
+        for _ in range(after_turns):
+            await asyncio.sleep(0)
+        sending.cancel()
+        await asyncio.wait([sending])
+        if not sending.cancelled():
+            sending.result()
+
+    async def _send_each(self, targets: Sequence[int], manner: Manner, sender: int) -> None:
+        for target in targets:
+            record = self._record(target, sender, manner)
+            try:
+                record.delivery = await self._accepted(record, manner)
+            except ClientError as error:
+                record.refusal = error
+                continue
+            except asyncio.CancelledError:
+                record.is_cancelled = True
+                raise
+            record.accepted_ms = self.cluster.now_ms()
+            record.delivery.add_done_callback(partial(self._ended, record))
+
+    async def _accepted(self, record: Record, manner: Manner) -> Delivery:
+        if manner.call == "send_nowait":
+            try:
+                return self.producer.send_nowait(TOPIC, record.value, **record.arguments)
+            except (BufferFull, MetadataMissing):
+                record.detours += 1
+        return await self.producer.send(TOPIC, record.value, **record.arguments)
+
+    async def _send_in_bulk(self, records: list[Record], manner: Manner) -> None:
+        partition = records[0].partition if records and manner.aim == "partition" else None
+        acks: Sequence[Ack] = ()
+        errors: Mapping[int, ClientError] = {}
+        stopped_by: ClientError | None = None
+        try:
+            acks = await self.producer.send_batch(TOPIC, partition=partition, **columns(records, manner))
+        except BatchError as error:
+            acks, stopped_by = error.acks, error.stopped_by
+            errors = {**error.errors, **{index: error.stopped_by for index in error.unsent if error.stopped_by}}
+        except ProducerClosed as error:
+            stopped_by = error
+        for index, record in enumerate(records):
+            if index < len(acks) and index not in errors:
+                record.bulk_ack = acks[index]
+            else:
+                record.refusal = errors.get(index, stopped_by)
 
     def _ended(self, record: Record, delivery: Delivery) -> None:
         assert delivery.done()
@@ -130,7 +179,7 @@ class Story:
         async with asyncio.timeout((self.settings["delivery_timeout_ms"] + SLACK_MS) / 1000.0):
             for record in self.records:
                 if record.delivery is not None:
-                    await asyncio.gather(_ended(record.delivery))
+                    await _ended(record.delivery)
 
     # -- what must hold ----------------------------------------------------------------------------------------------
 
@@ -140,38 +189,58 @@ class Story:
         Without idempotence nothing is promised of duplicates and, with several requests in flight, of order.
         """
         assert not self.surprises.texts, "\n".join(self.surprises.texts)
+        config = self.producer.config
+        assert self.producer.buffer_available_bytes == config.buffer_memory, "memory is not given back"
         self.check_endings()
         self.check_rounds()
+        if config.interceptors:
+            self.audit.check(self.records)
         for partition in range(len(self.cluster.topics[TOPIC].partitions)):
-            values = [value or b"" for value in self.cluster.values(TOPIC, partition)]
-            if self.producer.config.is_idempotent:
-                assert all(before < after for before, after in pairwise(values)), f"doubled or out of order: {values}"
-            if not loses_data and self.producer.config.acks != 0:
+            self.check_log(partition)
+            if not loses_data and config.acks != 0:
                 self.check_acks(partition)
-            sent = {record.value for record in self.of(partition)}
-            assert sent.issuperset(values), "a record that nobody sent"
-        if self.producer.config.acks != 0:
-            limit = self.producer.config.max_in_flight_requests_per_connection
+        if config.acks != 0:
+            limit = config.max_in_flight_requests_per_connection
             assert self.cluster.most_in_flight(ProduceRequest) <= limit, "requests in flight"
 
     def check_endings(self) -> None:
         for record in self.records:
+            assert type(record.refusal) is not ClientClosed, "a user of the producer looks for ProducerClosed"
             if record.delivery is None:
+                ways = (record.refusal is not None, record.bulk_ack is not None, record.is_cancelled)
+                assert sum(ways) == 1, f"{record} was neither accepted nor refused"
                 continue
             assert record.delivery.done(), f"{record} has not ended"
             assert len(record.ended_ms) == 1, f"{record} ended {len(record.ended_ms)} times"
             took_ms = record.ended_ms[0] - record.accepted_ms
             assert took_ms <= self.settings["delivery_timeout_ms"] + SLACK_MS, f"{record} took {took_ms} ms"
 
+    def check_log(self, partition: int) -> None:
+        """Nothing is in it that was not sent, or was cancelled, or is not as it was sent."""
+        count = len(self.cluster.topics[TOPIC].partitions)
+        sent = {record.value: record for record in self.records if not record.is_cancelled}
+        found: list[Record] = []
+        for logged in (each for batch in self.cluster.batches(TOPIC, partition) for each in batch.records):
+            record = sent.get(logged.value or b"")
+            assert record is not None, f"nobody has sent {logged.value!r}"
+            assert (logged.key, logged.headers) == (record.key, record.headers), f"{record} is not whole"
+            assert record.partition in (partition, -1), f"{record} is in partition {partition}"
+            assert record.key is None or partition == partition_for_key(record.key, count), f"{record} is astray"
+            found.append(record)
+        if self.producer.config.is_idempotent:
+            for sender in {record.sender for record in found}:
+                numbers = [record.number for record in found if record.sender == sender]
+                assert all(before < after for before, after in pairwise(numbers)), f"doubled or out of order: {numbers}"
+
     def check_acks(self, partition: int) -> None:
         log = self.cluster.log(TOPIC, partition)
         at = {each.base_offset + index: value for each in log.batches for index, value in enumerate(each.values)}
         values = set(at.values())
-        for record in self.of(partition):
-            if record.ack is not None:
+        for record in self.records:
+            if (ack := record.ack) is not None and ack.partition == partition:
                 assert record.value in values, f"{record} was acknowledged and is lost"
-                if record.ack.offset >= 0:
-                    assert at.get(record.ack.offset) == record.value, f"{record} is not at {record.ack.offset}"
+                if ack.offset >= 0:
+                    assert at.get(ack.offset) == record.value, f"{record} is not at {ack.offset}"
 
     def check_rounds(self) -> None:
         """The loop must not turn while nothing happens."""
@@ -190,24 +259,34 @@ async def tell(
     *,
     records: int = 24,
     partitions: Sequence[int] | None = None,
+    senders: Sequence[Manner] = (PLAIN,),
+    is_audited: bool = False,
+    closes_after_s: float | None = None,
     meanwhile: Callable[[Story], Awaitable[None]] | None = None,
     loses_data: bool = False,
     **settings: Any,
 ) -> Story:
-    """Sends, waits for all deliveries, closes, and checks. `meanwhile` runs after the records were accepted."""
+    """Sends, waits for all deliveries, closes, and checks. `meanwhile` runs after the records were accepted.
+
+    Each of the `senders` sends so many `records` to each of the `partitions`.
+    """
     if TOPIC not in cluster.topics:
         cluster.create_topic(TOPIC, partitions=3)
-    story = Story(cluster, settings)
+    story = Story(cluster, settings, is_audited=is_audited)
     if partitions is None:
         partitions = range(len(cluster.topics[TOPIC].partitions))
     logger = logging.getLogger("client")
     logger.addHandler(story.surprises)
     try:
         async with story.producer:
-            await story.send(records, partitions)
+            closing = None if closes_after_s is None else asyncio.ensure_future(story.close_after(closes_after_s))
+            sending = (story.send(records, partitions, manner, sender) for sender, manner in enumerate(senders))
+            await asyncio.gather(*sending)
             if meanwhile is not None:
                 await meanwhile(story)
             await story.all_ended()
+            if closing is not None:
+                await closing
     finally:
         logger.removeHandler(story.surprises)
     story.took_ms = cluster.now_ms() - story.began_ms

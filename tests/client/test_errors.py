@@ -63,7 +63,9 @@ EXAMPLES: list[ClientError] = [
     MetadataTimeout("orders", 60_000.0, "no broker answered"),
     DeliveryTimeout("orders", 3, 120_000, was_sent=True, last_error=ConnectionFailed("broker 1")),
     UndeliveredRecords(4, [("orders", 3, TOO_LARGE)] * 4),
-    BatchError((None, "ack"), {0: TOO_LARGE}, [b"late"]),
+    BatchError((None, "ack"), {0: TOO_LARGE}),
+    BatchError((None, "ack", None), {0: TOO_LARGE}, [2], BufferExhausted("orders", 500, 33_554_432, 60_000.0)),
+    BatchError((), {}, [], KeyError("no such row")),
     ProducerNotStarted(),
     ClientNotStarted("admin client"),
     ProducerClosed(),
@@ -320,12 +322,27 @@ def test_undelivered_records_show_a_few() -> None:
 
 def test_a_batch_error_counts_and_tells_whether_to_repeat() -> None:
     lost = ConnectionFailed("b")
-    error = BatchError([None, "ack", None], {2: lost, 0: lost}, [b"x", b"y"])
-    assert "2 of 3 accepted records failed" in str(error)
+    error = BatchError([None, "ack", None], {2: lost, 0: lost})
+    assert "2 of 3 records failed" in str(error)
     assert "the first, at index 0: the connection to b" in str(error)
-    assert "2 were not accepted" in str(error)
     assert error.retriable
     assert not BatchError([None, None], {0: lost, 1: TOO_LARGE}).retriable
+
+
+def test_a_batch_error_of_a_bulk_that_stopped_is_about_that_first() -> None:
+    lost, full = ConnectionFailed("b"), BufferExhausted("orders", 500, 33_554_432, 60_000.0)
+    error = BatchError([None, "ack", None, None], {0: lost}, [2, 3], full)
+    assert error.message.startswith(f"sending stopped: {full.message}")
+    assert "Of 4 records that were taken until then, 2 were not accepted and 1 failed" in str(error)
+    assert "`unsent`" in error.hint
+    assert error.retriable
+    assert not BatchError([None], {}, [0], TOO_LARGE).retriable
+    assert not BatchError([None], {}, [0], KeyError("no such row")).retriable
+    fatal = AuthenticationFailed("b", "SASL PLAIN", "refused", "")
+    assert fatal.fatal
+    assert BatchError([None], {0: lost}, [], fatal).fatal
+    assert BatchError([None], {0: fatal}).fatal
+    assert not error.fatal
 
 
 def test_a_config_error_is_a_value_error_too() -> None:

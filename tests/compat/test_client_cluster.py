@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from client.cluster.cluster import CONTROLLER, Cluster
-from client.cluster.topic_metadata import code_of
 from client.configuration.client_config import ClientConfig
 from client.environment import Environment
 from client.errors import ConnectionFailed, InvalidTopic, MetadataTimeout
 from client.tasks import Tasks
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, code_of
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -147,7 +146,7 @@ async def test_a_topic_that_is_deleted_and_made_anew_is_another_one(server: Brok
         deadline_ms = in_s(20)
         while cluster.metadata.topic(name) is not None:
             assert in_s(0) < deadline_ms
-            cluster.request_update()  # again and again: a broker learns of it after the controller
+            cluster.metadata.request_update()  # again and again: a broker learns of it after the controller
             await asyncio.sleep(0.02)
         await create(cluster, name, 1)
         after = await cluster.wait_for_topic(name, in_s(20))

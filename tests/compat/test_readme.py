@@ -1,20 +1,27 @@
-"""What the README shows works as it stands there: its snippets run, its options exist, its links lead somewhere.
+"""What the README shows works as it stands there: its snippets and commands run, its options exist, its links lead
+somewhere.
 
 A snippet runs in a process of its own with nothing replaced but the broker's address; the one with top-level `await` is
 put into a coroutine, as its reader would. What is added behind it only prints what the snippet got.
 """
 
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from textwrap import indent
+from typing import NamedTuple
 
+import click
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from broker.options import BROKER_OPTIONS
+from odradek.cli import main
+from tests.compat.console import examples_of, run_all
 from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
@@ -23,6 +30,11 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 ADDRESS = "127.0.0.1:9092"
 SNIPPET = re.compile(r"^\*\*(?P<client>[\w-]+)\*\*.*?\n```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMANDS_SECTION = "From the command line"
+FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+READY = re.compile(r"odradek \d\S* ready on ")
+"""Begins what a broker prints, which is no command."""
+OPTION = re.compile(r"--[a-z][a-z-]*|-[a-z]")
 VALUE = "two coffees"
 # What shows that the snippet did what it is there for. kafka-python's prints by itself.
 SHOWN = {
@@ -37,6 +49,44 @@ SNIPPETS = {match["client"]: match["code"] for match in SNIPPET.finditer(README)
 
 def section(title: str) -> str:
     return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+class CommandLine(NamedTuple):
+    command: tuple[str, ...]
+    options: frozenset[str]
+
+
+def command_lines(text: str) -> list[CommandLine]:
+    """Each `odradek …` that stands in code, in a block of its own or in a sentence, without what is printed."""
+    code = [line for match in FENCED.finditer(text) if not match["language"] for line in match["code"].splitlines()]
+    code += [example.command for example in examples_of(text)]
+    code += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", FENCED.sub("", text))
+    parts = [part.strip() for each in code for part in each.split("|")]
+    words = [shlex.split(part)[1:] for part in parts if part.startswith("odradek ") and not READY.match(part)]
+    return [CommandLine(command_of(each), frozenset(word for word in each if OPTION.fullmatch(word))) for each in words]
+
+
+def command_of(words: list[str]) -> tuple[str, ...]:
+    """Fails for what is no command."""
+    found: click.Command = main
+    count = 0
+    while isinstance(found, click.Group):
+        found = found.commands[words[count]]
+        count += 1
+    return tuple(words[:count])
+
+
+@cache
+def options_of(command: tuple[str, ...]) -> frozenset[str]:
+    """What the help of a command names."""
+    asked = [sys.executable, "-m", "odradek", *command, "--help"]
+    text = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return frozenset(re.findall(rf"(?<![\w-]){OPTION.pattern}", text))
+
+
+def named_alone(text: str) -> frozenset[str]:
+    """The options with which some code in a sentence begins."""
+    return frozenset(re.findall(rf"(?<!`)`({OPTION.pattern})\b", text))
 
 
 def as_program(code: str, shown: str) -> str:
@@ -93,13 +143,31 @@ def test_the_snippet_of_spark_reads_a_record(tmp_path: Path) -> None:
         assert run(as_program(SNIPPETS["Spark"], SHOWN["Spark"]), broker).count(VALUE) == 1
 
 
-def test_help_mentions_every_option_of_the_readme() -> None:
-    command = [sys.executable, "-m", "odradek", "serve", "--help"]
-    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    named = sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", README)))
-    assert {"--listen", "--memory", "--set"} <= set(named)
-    known = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
-    assert [option for option in named if option not in known] == []
+def test_the_commands_of_the_section_do_what_stands_there(tmp_path: Path) -> None:
+    found = examples_of(section(COMMANDS_SECTION))
+    assert examples_of(README) == found
+    assert len(found) >= 6
+    with OdradekBroker(tmp_path / "data") as broker:
+        run_all(found, broker)
+
+
+def test_every_command_line_names_a_command_and_options_that_its_help_has() -> None:
+    lines = command_lines(README)
+    assert {("serve",), ("topics", "create"), ("produce",), ("consume",)} <= {line.command for line in lines}
+    assert {"--listen", "--memory", "--set", "--key-separator"} <= {name for line in lines for name in line.options}
+    helps = {line.command: options_of(line.command) for line in lines}
+    assert [line for line in lines if not line.options <= helps[line.command]] == []
+
+
+def test_options_that_the_text_names_are_those_of_the_commands_that_it_is_about() -> None:
+    """Of every command of the section about them, and of `odradek serve` elsewhere."""
+    about_commands = section(COMMANDS_SECTION)
+    commands = {line.command for line in command_lines(about_commands)}
+    assert [
+        name for name in named_alone(about_commands) if not all(name in options_of(each) for each in commands)
+    ] == []
+    others = named_alone(README.replace(about_commands, ""))
+    assert {"--set", "--config"} <= others <= options_of(("serve",))
 
 
 def test_values_that_the_readme_sets_are_accepted() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage, Reaction, produce_reaction
+from protocol.errors import ErrorCode, KafkaError, MalformedMessage, Reaction, code_of, produce_reaction
 from tests.client.golden import java_facts
 
 
@@ -116,6 +116,11 @@ def test_retriable_is_what_kafka_calls_retriable() -> None:
 @pytest.mark.parametrize("code", [-2, -32768, 134, 9999, 32767])
 def test_an_unknown_code_fails_the_batch(code: int) -> None:
     assert produce_reaction(code) is Reaction.FAIL
+    assert code_of(code) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_every_number_of_kafka_has_its_code() -> None:
+    assert [code_of(int(code)) for code in ErrorCode] == list(ErrorCode)
 
 
 def test_every_reaction_occurs() -> None:

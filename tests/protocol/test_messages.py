@@ -41,7 +41,7 @@ DECLARED = [
     ("produce", "Produce", 0, 3, 11, 9),
     ("fetch", "Fetch", 1, 4, 17, 12),
     ("list_offsets", "ListOffsets", 2, 1, 9, 6),
-    ("metadata", "Metadata", 3, 0, 12, 9),
+    ("metadata", "Metadata", 3, 0, 13, 9),
     ("find_coordinator", "FindCoordinator", 10, 0, 6, 3),
     ("sasl_handshake", "SaslHandshake", 17, 0, 1, None),
     ("api_versions", "ApiVersions", 18, 0, 4, 3),
@@ -189,6 +189,10 @@ METADATA_V12 = (
 )
 
 
+# throttle_time_ms; no brokers; cluster_id null; controller_id -1; no topics; error_code 129 (KIP-1102)
+METADATA_REBOOTSTRAP_V13 = b"\x00\x00\x00\x00\x01\x00\xff\xff\xff\xff\x01\x00\x81\x00"
+
+
 def described(leader_epoch: int = -1, topic_id: bytes = ZERO_UUID, controller_id: int = -1) -> MetadataResponse:
     partition = MetadataResponsePartition(
         partition_index=0, leader_id=5, leader_epoch=leader_epoch, replica_nodes=[5], isr_nodes=[5]
@@ -213,6 +217,7 @@ BY_HAND: list[tuple[Message, int, bytes]] = [
     (FETCHED_V12, 12, FETCH_V12),
     (described(), 0, METADATA_V0),
     (described(3, bytes(range(16)), 5), 12, METADATA_V12),
+    (MetadataResponse(brokers=[], topics=[], error_code=129), 13, METADATA_REBOOTSTRAP_V13),
     (MetadataRequest(topics=None), 1, b"\xff\xff\xff\xff"),
     (MetadataRequest(topics=None), 9, b"\x00\x01\x00\x00\x00"),
     (
@@ -284,6 +289,7 @@ def test_defaults_are_kafkas() -> None:
     (topic,) = decode(MetadataResponse, 0, METADATA_V0).topics
     assert (topic.topic_id, topic.is_internal, topic.topic_authorized_operations) == (ZERO_UUID, False, -(2**31))
     assert topic.partitions[0].leader_epoch == -1
+    assert decode(MetadataResponse, 12, METADATA_V12).error_code == 0
     assert decode(MetadataRequest, 3, b"\xff\xff\xff\xff").allow_auto_topic_creation
 
 

@@ -1,5 +1,6 @@
 """Admin's calls about options, records and brokers, and its life, on a scripted cluster in memory and virtual time."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from client.admin.errors import ItemsFailed
 from client.errors import (
     BrokerError,
     ClientClosed,
+    ClientError,
     ClientNotStarted,
     ConfigError,
     ConnectionFailed,
@@ -92,6 +94,34 @@ async def test_without_a_broker_the_start_fails_in_time_and_leaves_nothing_behin
         with pytest.raises(ConnectionFailed):
             await admin.start()
         assert 2_900 <= scripted.now_ms() - began_ms <= 3_200
+
+
+def others() -> list[str]:
+    """The tasks that run beside this one."""
+    return [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+async def test_a_close_that_was_cancelled_is_ended_by_the_next_one() -> None:
+    async with asking() as (admin, _, _, _):
+        await admin.list_topics()
+        assert others()
+        closing = asyncio.ensure_future(admin.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await admin.close()
+        assert others() == []
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+
+
+async def test_each_of_two_closes_returns_when_all_is_closed() -> None:
+    async with asking() as (admin, _, _, _):
+        await admin.list_topics()
+        first = asyncio.ensure_future(admin.close())
+        await asyncio.sleep(0)
+        await admin.close()
+        assert set(others()) <= {first.get_name()}
+        await first
 
 
 # -------------------------------------------------------------------------------------------------------- options
@@ -230,6 +260,90 @@ async def test_a_leader_that_moved_is_found_by_asking_again() -> None:
         }
         counts = [len(request.topics[0].partitions) for request in scripted.requests(ListOffsetsRequest, node=1)]
         assert counts == [1], "what was answered is not asked for again"
+
+
+async def test_a_leader_that_died_is_given_up_for_the_new_one() -> None:
+    """As `unassignUnsentCalls` (KafkaAdminClient.java): the broker that was asked says for a while who led before."""
+    async with asking() as (admin, scripted, _, _):
+        scripted.brokers[1].stop()
+        scripted.network.loop.call_later(1, scripted.move_leader, TOPIC, 1, 2)
+        began_ms = scripted.now_ms()
+        assert await admin.list_offsets({P0: LATEST, P1: LATEST}) == {
+            P0: ListedOffset(0, -1, 0),
+            P1: ListedOffset(0, -1, 1),
+        }
+        assert scripted.now_ms() - began_ms < 3_000
+        assert scripted.count(ListOffsetsRequest, node=0) == 1
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+async def test_a_leader_that_the_cluster_no_longer_has_is_given_up_for_the_new_one(is_listed: bool) -> None:
+    """It vanished while it was connected to; or before, and one broker has not heard of it."""
+
+    def name_the_old_one(response: Any) -> None:
+        for topic in response.topics:
+            topic.partitions[1].leader_id = 1
+
+    async with asking() as (admin, scripted, _, _):
+        scripted.brokers[1].stop(vanish=True, fenced=not is_listed)
+        if is_listed:
+            scripted.network.loop.call_later(1, setattr, scripted.brokers[1], "is_fenced", True)
+        else:
+            admin.cluster.metadata.request_update()
+            await asyncio.sleep(1)
+        scripted.network.loop.call_later(1, scripted.move_leader, TOPIC, 1, 2)
+        scripted.on(MetadataRequest, edited(name_the_old_one), times=2)
+        began_ms = scripted.now_ms()
+        assert list(await admin.list_offsets({P1: LATEST})) == [P1]
+        assert scripted.now_ms() - began_ms < (12_000 if is_listed else 4_000)
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT]
+)
+async def test_a_leader_that_has_not_heard_of_the_partition_or_lost_its_disk_is_asked_again(code: ErrorCode) -> None:
+    """ListOffsetsHandler and DeleteRecordsHandler: from a leader, every error that may pass is one to ask again for."""
+
+    def refuse(response: Any) -> None:
+        response.topics[0].partitions[0].error_code = code
+
+    async with asking() as (admin, scripted, _, reading):
+        fill(scripted, TOPIC, 0, [b"a"])
+        reading.errors[TOPIC, 0] = [code, code]
+        assert await admin.list_offsets({P0: LATEST}) == {P0: ListedOffset(1, -1, 0)}
+        scripted.on(DeleteRecordsRequest, edited(refuse), times=2)
+        assert await admin.delete_records({P0: 1}) == {P0: 1}
+        assert scripted.count(DeleteRecordsRequest) == 3
+
+
+async def test_what_a_leader_says_to_the_end_is_the_error() -> None:
+    async with asking() as (admin, _, _, reading):
+        reading.errors[TOPIC, 0] = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 1_000
+        with pytest.raises(ItemsFailed) as caught:
+            await admin.list_offsets({P0: LATEST, P1: LATEST}, timeout_ms=3_000)
+        assert isinstance(caught.value.errors[P0], UnknownTopic)
+        assert list(caught.value.results) == [P1]
+
+
+@pytest.mark.parametrize("retries", [0, 3])
+async def test_a_call_is_repeated_as_often_as_retries_says(retries: int) -> None:
+    async with asking(retries=retries) as (admin, scripted, _, reading):
+        reading.errors[TOPIC, 0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 1_000
+        with pytest.raises(ItemsFailed) as caught:
+            await admin.list_offsets({P0: LATEST, P1: LATEST})
+        assert caught.value.errors[P0].code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert scripted.count(ListOffsetsRequest, node=0) == 1 + retries
+        scripted.on(DescribeClusterRequest, disconnect_after(), times=None)
+        with pytest.raises(ConnectionFailed):
+            await admin.describe_cluster()
+        assert scripted.count(DescribeClusterRequest) == 1 + retries
+
+
+async def test_a_number_that_does_not_fit_the_request_is_told_as_such() -> None:
+    async with asking(1) as (admin, _, _, _):
+        with pytest.raises(ClientError, match="DeleteRecords cannot be sent") as caught:
+            await admin.delete_records({P0: 2**63})
+        assert not caught.value.retriable
 
 
 async def test_a_partition_without_a_leader_is_waited_for_until_the_call_is_over() -> None:

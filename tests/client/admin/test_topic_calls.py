@@ -10,7 +10,7 @@ from client.admin.admin import Admin
 from client.admin.configs import ConfigSource, ResourceType
 from client.admin.errors import ItemsFailed
 from client.admin.topics import NewTopic, PartitionDescription, TopicListing
-from client.errors import BrokerError, ConnectionFailed, TopicExists, UnknownTopic, UnsupportedVersion
+from client.errors import BrokerError, ClientError, ConnectionFailed, TopicExists, UnknownTopic, UnsupportedVersion
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest
 from protocol.messages.create_topics import CreateTopicsRequest
@@ -196,6 +196,42 @@ async def test_leaders_that_do_not_come_in_time_are_an_error_that_says_that_the_
         assert 1_900 <= scripted.now_ms() - began_ms <= 2_100
 
 
+async def test_who_may_create_a_topic_but_not_describe_it_does_not_wait_for_its_leaders() -> None:
+    def hide(response: Any) -> None:
+        for topic in response.topics:
+            if topic.name == "hidden":
+                topic.error_code, topic.partitions = ErrorCode.TOPIC_AUTHORIZATION_FAILED, []
+
+    async with asking() as (admin, scripted, served):
+        scripted.on(MetadataRequest, edited(hide), times=None)
+        served.leaderless_looks = 3
+        began_ms = scripted.now_ms()
+        created = await admin.create_topics([NewTopic("hidden", 3, 1), NewTopic("seen", 3, 1)])
+        assert list(created) == ["hidden", "seen"]
+        assert served.leaderless_looks == 0, "the other one is waited for"
+        assert scripted.now_ms() - began_ms < 1_000
+
+
+async def test_leaders_are_looked_for_less_often_the_longer_it_takes() -> None:
+    async with asking() as (admin, scripted, served):
+        served.leaderless_looks = 1 << 30
+        with pytest.raises(BrokerError):
+            await admin.create_topic("orders", 3, 1, timeout_ms=30_000)
+        looks = [each.at_ms for each in scripted.exchanges_of(MetadataRequest) if getattr(each.request, "topics")]  # noqa: B009
+        assert len(looks) < 60
+        assert looks[1] - looks[0] < 40
+
+
+@pytest.mark.parametrize("partitions", [2**31, 3_000_000_000])
+async def test_a_number_of_partitions_that_no_request_can_hold_is_told(partitions: int) -> None:
+    async with asking() as (admin, scripted, _):
+        scripted.create_topic("a", 2)
+        with pytest.raises(ClientError, match="CreateTopics cannot be sent"):
+            await admin.create_topic("orders", partitions, 1)
+        with pytest.raises(ClientError, match="CreatePartitions cannot be sent"):
+            await admin.create_partitions({"a": partitions})
+
+
 # --------------------------------------------------------------------------------------------------------- delete
 async def test_topics_are_deleted_by_name_and_by_id() -> None:
     async with asking() as (admin, scripted, _):
@@ -217,8 +253,11 @@ async def test_an_unknown_id_and_a_text_that_is_none_are_told() -> None:
             await admin.delete_topics(["a"], topic_ids=[unknown])
         assert isinstance(caught.value.errors[unknown], UnknownTopic)
         assert list(caught.value.results) == ["a"]
-        with pytest.raises(ValueError, match="not an id: 'short'"):
-            await admin.delete_topics(topic_ids=["short"])
+        asked = scripted.count(DeleteTopicsRequest)
+        with pytest.raises(ClientError, match="'short' is no topic id") as wrong:
+            await admin.delete_topics(["a"], topic_ids=["short"])
+        assert wrong.value.hint
+        assert scripted.count(DeleteTopicsRequest) == asked
 
 
 async def test_an_older_broker_deletes_by_name_alone() -> None:

@@ -9,9 +9,7 @@ import asyncio
 import pytest
 
 from client.cluster.cluster import CONTROLLER
-from client.cluster.nodes import Opener
 from client.errors import (
-    AuthenticationFailed,
     AuthorizationError,
     ClientClosed,
     ClientError,
@@ -19,7 +17,6 @@ from client.errors import (
     InvalidTopic,
     MetadataTimeout,
 )
-from client.network.connection import Connection
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest
@@ -34,7 +31,7 @@ from tests.client.broker_faults import (
 )
 from tests.client.memory_network import Reach
 from tests.client.running_cluster import INIT, begun, made, opened, running
-from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
+from tests.client.scripted_broker import scripted_cluster
 from tests.client.virtual_time import virtual_loop
 
 pytestmark = pytest.mark.virtual_time
@@ -122,9 +119,9 @@ async def test_a_peer_that_speaks_no_kafka_is_named() -> None:
 
 async def test_brokers_whose_metadata_we_do_not_understand_are_named() -> None:
     with scripted_cluster() as scripted:
-        scripted.brokers[0].versions[MetadataRequest] = (13, 14)
+        scripted.brokers[0].versions[MetadataRequest] = (14, 15)
         client = made(scripted.bootstrap, scripted.environment)
-        with pytest.raises(ConnectionFailed, match="has the versions 13 to 14 of Metadata"):
+        with pytest.raises(ConnectionFailed, match="has the versions 14 to 15 of Metadata"):
             await client.cluster.start(timeout_ms=2_000)
         assert client.cluster.fatal_error is None
         await client.cluster.close()
@@ -213,23 +210,61 @@ async def test_connection_to_waits_for_the_controller_and_ends_at_its_deadline()
 
 async def test_connection_to_tries_again_by_itself_when_the_backoff_is_over() -> None:
     with scripted_cluster(brokers=2) as scripted:
+        scripted.controller_id = 1
         async with running(scripted) as client:
             scripted.on(MetadataRequest, late(60_000), times=None)
             scripted.brokers[1].path.reach = Reach.REFUSED
             virtual_loop().call_later(2, setattr, scripted.brokers[1].path, "reach", Reach.OPEN)
             began_ms = client.now_ms()
-            await client.cluster.connection_to(1, client.in_ms(10_000))
+            await client.cluster.connection_to(CONTROLLER, client.in_ms(10_000))
             assert 2_000 < client.now_ms() - began_ms < 3_300
 
 
-async def test_connection_to_a_broker_that_comes_into_being_waits_for_it() -> None:
+async def test_who_waits_for_the_controller_does_not_look_again_and_again_meanwhile() -> None:
+    """While none is known, although a connection to the first bootstrap server, -1 as well, is throttled or open."""
     with scripted_cluster() as scripted:
+        scripted.controller_id = 9
+        scripted.on(MetadataRequest, late(20_000), times=None)
+        client = made(scripted.bootstrap, scripted.environment)
+        starting = begun(client.cluster.start(60_000))
+        waiting = begun(client.cluster.connection_to(CONTROLLER, client.in_ms(15_000)))
+        await asyncio.sleep(1)
+        rounds = virtual_loop().iterations
+        await asyncio.sleep(10)
+        assert virtual_loop().iterations - rounds < 50
+        await client.cluster.close()
+        await asyncio.gather(starting, waiting, return_exceptions=True)
+
+
+async def test_connection_to_gives_a_broker_up_when_an_attempt_has_failed() -> None:
+    """Also after one that failed before, whose backoff is waited for."""
+    with scripted_cluster(brokers=2) as scripted:
         async with running(scripted) as client:
-            virtual_loop().call_later(2, scripted.add_broker)
-            connection = await client.cluster.connection_to(1, client.in_ms(10_000))
-            assert connection.node_id == 1
-            with pytest.raises(ConnectionFailed, match="broker 8"):
-                await client.cluster.connection_to(8, client.in_ms(500))
+            broker = scripted.brokers[1]
+            broker.path.reach = Reach.REFUSED
+            before = sum(each.address == broker.address for each in scripted.network.attempts)
+            for attempts in (1, 2, 3):
+                with pytest.raises(ConnectionFailed, match=r"broker 1 .*Connection refused"):
+                    await client.cluster.connection_to(1, client.in_ms(60_000))
+                tried = sum(each.address == broker.address for each in scripted.network.attempts)
+                assert tried - before == attempts
+            broker.path.reach = Reach.OPEN
+            assert (await client.cluster.connection_to(1, client.in_ms(60_000))).node_id == 1
+
+
+async def test_connection_to_gives_a_broker_up_when_a_new_answer_does_not_list_it() -> None:
+    with scripted_cluster(brokers=2) as scripted:
+        async with running(scripted) as client:
+            began_ms = client.now_ms()
+            with pytest.raises(ConnectionFailed, match="broker 2 failed: the cluster does not list it"):
+                await client.cluster.connection_to(2, client.in_ms(60_000))
+            scripted.add_broker()
+            assert (await client.cluster.connection_to(2, client.in_ms(60_000))).node_id == 2
+            scripted.brokers[1].stop(vanish=True, fenced=True)
+            virtual_loop().call_later(1, client.cluster.metadata.request_update)
+            with pytest.raises(ConnectionFailed, match="broker 1 failed: the cluster does not list it"):
+                await client.cluster.connection_to(1, client.in_ms(60_000))
+            assert client.now_ms() - began_ms < 3_000
 
 
 # -------------------------------------------------------------------------------------------------- waits for topics
@@ -351,57 +386,6 @@ async def test_one_wait_that_is_cancelled_takes_no_other_along() -> None:
             scripted.create_topic("t")
             assert (await second).partition_count == 1
             assert first.cancelled()
-
-
-# ------------------------------------------------------------------------------------------------- authentication
-def refusing(scripted: ScriptedCluster, times: list[float]) -> Opener:
-    """Opens nothing: authentication fails, a moment after the attempt."""
-
-    async def opener(node_id: int, host: str, port: int, setup_timeout_ms: float) -> Connection:
-        times.append(scripted.now_ms())
-        await asyncio.sleep(0.05)
-        raise AuthenticationFailed(f"broker {node_id}", "SASL PLAIN", "wrong password")
-
-    return opener
-
-
-async def test_authentication_that_fails_ends_start_and_is_not_tried_again() -> None:
-    with scripted_cluster(brokers=3) as scripted:
-        times: list[float] = []
-        client = made(scripted.bootstrap, scripted.environment, opener=refusing(scripted, times))
-        began_ms = client.now_ms()
-        with pytest.raises(AuthenticationFailed, match="wrong password"):
-            await client.cluster.start()
-        assert client.now_ms() - began_ms < 100
-        assert isinstance(client.cluster.fatal_error, AuthenticationFailed)
-        with pytest.raises(AuthenticationFailed):
-            await client.cluster.wait_for_topic("t", client.in_ms(1_000))
-        with pytest.raises(AuthenticationFailed):
-            await client.cluster.ask(INIT)
-        await asyncio.sleep(600)
-        assert len(times) == 1
-        await client.cluster.close()
-
-
-async def test_authentication_that_fails_later_ends_all_waits_at_once() -> None:
-    with scripted_cluster(brokers=2) as scripted:
-        async with running(scripted) as client:
-            waits = [
-                begun(client.cluster.wait_for_topic("t", client.in_ms(60_000))),
-                begun(client.cluster.ask(INIT, node=7)),
-                begun(client.cluster.connection_to(8, client.in_ms(60_000))),
-            ]
-            await asyncio.sleep(1)
-            connection = await client.cluster.connection_to(1, client.in_ms(1_000))
-            changes = client.changes
-            connection.close(AuthenticationFailed("broker 1", "SASL PLAIN", "the session has ended"))
-            results = await asyncio.gather(*waits, return_exceptions=True)
-            assert [type(each) for each in results] == [AuthenticationFailed] * 3
-            assert client.changes > changes
-            attempts = len(scripted.network.attempts)
-            assert client.cluster.connection(0) is None or client.cluster.connection(0) is not connection
-            await asyncio.sleep(600)
-            assert len(scripted.network.attempts) == attempts
 
 
 # ---------------------------------------------------------------------------------------------------------------- end

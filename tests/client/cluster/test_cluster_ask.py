@@ -5,12 +5,10 @@ import asyncio
 import pytest
 
 from client.cluster.cluster import CONTROLLER
-from client.cluster.topic_metadata import code_of
 from client.errors import ConnectionFailed, RequestTimedOut, UnsupportedVersion
-from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from tests.client.broker_faults import Fault, disconnect_after, disconnect_before, error, garbage, late, never
+from tests.client.broker_faults import Fault, disconnect_after, disconnect_before, garbage, late, never
 from tests.client.running_cluster import INIT, begun, opened, running
 from tests.client.scripted_broker import scripted_cluster
 from tests.client.virtual_time import virtual_loop
@@ -103,27 +101,11 @@ async def test_a_broker_that_never_answers_is_left_after_the_request_timeout() -
 async def test_ask_follows_the_controller() -> None:
     with scripted_cluster(brokers=2) as scripted:
         async with running(scripted) as client:
+            await client.cluster.connection_to(CONTROLLER, client.in_ms(10_000))
             scripted.controller_id = 1
-            asked: list[InitProducerIdResponse] = []
-
-            def is_misdirected(answer: InitProducerIdResponse) -> bool:
-                asked.append(answer)
-                return code_of(answer.error_code) is ErrorCode.NOT_CONTROLLER
-
-            scripted.on(InitProducerIdRequest, error(ErrorCode.NOT_CONTROLLER), node=0, times=None)
-            answer = await client.cluster.ask(INIT, node=CONTROLLER, is_misdirected=is_misdirected)
-            assert answer.error_code == ErrorCode.NONE
-            assert len(asked) == 2
+            scripted.on(InitProducerIdRequest, disconnect_before(), node=0, times=None)
+            await client.cluster.ask(INIT, node=CONTROLLER)
             assert [each.node_id for each in scripted.exchanges_of(InitProducerIdRequest)] == [0, 1]
-
-
-async def test_when_time_is_over_the_misdirected_answer_is_returned() -> None:
-    with scripted_cluster() as scripted:
-        async with running(scripted) as client:
-            scripted.on(InitProducerIdRequest, error(ErrorCode.NOT_CONTROLLER), times=None)
-            answer = await client.cluster.ask(INIT, timeout_ms=3_000, is_misdirected=lambda each: bool(each.error_code))
-            assert answer.error_code == ErrorCode.NOT_CONTROLLER
-            assert 3 < scripted.count(InitProducerIdRequest) < 10
 
 
 async def test_what_the_broker_does_not_know_is_raised_at_once() -> None:

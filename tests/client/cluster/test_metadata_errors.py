@@ -42,6 +42,34 @@ def test_what_a_wait_cannot_cure_is_told_to_all_and_asked_again_after_a_while(
     assert client.metadata.topic("a") is not None
 
 
+@pytest.mark.parametrize("retry_backoff_max_ms", [0, 1, 50])
+def test_an_error_is_told_for_a_second_however_short_the_backoff_is(retry_backoff_max_ms: int) -> None:
+    client = Client(retry_backoff_ms=0, retry_backoff_max_ms=retry_backoff_max_ms)
+    client.use("a", "good")
+    client.refresh(failing("a", ErrorCode.TOPIC_AUTHORIZATION_FAILED), topic("good", 1))
+    client.now_ms += 999
+    client.use("a")
+    assert isinstance(client.metadata.error_of("a"), AuthorizationError)
+    client.now_ms += 1
+    client.use("a")
+    assert client.metadata.error_of("a") is None
+
+
+def test_without_a_backoff_metadata_is_asked_for_at_a_bearable_pace() -> None:
+    client = Client(retry_backoff_ms=0, retry_backoff_max_ms=0)
+    client.use("a")
+    began_ms = client.now_ms
+    for _ in range(100):
+        client.refresh(failing("a", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    assert client.now_ms - began_ms >= 99 * 10
+    client.metadata.request_update()
+    for _ in range(100):
+        client.now_ms += client.due_in_ms()
+        client.ask()
+        client.metadata.fail(client.now_ms)
+    assert client.now_ms - began_ms >= 199 * 10
+
+
 def test_a_topic_whose_rights_were_taken_away_is_unusable(client: Client) -> None:
     client.use("a")
     client.refresh(topic("a", 1))

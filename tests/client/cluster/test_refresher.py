@@ -56,7 +56,7 @@ async def test_a_request_for_news_is_met_at_the_pace_of_the_backoff() -> None:
             await asyncio.sleep(1)
             began_ms = scripted.now_ms()
             for _ in range(1_000):
-                client.cluster.request_update()
+                client.cluster.metadata.request_update()
                 await asyncio.sleep(0.01)
             count = len([at_ms for at_ms, _ in questions_of(scripted) if at_ms >= began_ms])
             assert 5 < count < 20, "100, 200, 400, 800, 1000, 1000 … ms, as nothing changes"
@@ -66,11 +66,11 @@ async def test_one_question_is_under_way_at_a_time() -> None:
     with scripted_cluster() as scripted:
         async with running(scripted) as client:
             scripted.on(MetadataRequest, late(2_000), times=None)
-            client.cluster.request_update()
+            client.cluster.metadata.request_update()
             await asyncio.sleep(0.1)
             for name in ("a", "b", "c"):
                 client.cluster.metadata.use(name, client.now_ms())
-                client.cluster.request_update()
+                client.cluster.metadata.request_update()
                 await asyncio.sleep(0.1)
             assert len(questions_of(scripted)) == 2
             await asyncio.sleep(2.5)
@@ -181,7 +181,7 @@ async def test_without_recovery_the_bootstrap_servers_are_never_asked_again() ->
 
 @pytest.mark.parametrize("strategy", ["rebootstrap", "none"])
 async def test_metadata_that_cannot_be_had_for_long_makes_the_client_begin_anew(strategy: str) -> None:
-    """The known broker takes connections, and closes them when it is asked for metadata."""
+    """The known broker takes connections, and answers questions for metadata after 40 s only."""
     with scripted_cluster(brokers=2) as scripted:
         scripted.create_topic("a", leaders=[0])
         scripted.brokers[1].is_fenced = True
@@ -195,7 +195,7 @@ async def test_metadata_that_cannot_be_had_for_long_makes_the_client_begin_anew(
             connection = await client.cluster.connection_to(0, client.in_ms(1_000))
             scripted.on(MetadataRequest, error(ErrorCode.NONE), late(40_000), node=0, times=None)
             began_ms = client.now_ms()
-            client.cluster.request_update()
+            client.cluster.metadata.request_update()
             asked = scripted.count(MetadataRequest, node=1)
             await asyncio.sleep(19)
             assert connection.is_open
@@ -208,6 +208,22 @@ async def test_metadata_that_cannot_be_had_for_long_makes_the_client_begin_anew(
             assert not connection.is_open, "30 s without an answer, or 20 s without metadata"
 
 
+async def test_a_trigger_of_0_does_not_begin_anew_with_every_question() -> None:
+    with scripted_cluster() as scripted:
+        async with running(scripted, metadata_recovery_rebootstrap_trigger_ms=0) as client:
+            connection = await client.cluster.connection_to(0, client.in_ms(1_000))
+            for _ in range(5):
+                client.cluster.metadata.request_update()
+                await asyncio.sleep(2)
+            assert connection.is_open
+            scripted.on(MetadataRequest, disconnect_before(), times=None)
+            client.cluster.metadata.request_update()
+            await asyncio.sleep(0.9)
+            assert client.cluster.metadata.nodes()
+            await asyncio.sleep(0.9)
+            assert not client.cluster.metadata.nodes(), "but in time it does"
+
+
 async def test_a_client_that_begins_anew_forgets_leaders_until_it_is_told() -> None:
     with scripted_cluster(brokers=2) as scripted:
         scripted.create_topic("a", leaders=[0])
@@ -217,7 +233,7 @@ async def test_a_client_that_begins_anew_forgets_leaders_until_it_is_told() -> N
         ) as client:
             await known(client, "a")
             scripted.on(MetadataRequest, disconnect_before(), times=None)
-            client.cluster.request_update()
+            client.cluster.metadata.request_update()
             await asyncio.sleep(5.5)
             attempts = len(scripted.network.attempts)
             await asyncio.sleep(7)
@@ -234,7 +250,7 @@ async def test_beginning_anew_does_not_wait_for_attempts_that_hang() -> None:
         async with running(scripted, metadata_recovery_rebootstrap_trigger_ms=5_000) as client:
             scripted.brokers[0].stop(vanish=True)
             await asyncio.sleep(1)
-            client.cluster.request_update()
+            client.cluster.metadata.request_update()
             began_ms, changes = client.now_ms(), client.changes
             await asyncio.sleep(5.5)
             assert client.changes == changes + 1, "leaders are forgotten"
@@ -242,31 +258,27 @@ async def test_beginning_anew_does_not_wait_for_attempts_that_hang() -> None:
             assert times == pytest.approx([5_000], abs=5)
 
 
-class Rebootstrapping(MetadataResponse):
-    """An answer of version 13, which the protocol package does not declare yet."""
-
-    error_code = int(ErrorCode.REBOOTSTRAP_REQUIRED)
+def rebootstrap_required(response: MetadataResponse) -> None:
+    """What an answer can say from version 13 on (KIP-1102)."""
+    response.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
+    response.brokers = []
+    response.topics = []
 
 
 @pytest.mark.parametrize("strategy", ["rebootstrap", "none"])
-async def test_a_broker_can_ask_the_client_to_begin_anew(
-    strategy: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_broker_can_ask_the_client_to_begin_anew(strategy: str, caplog: pytest.LogCaptureFixture) -> None:
     with scripted_cluster(brokers=2) as scripted:
         scripted.brokers[1].is_fenced = True
         async with running(scripted, servers=scripted.bootstrap[1:], metadata_recovery_strategy=strategy) as client:
             connection = await client.cluster.connection_to(0, client.in_ms(1_000))
             asked = scripted.count(MetadataRequest, node=1)
+            scripted.on(MetadataRequest, late(1_000), edited(rebootstrap_required), node=0)
             scripted.on(InitProducerIdRequest, never())
+            client.cluster.metadata.request_update()
+            await asyncio.sleep(0.5)
             waiting = asyncio.ensure_future(connection.ask(INIT))
-            await asyncio.sleep(1)
-
-            async def ask(*_: object, **__: object) -> MetadataResponse:
-                return Rebootstrapping(brokers=[], topics=[])
-
-            monkeypatch.setattr(connection, "ask", ask)
-            client.cluster.request_update()
             await asyncio.sleep(5)
+            assert scripted.exchanges_of(MetadataRequest, node=0)[0].version == 13
             if strategy == "rebootstrap":
                 assert not connection.is_open
                 assert scripted.count(MetadataRequest, node=1) == asked + 1
@@ -280,17 +292,11 @@ async def test_a_broker_can_ask_the_client_to_begin_anew(
                 assert scripted.count(MetadataRequest, node=1) == asked
 
 
-async def test_a_broker_that_always_asks_for_it_is_asked_at_the_pace_of_the_backoff(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_broker_that_always_asks_for_it_is_asked_at_the_pace_of_the_backoff() -> None:
     with scripted_cluster() as scripted:
         async with running(scripted) as client:
-
-            def error_of(_: object) -> ErrorCode:
-                return ErrorCode.REBOOTSTRAP_REQUIRED
-
-            monkeypatch.setattr("client.cluster.refresher._error_of", error_of)
-            client.cluster.request_update()
+            scripted.on(MetadataRequest, edited(rebootstrap_required), times=None)
+            client.cluster.metadata.request_update()
             await asyncio.sleep(30)
             assert 10 < scripted.count(MetadataRequest) < 50
 
@@ -301,7 +307,7 @@ async def test_brokers_that_are_silent_for_a_second_do_not_keep_from_asking_the_
         async with running(scripted, servers=scripted.bootstrap[1:]) as client:
             scripted.brokers[0].path.reach = Reach.BLACK_HOLE
             asked = scripted.count(MetadataRequest, node=1)
-            client.cluster.request_update()
+            client.cluster.metadata.request_update()
             await asyncio.sleep(0.9)
             assert scripted.count(MetadataRequest, node=1) == asked
             await asyncio.sleep(0.3)
@@ -340,7 +346,7 @@ async def test_brokers_that_hang_up_at_once_are_not_called_again_and_again(count
     with scripted_cluster(brokers=count) as scripted:
         async with running(scripted) as client:
             scripted.on(MetadataRequest, disconnect_before(), times=None)
-            client.cluster.request_update()
+            client.cluster.metadata.request_update()
             attempts, rounds = len(scripted.network.attempts), virtual_loop().iterations
             await asyncio.sleep(60)
             assert 60 < len(scripted.network.attempts) - attempts < 60 * 1.3 * 2 * count
@@ -401,7 +407,7 @@ async def test_the_age_of_metadata_and_the_number_of_connections_can_be_watched(
             assert gauges.read("connection-count") == 0
             await client.cluster.connection_to(1, client.in_ms(1_000))
             assert gauges.read("connection-count") == 1
-            client.cluster.request_update()
+            client.cluster.metadata.request_update()
             await asyncio.sleep(1)
             assert gauges.read(METADATA_AGE.name) < 1_000
         assert gauges.readers == {}

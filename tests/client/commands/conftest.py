@@ -5,6 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from client.admin.admin import Admin
+from client.admin.config import AdminConfig
+from client.commands.failures import CommandFailed
+
 SET_BY_COMMANDS = ("", "client", "client.fetching")
 
 
@@ -15,3 +19,16 @@ def levels_restored() -> Iterator[None]:
     yield
     for logger, level in zip(loggers, levels, strict=True):
         logger.setLevel(level)
+
+
+@pytest.fixture
+def admins(monkeypatch: pytest.MonkeyPatch) -> list[AdminConfig]:
+    """The configurations of the admin clients that commands would have connected with: none gets so far."""
+    found: list[AdminConfig] = []
+
+    async def start(self: Admin) -> Admin:
+        found.append(self.config)
+        raise CommandFailed("It is not to connect here.")
+
+    monkeypatch.setattr(Admin, "start", start)
+    return found

@@ -1,11 +1,13 @@
 """`odradek consume`: what --from means, where reading begins in a partition, and when it ends."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from client.admin.config import AdminConfig
 from client.commands.consume import Beginning, From, consume, print_all, start_of
 from client.commands.failures import NO_ANSWER, CommandFailed
 from client.fetching.fetched import FetchedBatch
@@ -34,10 +36,27 @@ def test_every_form_of_from_is_read(text: str, expected: Beginning) -> None:
     assert From().convert(expected, None, None) is expected
 
 
-def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
-    local = From().convert("2023-11-14", None, None).timestamp
-    assert local is not None
-    assert abs(local - 1_699_920_000_000) <= 14 * 3_600_000
+@pytest.fixture
+def five_and_a_half_hours_east(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """The local time is that of India, written so that it needs no table of zones."""
+    monkeypatch.setenv("TZ", "IST-05:30")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("five_and_a_half_hours_east")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2023-11-14", 1_699_900_200_000),
+        ("2023-11-15T03:43:20", 1_700_000_000_000),
+        ("2023-11-14T22:13:20Z", 1_700_000_000_000),
+    ],
+)
+def test_a_time_without_a_zone_is_local(text: str, expected: int) -> None:
+    assert From().convert(text, None, None) == Beginning(timestamp=expected)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "1.5", "@", "@-1", "--1", "2023-13-01", "9" * 30])
@@ -124,6 +143,21 @@ async def test_records_that_do_not_come_are_an_error_unless_new_ones_are_waited_
     following = Batches([0], ends=False)
     assert await printed(following, None, follow=True) == [b"0/0 "]
     assert following.asked > 5
+
+
+def test_settings_of_the_connection_reach_the_connections(admins: list[AdminConfig]) -> None:
+    settings = ("security.protocol=SSL", "client_id=me", "isolation.level=read_committed", "default.api.timeout.ms=77")
+    arguments = ["t", "-b", "h:9093", *(part for setting in settings for part in ("--set", setting))]
+    assert CliRunner().invoke(consume, arguments).exit_code == 1
+    [config] = admins
+    assert (config.security_protocol, config.client_id, config.default_api_timeout_ms) == ("SSL", "me", 77)
+
+
+@pytest.mark.parametrize("name", ["client.rack", "client_rack", "acks", "group.id"])
+def test_a_setting_that_would_have_no_effect_is_refused(name: str, admins: list[AdminConfig]) -> None:
+    done = CliRunner().invoke(consume, ["t", "-b", "h:9093", "--set", f"{name}=1"])
+    assert (done.exit_code, admins) == (2, [])
+    assert f"fetcher has no setting {name}" in done.output
 
 
 def test_a_wrong_command_line_is_told() -> None:

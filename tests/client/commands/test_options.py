@@ -76,6 +76,37 @@ def test_settings_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -
     assert (config.acks, config.linger_ms, config.batch_size) == (1, 4, 7)
 
 
+@pytest.mark.parametrize("in_file", ["linger.ms=3\nbootstrap.servers=file:1", "linger_ms=3\nbootstrap_servers=file:1"])
+@pytest.mark.parametrize("setting", [{}, {"linger.ms": "4"}, {"linger_ms": "4"}])
+@pytest.mark.parametrize("default", [{"linger.ms": 9}, {"linger_ms": 9}])
+def test_names_with_dots_and_with_underscores_are_the_same_everywhere(
+    tmp_path: Path, in_file: str, setting: dict[str, object], default: dict[str, object]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(in_file)
+    target = Target(config_file=str(file))
+    config = target.config(ProducerConfig, setting, default)
+    assert (config.linger_ms, [str(address) for address in config.bootstrap_addresses]) == (
+        4 if setting else 3,
+        ["file:1"],
+    )
+    assert addresses(Target("option:3", config_file=str(file))) == ["option:3"]
+
+
+@pytest.mark.parametrize("name", ["bootstrap.servers", "bootstrap_servers"])
+def test_a_setting_of_the_command_line_wins_over_the_environment_too(name: str) -> None:
+    config = Target("environment:2").config(AdminConfig, {name: "setting:4"})
+    assert [str(address) for address in config.bootstrap_addresses] == ["setting:4"]
+
+
+@pytest.mark.parametrize("name", ["default.api.timeout.ms", "default_api_timeout_ms"])
+def test_an_admin_client_takes_the_settings_of_a_command_that_it_knows(name: str) -> None:
+    settings = {"security_protocol": "SSL", "acks": "1", "fetch.min.bytes": "7", "client.id": "me", name: "5"}
+    config = Target(timeout_ms=9).admin(settings).config
+    assert (config.security_protocol, config.client_id, config.default_api_timeout_ms) == ("SSL", "me", 5)
+    assert Target(timeout_ms=9).admin().config.default_api_timeout_ms == 9
+
+
 def test_what_no_client_knows_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("client.idd=me\n")

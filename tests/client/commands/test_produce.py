@@ -6,14 +6,18 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NoReturn, Self
 
 import pytest
 from click.testing import CliRunner
 
+from client.admin.config import AdminConfig
 from client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
 from client.commands.options import Target
 from client.commands.produce import Progress, Sending, produce, producer_config
 from client.commands.record_text import RecordToSend
+from client.errors import MetadataTimeout
+from client.producer.config import ProducerConfig
 from client.producer.producer import Producer
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceRequest
@@ -145,8 +149,6 @@ async def test_no_answer_has_its_own_exit_code() -> None:
         config = producer_config(
             Target(",".join(scripted.bootstrap), timeout_ms=2_000), {"enable.idempotence": "false"}
         )
-        async with sending(Input([b"a"]), scripted) as (found, _):
-            pass
         async with Producer(
             scripted.bootstrap,
             environment=lambda: scripted.environment,
@@ -172,6 +174,15 @@ def test_the_timeout_of_the_command_is_that_of_all_waits_unless_they_are_set(tmp
     file.write_text("request.timeout.ms=9000\ndelivery.timeout.ms=10000\n")
     config = producer_config(Target(config_file=str(file), timeout_ms=3_000), {"acks": "1"})
     assert (config.request_timeout_ms, config.delivery_timeout_ms, config.acks) == (9_000, 10_000, 1)
+
+
+@pytest.mark.parametrize("name", ["max.block.ms", "max_block_ms"])
+@pytest.mark.parametrize("source", ["command line", "file"])
+def test_a_wait_is_set_under_either_name(tmp_path: Path, name: str, source: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"{name}=1000\n" if source == "file" else "")
+    settings: dict[str, object] = {name: "1000"} if source == "command line" else {}
+    assert producer_config(Target(config_file=str(file)), settings).max_block_ms == 1_000
 
 
 class Terminal(io.StringIO):
@@ -201,6 +212,38 @@ async def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_wrong_command_line_is_told(arguments: str) -> None:
     done = CliRunner().invoke(produce, [*arguments.split(), "-b", "localhost:1"])
     assert done.exit_code == 2, done.output
+
+
+class NoProducer:
+    """In place of a Producer: one that learns of no topic."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self.config = config
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def send(self, topic: str, value: bytes, **_: object) -> NoReturn:
+        raise MetadataTimeout(topic, self.config.max_block_ms)
+
+    async def flush(self) -> None:
+        pass
+
+
+def test_whether_the_topic_exists_is_asked_over_connections_as_they_were_set_for_the_producer(
+    admins: list[AdminConfig], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"one\n")
+    monkeypatch.setattr("client.producer.producer.Producer", NoProducer)
+    with lines.open() as given:
+        monkeypatch.setattr(sys, "stdin", given)
+        with pytest.raises(SystemExit):
+            produce(["t", "-b", "h:1", "--set", "security_protocol=SSL", "--set", "acks=1"])
+    assert [config.security_protocol for config in admins] == ["SSL"]
 
 
 def test_an_empty_separator_is_refused() -> None:

@@ -14,13 +14,20 @@ from client.commands.running import exit_code_of
 from client.errors import (
     AuthenticationFailed,
     AuthorizationError,
+    BufferExhausted,
     ClientError,
     ConfigError,
     ConnectionFailed,
+    DeliveryTimeout,
+    MalformedResponse,
     MetadataTimeout,
     RequestTimedOut,
     UnknownTopic,
+    broker_error,
 )
+from client.fetching.fetched import CorruptRecords
+from client.topic_partition import TopicPartition
+from protocol.errors import ErrorCode
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PRELUDE = """
@@ -65,8 +72,19 @@ def ended(body: str, *, is_verbose: bool = False) -> tuple[int, str, str]:
         (ConnectionFailed("broker 1"), 3),
         (RequestTimedOut("Metadata", "broker 1", 5), 3),
         (MetadataTimeout("t", 5), 3),
+        (DeliveryTimeout("t", 0, 5), 3),
+        (BufferExhausted("t", 1, 2, 5), 3),
+        (MalformedResponse("Metadata", "broker 1", "it is HTTP"), 3),
+        (broker_error(ErrorCode.NETWORK_EXCEPTION, "", "connecting to broker 1"), 3),
+        (broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "", "looking for the leader of t-0"), 3),
+        (broker_error(ErrorCode.NOT_CONTROLLER, "", "CreateTopics of t"), 3),
+        (broker_error(ErrorCode.REQUEST_TIMED_OUT, "", "CreateTopics of t"), 3),
+        (broker_error(ErrorCode.UNKNOWN_TOPIC_ID, "", "Fetch of t-0"), 1),
+        (broker_error(ErrorCode.INVALID_CONFIG, "", "CreateTopics of t"), 1),
+        (CorruptRecords(TopicPartition("t", 0), 7, ErrorCode.CORRUPT_MESSAGE, "the batch fails its checksum"), 1),
         (ItemsFailed("X", {1: ConnectionFailed("broker 1"), 2: RequestTimedOut("X", "broker 1", 5)}, {}), 3),
         (ItemsFailed("X", {1: ConnectionFailed("broker 1"), 2: UnknownTopic(3)}, {}), 1),
+        (ItemsFailed("X", {1: ConnectionFailed("broker 1"), 2: broker_error(ErrorCode.NOT_CONTROLLER)}, {}), 3),
     ],
 )
 def test_each_kind_of_error_has_its_exit_code(error: Exception, code: int) -> None:

@@ -107,7 +107,7 @@ def test_every_setting_of_kafka_is_known_or_refused_with_a_reason() -> None:
         ours = {row.kafka_name for row in rows(kind).values()}
         assert JAVA[name].keys() == ours & JAVA[name].keys() | NOT_HERE.keys() & JAVA[name].keys()
         assert not ours & NOT_HERE.keys()
-    everything = JAVA["producer"].keys() | JAVA["admin"].keys()
+    everything = JAVA["producer"].keys() | JAVA["admin"].keys() | JAVA["consumer"].keys()
     assert NOT_HERE.keys() <= everything, "Kafka has no such setting any more"
     assert all(hint.endswith(".") for hint in NOT_HERE.values())
 
@@ -144,8 +144,11 @@ def test_every_default_passes_its_own_check() -> None:
         ({"linger_ms": 5.0}, "linger_ms must be a whole number"),
         ({"linger_ms": True}, "not True"),
         ({"linger_ms": None}, "not None"),
-        ({"linger_ms": 2**63}, "linger_ms must be"),
-        ({"batch_size": 2**31}, "batch_size must be"),
+        ({"linger_ms": 2**63}, "a whole number of ms, from 0 to 9223372036854775807, not 9223372036854775808"),
+        ({"batch_size": 2**31}, "batch_size must be a whole number of bytes, from 0 to 2147483647, not 2147483648"),
+        ({"retries": 2**31}, "retries must be a whole number, from 0 to 2147483647, not 2147483648"),
+        ({"request_timeout_ms": -1}, "a whole number of ms, 0 or more, not -1"),
+        ({"send_buffer_bytes": 2**31}, "from -1 to 2147483647, not"),
         ({"max_in_flight_requests_per_connection": 0}, "1 or more, not 0"),
         ({"metadata_max_idle_ms": 4_999}, "5000 or more"),
         ({"send_buffer_bytes": -2}, "-1 or more"),
@@ -218,9 +221,17 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, hint: str) -> No
     assert caught.value.settings == (name,)
 
 
-def test_a_setting_of_the_producer_is_none_of_the_admin_client() -> None:
-    with pytest.raises(ConfigError, match="adminclient has no setting linger_ms"):
-        make(AdminConfig, linger_ms=5)
+@pytest.mark.parametrize("name", ["linger_ms", "close_timeout_ms"])
+def test_a_setting_of_the_producer_is_none_of_the_admin_client(name: str) -> None:
+    settings: dict[str, Any] = {name: 5}
+    assert getattr(make(**settings), name) == 5
+    with pytest.raises(ConfigError, match=f"adminclient has no setting {name}"):
+        make(AdminConfig, **settings)
+
+
+def test_a_setting_of_the_consumer_that_would_have_no_effect_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"fetcher has no setting client\.rack\. Records are read from the leaders"):
+        FetchConfig.from_dict({"bootstrap.servers": SERVERS, "client.rack": "a"})
 
 
 # ------------------------------------------------------------------------------------------------------------- codecs
@@ -271,6 +282,21 @@ def test_a_property_file_of_kafka_is_read() -> None:
     assert config.value_serializer is serialize_str
     assert config.uses_tls
     assert config.uses_sasl
+
+
+def test_blanks_around_a_text_are_left_out_as_by_kafka() -> None:
+    """ConfigDef.parseType trims STRING and PASSWORD alike; a password that Kafka has no name for is kept as it is."""
+    settings = {"bootstrap.servers": SERVERS, "client.id": " me\t", "security.protocol": "SASL_SSL "}
+    settings |= {"sasl.mechanism": "PLAIN", "sasl_username": "alice ", "sasl_password": " geheim "}
+    settings |= {"ssl.truststore.location": "/ca.pem  ", "ssl.keystore.location": " /me.pem", "ssl.key.password": "p "}
+    config = AdminConfig.from_dict(settings)
+    assert (config.client_id, config.ssl_truststore_location, config.ssl_keystore_location) == (
+        "me",
+        "/ca.pem",
+        "/me.pem",
+    )
+    assert config.ssl_key_password == "p"  # noqa: S105
+    assert config.sasl_credentials == ("alice", " geheim ")
 
 
 @pytest.mark.parametrize(
@@ -331,6 +357,15 @@ def test_a_config_cannot_change_but_be_copied() -> None:
     assert replace(config, acks="all").acks == -1
     with pytest.raises(ConfigError):
         replace(config, linger_ms=-1)
+
+
+@pytest.mark.parametrize("name", ["lone surrogate \ud800", "x" * 32_768, "ü" * 16_384])
+def test_a_client_id_that_no_request_can_carry_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="client_id") as caught:
+        make(client_id=name)
+    assert caught.value.settings == ("client_id",)
+    assert len(str(caught.value)) < 500
+    assert make(client_id="x" * 32_767).client_id
 
 
 def test_its_repr_shows_what_was_set_and_no_secret() -> None:

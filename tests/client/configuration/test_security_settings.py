@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from client.admin.config import AdminConfig
 from client.configuration.settings import rows
 from client.errors import ConfigError
+from client.fetching.config import FetchConfig
 from client.producer.config import ProducerConfig
 
 CONTEXT = ssl.create_default_context()
@@ -114,6 +116,25 @@ def test_a_secret_of_a_wrong_type_is_not_shown(name: str) -> None:
     assert "bytes [hidden]" in str(caught.value)
 
 
+def test_a_token_in_place_of_its_provider_is_not_shown() -> None:
+    """It is a likely mistake: the token itself is pasted, as a text of a property file or of a program."""
+    settings = {"bootstrap.servers": "localhost:9092", "sasl_oauthbearer_token_provider": "geheim"}
+    for kind in (ProducerConfig, AdminConfig, FetchConfig):
+        with pytest.raises(ConfigError, match=r"sasl_oauthbearer_token_provider is a text \[hidden\], where") as caught:
+            kind.from_dict(settings)
+        assert "geheim" not in str(caught.value)
+    wrong: dict[str, Any] = {"sasl_oauthbearer_token_provider": "geheim"}
+    with pytest.raises(ConfigError, match="must be a coroutine function") as caught:
+        ProducerConfig("localhost:9092", **wrong)
+    assert "geheim" not in str(caught.value)
+
+
 def test_what_is_secret() -> None:
     secret = {name for name, row in rows(ProducerConfig).items() if row.is_secret}
-    assert secret == {"sasl_password", "sasl_jaas_config", "ssl_key_password", "ssl_keystore_key"}
+    assert secret == {
+        "sasl_password",
+        "sasl_jaas_config",
+        "sasl_oauthbearer_token_provider",
+        "ssl_key_password",
+        "ssl_keystore_key",
+    }

@@ -1,69 +1,33 @@
 """The plain Fetch loop on a scripted cluster in memory and virtual time: records, ends, errors, moves and limits."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from typing import Any
+import traceback
+from typing import Any, NoReturn
 
 import pytest
 
 from client.cluster.cluster import Cluster
-from client.errors import AuthorizationError, BrokerError, ClientError, UnknownTopic, UnsupportedVersion
+from client.errors import (
+    AuthenticationFailed,
+    AuthorizationError,
+    BrokerError,
+    ClientError,
+    UnknownTopic,
+    UnsupportedVersion,
+)
 from client.fetching.config import FetchConfig
 from client.fetching.fetch_settings import FetchSettings, Start
-from client.fetching.fetcher import Fetcher, settings_of
-from client.fetching.positions import OffsetOutOfRange
-from client.tasks import Tasks
+from client.fetching.fetcher import settings_of
+from client.fetching.positions import OffsetOutOfRange, Positions
 from client.topic_partition import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest
 from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.messages.metadata import MetadataRequest
 from tests.client.broker_faults import disconnect_after, disconnect_before, edited, garbage, late, never
-from tests.client.reading_handlers import Reading, fill, serve_reading
-from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
-from tests.client.virtual_time import virtual_loop
+from tests.client.reading_handlers import fill
+from tests.client.running_fetcher import P0, P1, P2, TOPIC, fetching, read, reading_cluster, values
 
 pytestmark = pytest.mark.virtual_time
-
-TOPIC = "orders"
-P0, P1, P2 = (TopicPartition(TOPIC, index) for index in range(3))
-
-
-@asynccontextmanager
-async def reading_cluster(brokers: int = 3, partitions: int = 3) -> AsyncGenerator[tuple[ScriptedCluster, Reading]]:
-    with scripted_cluster(brokers=brokers) as scripted:
-        for broker in scripted.brokers.values():
-            broker.path.to_client.delay_ms = 5
-        scripted.create_topic(TOPIC, partitions)
-        yield scripted, serve_reading(scripted)
-
-
-@asynccontextmanager
-async def fetching(scripted: ScriptedCluster, **settings: Any) -> AsyncGenerator[Fetcher]:
-    environment = scripted.environment
-    config = FetchConfig(scripted.bootstrap, environment=lambda: environment)
-    tasks = Tasks(environment.loop)
-    cluster = Cluster(config, environment, tasks)
-    try:
-        await cluster.start()
-        async with Fetcher(cluster, environment, FetchSettings(**settings)) as fetcher:
-            yield fetcher
-    finally:
-        await cluster.close()
-        await tasks.close()
-
-
-def values(count: int, prefix: str = "v") -> list[bytes]:
-    return [b"%s%d" % (prefix.encode(), number) for number in range(count)]
-
-
-async def read(fetcher: Fetcher, timeout_ms: float = 60_000) -> dict[int, list[bytes | None]]:
-    """Everything up to the ends, by partition."""
-    found: dict[int, list[bytes | None]] = {}
-    while (batch := await fetcher.next(timeout_ms)) is not None:
-        found.setdefault(batch.partition, []).extend(record.value for record in batch.records)
-    assert fetcher.is_finished, f"no more came, after {found}"
-    return found
 
 
 async def test_partitions_are_read_from_their_leaders_to_their_ends() -> None:
@@ -115,37 +79,6 @@ async def test_new_records_come_to_who_waits_for_them() -> None:
         batch = await fetcher.next(500)
         assert batch is not None
         assert [record.value for record in batch.records] == [b"later"]
-
-
-async def test_nothing_is_fetched_while_nobody_reads_and_the_next_fetch_is_under_way_while_somebody_does() -> None:
-    async with reading_cluster(1, 1) as (scripted, _):
-        fill(scripted, TOPIC, 0, *([b"x" * 1000] for _ in range(30)))
-        async with fetching(scripted, buffer_bytes=5_000, max_partition_fetch_bytes=2_500) as fetcher:
-            fetcher.assign(P0, Start.earliest(), 30)
-            await scripted.environment.sleep(5_000)
-            assert scripted.count(FetchRequest) == 3, "two batches each time, until the buffer is full"
-            assert [request.max_bytes for request in scripted.requests(FetchRequest)] == [5_000, 2_860, 720]
-            assert await fetcher.next(1_000) is not None
-            await scripted.environment.sleep(5_000)
-            assert scripted.count(FetchRequest) == 3, "half of an answer is still held"
-            assert await fetcher.next(1_000) is not None
-            assert await fetcher.next(1_000) is not None
-            await scripted.environment.sleep(5_000)
-            assert scripted.count(FetchRequest) == 5, "what became free is filled again"
-            assert len((await read(fetcher))[0]) == 27
-
-
-async def test_there_is_one_fetch_a_node_at_a_time() -> None:
-    async with reading_cluster(1, 3) as (scripted, _):
-        for index in range(3):
-            fill(scripted, TOPIC, index, *([b"x"] for _ in range(20)))
-        scripted.on(FetchRequest, late(50), times=None)
-        async with fetching(scripted, max_partition_fetch_bytes=1) as fetcher:
-            for partition in (P0, P1, P2):
-                fetcher.assign(partition, Start.at_offset(0), 20)
-                await scripted.environment.sleep(20)
-            assert await read(fetcher) == dict.fromkeys(range(3), [b"x"] * 20)
-        assert scripted.most_in_flight(FetchRequest) == 1
 
 
 async def test_a_topic_is_named_by_its_id_where_it_is_known_and_asked_for_under_its_leader_epoch() -> None:
@@ -339,21 +272,40 @@ async def test_damaged_records_are_an_error_that_names_their_offset() -> None:
             assert await read(fetcher) == {0: values(3)}
 
 
-async def test_with_all_brokers_down_little_happens_until_the_time_is_up() -> None:
-    async with reading_cluster() as (scripted, _), fetching(scripted, retry_timeout_ms=20_000) as fetcher:
-        for partition in (P0, P1, P2):
-            fetcher.assign(partition, Start.earliest())
-        assert await fetcher.next(1_000) is None
-        for broker in scripted.brokers.values():
-            broker.stop()
-        iterations = virtual_loop().iterations
-        began_ms = scripted.environment.monotonic_ms()
+async def test_what_ends_all_reading_is_raised_by_every_call_in_a_copy_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with reading_cluster(1, 1) as (scripted, _), fetching(scripted) as fetcher:
+        kept = AuthenticationFailed("broker 0", "SASL PLAIN", "wrong password")
+        monkeypatch.setattr(Cluster, "fatal_error", kept)
+        fetcher.assign(P0, Start.earliest())
+        raised: list[ClientError] = [kept]
         for _ in range(3):
-            with pytest.raises(ClientError):
-                await fetcher.next(60_000)
-        assert fetcher.is_finished
-        assert 18_000 <= scripted.environment.monotonic_ms() - began_ms <= 25_000
-        assert virtual_loop().iterations - iterations < 5_000
+            with pytest.raises(AuthenticationFailed, match="wrong password") as caught:
+                await fetcher.next(1_000)
+            raised.append(caught.value)
+        assert len({id(error) for error in raised}) == 4
+        assert kept.__traceback__ is None
+
+
+async def test_a_mistake_of_ours_is_raised_by_every_call_with_its_cause_and_does_not_hang(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with reading_cluster(1, 1) as (scripted, _), fetching(scripted) as fetcher:
+        mistake = KeyError("x")
+
+        def unplaced(_: Positions, now_ms: float) -> NoReturn:
+            raise mistake
+
+        monkeypatch.setattr(Positions, "unplaced", unplaced)
+        fetcher.assign(P0, Start.earliest())
+        depths: set[int] = set()
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="KeyError") as caught:
+                await fetcher.next(1_000)
+            assert caught.value.__cause__ is mistake
+            depths.add(len(list(traceback.walk_tb(mistake.__traceback__))))
+        assert len(depths) == 1
 
 
 async def test_closing_drops_what_is_under_way_and_frees_who_waits() -> None:

@@ -1,64 +1,16 @@
-"""What is read of each partition, driven by hand and by Hypothesis against a broker of forty lines: nothing is lost,
-doubled or reordered within a partition, the buffer keeps its bound, and every partition comes to its end."""
-
-from collections.abc import Mapping
+"""What is read of each partition, driven by hand: from where, how far, what is due, and what errors come to."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from client.errors import AuthorizationError, ClientError, ConnectionFailed, RequestTimedOut
-from client.fetching.fetch_settings import FetchSettings, Start
+from client.fetching.fetch_settings import Start
 from client.fetching.fetched import CorruptRecords
 from client.fetching.list_offsets import EARLIEST, LATEST, ListedOffset
-from client.fetching.positions import PASSING, STALE_METADATA, Asked, OffsetOutOfRange, Position, Positions
+from client.fetching.positions import PASSING, STALE_METADATA, OffsetOutOfRange
 from client.topic_partition import TopicPartition
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from protocol.records import Record, build_batch
-
-A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-NO_EPOCHS: Mapping[TopicPartition, int] = {}
-NO_IDS: Mapping[str, bytes] = {}
-
-
-def positions(**settings: object) -> Positions:
-    return Positions(FetchSettings(**settings), lambda: 0.5)  # type: ignore[arg-type]
-
-
-def batch(first: int, count: int, size: int = 1) -> bytes:
-    return build_batch([Record(first + index, 0, None, b"v" * size) for index in range(count)], base_offset=first)
-
-
-def response(answers: Mapping[TopicPartition, bytes | int]) -> FetchResponse:
-    """Records, or an error code, by partition."""
-    topics: dict[str, list[PartitionData]] = {}
-    for partition, answer in answers.items():
-        error_code, records = (answer, b"") if isinstance(answer, int) else (0, answer)
-        topics.setdefault(partition.topic, []).append(
-            PartitionData(
-                partition_index=partition.partition, error_code=error_code, high_watermark=-1, records=records
-            )
-        )
-    return FetchResponse(
-        responses=[FetchableTopicResponse(topic=name, partitions=parts) for name, parts in topics.items()]
-    )
-
-
-def ask(reading: Positions, now_ms: float = 0.0) -> Asked:
-    return reading.ask(reading.fetchable(now_ms), NO_EPOCHS, NO_IDS)
-
-
-def fetch(reading: Positions, answers: Mapping[TopicPartition, bytes | int], now_ms: float = 0.0) -> None:
-    reading.fetched(ask(reading, now_ms), response(answers), now_ms)
-
-
-def taken(reading: Positions) -> list[int]:
-    """The offsets of all that waits."""
-    found: list[int] = []
-    while (read := reading.take()) is not None:
-        found += [record.offset for record in read.records]
-    return found
+from protocol.messages.fetch import FetchResponse
+from tests.client.fetch_answers import A0, A1, B0, NO_EPOCHS, NO_IDS, ask, batch, fetch, positions, response, taken
 
 
 # ---------------------------------------------------------------------------------------------------- placing
@@ -149,6 +101,38 @@ def test_who_got_records_is_asked_for_last() -> None:
         reading.assign(partition, Start.at_offset(0))
     fetch(reading, {A0: batch(0, 1), A1: b"", B0: b""})
     assert [position.partition for position in reading.fetchable(0)] == [A1, B0, A0]
+
+
+def test_what_a_fetch_can_bring_takes_the_room_of_others_and_no_more() -> None:
+    reading = positions(buffer_bytes=1_000, max_partition_fetch_bytes=300)
+    for partition in (A0, A1, B0):
+        reading.assign(partition, Start.at_offset(0))
+    assert reading.ask([reading[A0], reading[A1]], NO_EPOCHS, NO_IDS).request.max_bytes == 600
+    assert reading.ask([reading[B0]], NO_EPOCHS, NO_IDS).request.max_bytes == 300
+    assert reading.room_bytes == 100
+
+
+@pytest.mark.parametrize("name", ["fetch_max_bytes", "max_partition_fetch_bytes"])
+def test_with_a_limit_of_nothing_a_batch_at_a_time_is_asked_for(name: str) -> None:
+    """Kafka allows 0, and a broker answers one batch in any case (KIP-74)."""
+    reading = positions(**{name: 0})
+    reading.assign(A0, Start.at_offset(0))
+    assert ask(reading).request.max_bytes == 1
+
+
+def test_who_finds_no_room_beside_the_others_is_the_next_to_be_asked_for() -> None:
+    """Also where those have no records, and wait for them at their brokers over and over."""
+    reading = positions(buffer_bytes=300, max_partition_fetch_bytes=300)
+    for partition in (A0, A1, B0):
+        reading.assign(partition, Start.at_offset(0))
+    seen: list[TopicPartition] = []
+    for _ in range(6):
+        first = reading.fetchable(0)[0]
+        seen.append(first.partition)
+        asked = reading.ask([first], NO_EPOCHS, NO_IDS)
+        assert reading.fetchable(0) == []
+        reading.fetched(asked, response({first.partition: b""}), 0)
+    assert seen == [A0, A1, B0] * 2
 
 
 def test_an_end_is_reached_through_a_gap_and_nothing_behind_it_is_handed_out() -> None:
@@ -264,6 +248,42 @@ def test_only_errors_without_a_break_last_too_long() -> None:
     assert (reading.take(), reading[A0].is_stopped) == (None, False)
 
 
+def test_while_there_is_no_room_not_asking_is_not_failing() -> None:
+    """One answer says that the leader has moved, and fills the buffer; the reader goes on a minute later."""
+    one = batch(0, 1, 1000)
+    reading = positions(retry_timeout_ms=1_000, buffer_bytes=len(one))
+    for partition in (A0, B0):
+        reading.assign(partition, Start.at_offset(0))
+    fetch(reading, {A0: int(ErrorCode.NOT_LEADER_OR_FOLLOWER), B0: one}, 5_000)
+    assert reading.fetchable(5_000) == []
+    assert reading.fetchable(30_000) == []
+    assert reading.next_ms(30_000) == float("inf"), "nothing is due before there is room"
+    assert taken(reading) == [0]
+    assert reading[A0] in reading.fetchable(65_000)
+    for now_ms in (65_000.0, 65_999.0):
+        reading.blocked(reading[A0], ConnectionFailed("broker 2"), now_ms)
+    assert (reading.take(), reading[A0].is_stopped) == (None, False)
+    assert reading.next_ms(65_999) == 66_000, "from here on the time counts again"
+    reading.blocked(reading[A0], ConnectionFailed("broker 2"), 66_000)
+    with pytest.raises(ConnectionFailed):
+        reading.take()
+
+
+def test_where_a_partition_begins_is_asked_without_room_too_and_may_fail_for_too_long() -> None:
+    one = batch(0, 1, 1000)
+    reading = positions(retry_timeout_ms=1_000, buffer_bytes=len(one))
+    reading.assign(B0, Start.at_offset(0))
+    fetch(reading, {B0: one})
+    reading.assign(A0, Start.latest())
+    for now_ms in (0.0, 999.0):
+        assert reading.fetchable(now_ms) == []
+        reading.blocked(reading[A0], ConnectionFailed("broker 2"), now_ms)
+        assert not reading[A0].is_stopped
+    assert reading.next_ms(999) == 1_000
+    reading.blocked(reading[A0], ConnectionFailed("broker 2"), 1_000)
+    assert reading[A0].is_stopped
+
+
 def test_without_a_bound_errors_are_retried_for_ever() -> None:
     reading = positions(retry_timeout_ms=None)
     reading.assign(A0, Start.at_offset(0))
@@ -287,6 +307,21 @@ def test_what_was_not_asked_for_is_ignored() -> None:
     reading.assign(A0, Start.at_offset(0))
     fetch(reading, {A0: batch(0, 1), B0: batch(0, 1)})
     assert taken(reading) == [0]
+
+
+def test_each_raise_of_an_error_that_ended_many_partitions_is_a_copy_of_its_own() -> None:
+    reading = positions()
+    for partition in (A0, A1, B0):
+        reading.assign(partition, Start.at_offset(0))
+    kept = AuthorizationError(29, what="Fetch")
+    reading.not_fetched(ask(reading), kept, 0)
+    raised: list[ClientError] = []
+    for _ in range(3):
+        with pytest.raises(AuthorizationError, match="Fetch failed with") as caught:
+            reading.take()
+        raised.append(caught.value)
+    assert len({id(error) for error in (kept, *raised)}) == 4
+    assert kept.__traceback__ is None
 
 
 def test_an_error_of_the_whole_answer_counts_for_every_partition() -> None:
@@ -349,134 +384,3 @@ def test_after_malformed_bytes_nothing_more_is_fetched() -> None:
     with pytest.raises(CorruptRecords):
         reading.take()
     assert reading.is_finished
-
-
-# -------------------------------------------------------------------------------------------------- all together
-class Log:
-    """One partition of a broker: batches by their last offsets."""
-
-    def __init__(self, shape: list[tuple[int, int]]) -> None:
-        self.batches: list[tuple[int, bytes]] = []
-        self.offsets: list[int] = []
-        end = 0
-        for gap, count in shape:
-            first = end + gap
-            self.batches.append((first + count - 1, batch(first, count)))
-            self.offsets += range(first, first + count)
-            end = first + count
-        self.end = end
-
-    def answer(self, offset: int, limit: int) -> bytes | int:
-        if offset > self.end:
-            return 1
-        answer = b""
-        for last, data in self.batches:
-            if last >= offset:
-                if answer and len(answer) + len(data) > limit:
-                    break
-                answer += data
-        return answer
-
-
-SHAPES = st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=8), min_size=1, max_size=3)
-
-
-@settings(deadline=None)
-@given(SHAPES, st.data())
-def test_every_partition_is_read_to_its_end_whatever_happens_on_the_way(
-    shapes: list[list[tuple[int, int]]], data: st.DataObject
-) -> None:
-    """Fetches answered late, with errors, in part, or not at all, while records are taken between."""
-    logs = {TopicPartition("t", index): Log(shape) for index, shape in enumerate(shapes)}
-    largest = max([len(each) for log in logs.values() for _, each in log.batches], default=0)
-    reading = positions(buffer_bytes=300, retry_timeout_ms=None, auto_offset_reset="earliest")
-    for partition, log in logs.items():
-        start = data.draw(st.sampled_from([Start.earliest(), Start.at_offset(0), Start.at_offset(log.end)]))
-        reading.assign(partition, start, log.end)
-    starts = {position.partition: max(0, position.fetch_offset) for position in reading}
-    read: dict[TopicPartition, list[int]] = {partition: [] for partition in logs}
-    under_way: list[Asked] = []
-    now_ms = 0.0
-    for _ in range(400):
-        if reading.is_finished:
-            break
-        for position in reading.unplaced(now_ms):
-            position.is_asked = True
-            failed = data.draw(st.booleans())
-            reading.placed(position, ConnectionFailed("broker 1") if failed else ListedOffset(0), now_ms)
-        fetchable = reading.fetchable(now_ms)
-        if fetchable:
-            count = data.draw(st.integers(1, len(fetchable)))
-            under_way.append(reading.ask(fetchable[:count], NO_EPOCHS, NO_IDS))
-        if len(under_way) > data.draw(st.integers(0, 1)):
-            asked = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
-            settle(reading, asked, logs, now_ms, data)
-        assert reading.buffered_bytes <= 300 + len(logs) * largest
-        if data.draw(st.booleans()) and (got := reading.take()) is not None:
-            read[TopicPartition(got.topic, got.partition)] += [record.offset for record in got.records]
-        now_ms += data.draw(st.sampled_from([0.0, 50.0, 1_000.0]))
-    else:
-        while under_way:
-            asked = under_way.pop()
-            reading.fetched(asked, response(healthy(asked, logs)), now_ms)
-        finish(reading, logs, read, now_ms)
-    expected = {
-        partition: [offset for offset in log.offsets if offset >= starts[partition]] for partition, log in logs.items()
-    }
-    assert read == expected
-    assert (under_way, reading.buffered_bytes, reading.room_bytes) == ([], 0, 300)
-
-
-def settle(
-    reading: Positions, asked: Asked, logs: Mapping[TopicPartition, Log], now_ms: float, data: st.DataObject
-) -> None:
-    kind = data.draw(st.sampled_from(["whole", "errors", "lost"]))
-    if kind == "lost":
-        reading.not_fetched(asked, RequestTimedOut("Fetch", "broker 1", 5), now_ms)
-        return
-    answers = healthy(asked, logs)
-    if kind == "errors":
-        answers = {each: data.draw(st.sampled_from([answer, 6, b""])) for each, answer in answers.items()}
-    reading.fetched(asked, response(answers), now_ms)
-
-
-def healthy(asked: Asked, logs: Mapping[TopicPartition, Log]) -> dict[TopicPartition, bytes | int]:
-    """What a broker answers that keeps the limit, but for the first batch of all (KIP-74)."""
-    left = asked.request.max_bytes
-    answers: dict[TopicPartition, bytes | int] = {}
-    for position in asked.positions:
-        answer = logs[position.partition].answer(offset_of(asked, position), left)
-        if isinstance(answer, bytes):
-            if len(answer) > left < asked.request.max_bytes:
-                answer = b""
-            left -= len(answer)
-        answers[position.partition] = answer
-    return answers
-
-
-def offset_of(asked: Asked, position: Position) -> int:
-    return next(
-        each.fetch_offset
-        for topic in asked.request.topics
-        for each in topic.partitions
-        if (topic.topic, each.partition) == position.partition
-    )
-
-
-def finish(
-    reading: Positions, logs: Mapping[TopicPartition, Log], read: dict[TopicPartition, list[int]], now_ms: float
-) -> None:
-    """A healthy broker ends it within a bounded number of questions."""
-    for _ in range(200):
-        now_ms += 1_000
-        for position in reading.unplaced(now_ms):
-            position.is_asked = True
-            reading.placed(position, ListedOffset(0), now_ms)
-        if reading.fetchable(now_ms):
-            asked = ask(reading, now_ms)
-            reading.fetched(asked, response(healthy(asked, logs)), now_ms)
-        while (got := reading.take()) is not None:
-            read[TopicPartition(got.topic, got.partition)] += [record.offset for record in got.records]
-        if reading.is_finished:
-            return
-    raise AssertionError("it does not come to an end")

@@ -1,6 +1,7 @@
 """Shows the rows of the metrics, that a client without a hook costs nothing, and how the client's id is filled in."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,15 @@ def test_every_row_of_the_module_is_listed() -> None:
     for name, value in vars(metrics).items():
         if isinstance(value, Metric):
             assert value.name == name.lower().replace("_", "-")
+
+
+def test_every_row_is_measured_somewhere() -> None:
+    """By its name in the sources: an import that nothing uses is refused by ruff."""
+    own = Path(metrics.__file__)
+    texts = [path.read_text() for path in own.parent.parent.rglob("*.py") if path != own]
+    assert len(texts) > 50
+    rows = {metric.name.upper().replace("-", "_") for metric in METRICS}
+    assert {row for row in rows if not any(re.search(rf"\b{row}\b", text) for text in texts)} == set()
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

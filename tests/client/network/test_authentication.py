@@ -15,11 +15,13 @@ from client.network.authentication import Authenticator
 from client.network.connection import Connection, open_connection
 from client.network.negotiation import Versions
 from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tests.client.broker_faults import throttled
 from tests.client.broker_sasl import Sasl, require_sasl
+from tests.client.memory_network import MemoryEnvironment
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
 PASSWORD = "correct horse battery staple"  # noqa: S105  (nobody's)
@@ -157,6 +159,7 @@ async def test_a_token_provider_that_fails_may_be_asked_again(cluster: ScriptedC
     error = await failure_of(connect(cluster, settings_for("OAUTHBEARER", sasl_oauthbearer_token_provider=fail)))
     assert isinstance(error, ConnectionFailed)
     assert "LookupError: the identity provider is away" in str(error)
+    assert "asks for tokens" in error.hint
     assert isinstance(error.__cause__, LookupError)
 
 
@@ -171,6 +174,73 @@ async def test_a_token_provider_that_never_answers_is_given_up(cluster: Scripted
     error = await failure_of(connect(cluster, config))
     assert isinstance(error, ConnectionFailed)
     assert "no token within 3000 ms" in str(error)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("error", [TimeoutError("no route"), asyncio.CancelledError("a group of its own")])
+async def test_what_a_token_provider_raises_itself_is_not_taken_for_ours(
+    error: BaseException, cluster: ScriptedCluster
+) -> None:
+    require_sasl(cluster, Sasl({"alice": TOKEN}))
+
+    async def fail() -> str:
+        raise error
+
+    why = await failure_of(connect(cluster, settings_for("OAUTHBEARER", sasl_oauthbearer_token_provider=fail)))
+    assert isinstance(why, ConnectionFailed)
+    assert f"failed with {type(error).__name__}: {error}" in str(why)
+
+
+@pytest.mark.virtual_time
+async def test_who_connects_can_be_cancelled_while_a_token_is_waited_for(cluster: ScriptedCluster) -> None:
+    require_sasl(cluster, Sasl({"alice": TOKEN}))
+
+    async def hang() -> str:
+        return str(await asyncio.get_running_loop().create_future())
+
+    config = settings_for("OAUTHBEARER", sasl_oauthbearer_token_provider=hang)
+    opening = asyncio.get_running_loop().create_task(connect(cluster, config))
+    await asyncio.sleep(1)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+
+
+@pytest.mark.virtual_time
+async def test_a_token_provider_that_is_no_coroutine_function_is_refused(cluster: ScriptedCluster) -> None:
+    require_sasl(cluster, Sasl({"alice": TOKEN}))
+    provider: Any = lambda: TOKEN  # noqa: E731
+    error = await failure_of(connect(cluster, settings_for("OAUTHBEARER", sasl_oauthbearer_token_provider=provider)))
+    assert isinstance(error, AuthenticationFailed)
+    assert "returned a str, where an awaitable was due" in str(error)
+    assert "async def" in error.hint
+
+
+@pytest.mark.virtual_time
+async def test_helper_threads_that_are_all_busy_do_not_hold_an_exchange_for_ever(cluster: ScriptedCluster) -> None:
+    require_sasl(cluster, Sasl({"alice": PASSWORD}))
+    config = settings_for("SCRAM-SHA-256", request_timeout_ms=3_000)
+
+    class Busy(MemoryEnvironment):
+        async def run_blocking(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+            await asyncio.get_running_loop().create_future()
+
+    opening = open_connection(Busy(cluster.network), config, 0, "broker-0.test", 9092)
+    error = await failure_of(asyncio.wait_for(opening, 20))
+    assert isinstance(error, ConnectionFailed)
+    assert "within 3000 ms" in str(error)
+    assert "helper threads" in str(error)
+
+
+@pytest.mark.virtual_time
+async def test_a_quota_is_not_waited_for_on_a_connection_that_is_lost(cluster: ScriptedCluster) -> None:
+    require_sasl(cluster, Sasl({"alice": PASSWORD}))
+    cluster.on(ApiVersionsRequest, throttled(500_000))
+    opening = asyncio.get_running_loop().create_task(connect(cluster, settings_for("PLAIN")))
+    await asyncio.sleep(1)
+    assert not opening.done()
+    cluster.network.links[0].reset()
+    await failure_of(asyncio.wait_for(opening, 1))
 
 
 @pytest.mark.virtual_time

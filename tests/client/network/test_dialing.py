@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from client.configuration.client_config import ClientConfig
 from client.errors import ClientError, ConnectionFailed
 from client.network.dialing import Target, broker_name, dial, find_targets
+from client.network.tls import TlsContexts
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork, Reach
 
 pytestmark = pytest.mark.virtual_time
@@ -40,12 +41,16 @@ async def targets(network: MemoryNetwork, host: str, node_id: int = -1, **settin
     return await find_targets(MemoryEnvironment(network), config(**settings), node_id, host, PORT, 1_000)
 
 
+async def dial_as(
+    settings: ClientConfig, network: MemoryNetwork, factory: Callable[[], asyncio.BaseProtocol], address: str, ms: float
+) -> None:
+    environment, target = MemoryEnvironment(network), Target(address, "kafka.test")
+    await dial(environment, settings, TlsContexts(settings), factory, target, PORT, "the broker", ms)
+
+
 async def attempt(network: MemoryNetwork, address: str, timeout_ms: float = 1_000, **settings: Any) -> ClientError:
-    target = Target(address, "kafka.test")
     with pytest.raises(ConnectionFailed) as caught:
-        await dial(
-            MemoryEnvironment(network), config(**settings), asyncio.Protocol, target, PORT, "the broker", timeout_ms
-        )
+        await dial_as(config(**settings), network, asyncio.Protocol, address, timeout_ms)
     assert "the broker" in str(caught.value)
     return caught.value
 
@@ -151,8 +156,7 @@ async def test_a_connection_is_made_with_the_protocol_given(network: MemoryNetwo
             made.append(transport)
 
     listen(network, "fd00::2")
-    environment, target = MemoryEnvironment(network), Target("fd00::2", "kafka.test")
-    await dial(environment, config(), Here, target, PORT, "the broker", 1_000)
+    await dial_as(config(), network, Here, "fd00::2", 1_000)
     assert [transport.get_extra_info("peername")[0] for transport in made] == ["fd00::2"]
     made[0].close()
     await asyncio.sleep(1)
@@ -161,8 +165,7 @@ async def test_a_connection_is_made_with_the_protocol_given(network: MemoryNetwo
 async def test_who_is_cancelled_leaves_no_socket_behind(network: MemoryNetwork) -> None:
     listen(network, "10.0.0.1")
     for cancelled_after_s in (0.0, 0.000_1, 0.000_3, 0.000_4):
-        target = Target("10.0.0.1", "kafka.test")
-        dialing = dial(MemoryEnvironment(network), config(), asyncio.Protocol, target, PORT, "the broker", 1_000)
+        dialing = dial_as(config(), network, asyncio.Protocol, "10.0.0.1", 1_000)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(dialing, cancelled_after_s)
         await asyncio.sleep(0.01)

@@ -53,14 +53,18 @@ async def test_a_turn_of_the_loop_writes_once_or_twice() -> None:
 
 def watch_writes(connection: Connection) -> list[list[Buffer]]:
     writes: list[list[Buffer]] = []
-    inside = cast(Any, connection)
-    write = inside._write
+    outgoing = cast(Any, connection)._outgoing
+    transport = outgoing._transport
 
-    def watched(buffers: list[Buffer]) -> None:
-        writes.append(list(buffers))
-        write(buffers)
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(transport, name)
 
-    inside._write = watched
+        def writelines(self, buffers: list[Buffer]) -> None:
+            writes.append(list(buffers))
+            transport.writelines(buffers)
+
+    outgoing._transport = Watched()
     return writes
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -132,19 +133,66 @@ async def test_a_token_is_fetched_before_requests_are_kept_back(cluster: Scripte
     await close(connection)
 
 
-async def test_a_token_provider_that_fails_ends_the_connection_as_one_to_try_again(cluster: ScriptedCluster) -> None:
-    sasl_of(cluster)
-    tokens = iter(["secret"])
+@pytest.mark.parametrize("error", [ZeroDivisionError(), asyncio.CancelledError(), TimeoutError()])
+async def test_a_token_provider_that_fails_is_asked_again_while_the_session_lasts(
+    error: BaseException, cluster: ScriptedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    sasl = sasl_of(cluster)
+    count = 0
 
     async def provide() -> str:
-        return next(tokens, None) or 1 / 0  # type: ignore[return-value]
+        nonlocal count
+        count += 1
+        if count in (2, 3):
+            raise error
+        return "secret"
+
+    connection = await connect(cluster, sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_provider=provide)
+    await asyncio.sleep(58)
+    assert connection.is_open
+    assert count == 4
+    assert len(sasl.authenticated) == 2
+    [warning, _] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert type(error).__name__ in warning
+    assert "tried again" in warning
+    await connection.ask(MetadataRequest(topics=[]))
+    await close(connection)
+
+
+async def test_a_token_provider_that_fails_until_the_session_ends_ends_the_connection(cluster: ScriptedCluster) -> None:
+    sasl_of(cluster)
+    calls_ms: list[float] = []
+
+    async def provide() -> str:
+        calls_ms.append(cluster.now_ms())
+        return "secret" if len(calls_ms) == 1 else 1 / 0  # type: ignore[return-value]
+
+    connection = await connect(cluster, sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_provider=provide)
+    began_ms = cluster.now_ms()
+    reasons: list[ClientError] = []
+    connection.on_close = lambda _, why: reasons.append(why)
+    await connection.closed()
+    assert LIFETIME_MS - 1_000 <= cluster.now_ms() - began_ms <= LIFETIME_MS
+    assert [(type(why), why.retriable) for why in reasons] == [(ConnectionFailed, True)]
+    assert "ZeroDivisionError" in str(reasons[0])
+    gaps_ms = [later - earlier for earlier, later in pairwise(calls_ms[1:])]
+    assert len(gaps_ms) >= 2
+    assert all(80 <= gap_ms <= 1_000 for gap_ms in gaps_ms)
+
+
+async def test_a_token_that_is_none_ends_the_connection_at_once(cluster: ScriptedCluster) -> None:
+    """It will not become right by itself."""
+    sasl_of(cluster)
+    tokens = iter(["secret", "two words"])
+
+    async def provide() -> str:
+        return next(tokens)
 
     connection = await connect(cluster, sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_provider=provide)
     reasons: list[ClientError] = []
     connection.on_close = lambda _, why: reasons.append(why)
     await connection.closed()
-    assert [(type(why), why.retriable) for why in reasons] == [(ConnectionFailed, True)]
-    assert "ZeroDivisionError" in str(reasons[0])
+    assert [type(why) for why in reasons] == [AuthenticationFailed]
 
 
 async def test_sessions_shorter_than_a_broker_can_renew_do_not_make_a_storm(cluster: ScriptedCluster) -> None:
@@ -182,6 +230,26 @@ async def test_closed_waits_for_what_the_token_provider_still_does(cluster: Scri
     await asyncio.sleep(58)
     await close(connection)
     assert steps == ["asked", "asked", "cleaned up"]
+
+
+async def test_closing_does_not_wait_for_the_next_try_of_a_token_provider(cluster: ScriptedCluster) -> None:
+    sasl_of(cluster, lifetime_ms=600_000)
+    tokens = iter(["secret"])
+
+    async def provide() -> str:
+        return next(tokens, None) or 1 / 0  # type: ignore[return-value]
+
+    connection = await connect(
+        cluster,
+        sasl_mechanism="OAUTHBEARER",
+        sasl_oauthbearer_token_provider=provide,
+        retry_backoff_ms=20_000,
+        retry_backoff_max_ms=20_000,
+    )
+    await asyncio.sleep(570.1)
+    closing_ms = cluster.now_ms()
+    await close(connection)
+    assert cluster.now_ms() - closing_ms < 10
 
 
 async def test_a_broker_that_never_answers_the_renewal_ends_the_connection(cluster: ScriptedCluster) -> None:

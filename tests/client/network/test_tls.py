@@ -1,5 +1,6 @@
 """Contexts from settings, shown by handshakes in memory with a server's context; and what is said where one fails."""
 
+import errno
 import ssl
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import pytest
 
 from client.configuration.client_config import ClientConfig
-from client.errors import AuthenticationFailed
-from client.network.tls import refusal, server_name, tls_context
+from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from client.network.tls import TlsContexts, refusal, server_name
 from tests.client.certificates import PASSWORD, Certificates, make_certificates
 
 BROKER = "broker 1 (kafka.test:9093)"
@@ -19,8 +20,12 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
+def contexts_of(**settings: Any) -> TlsContexts:
+    return TlsContexts(ClientConfig("kafka.test:9093", security_protocol="SSL", **settings))
+
+
 def context_of(**settings: Any) -> ssl.SSLContext:
-    return tls_context(ClientConfig("kafka.test:9093", security_protocol="SSL", **settings), BROKER)
+    return contexts_of(**settings).make(BROKER)
 
 
 def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, name: str = "kafka.test") -> ssl.SSLObject:
@@ -45,10 +50,12 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, name: str = "kaf
     return ours
 
 
-def refused(client: ssl.SSLContext, server: ssl.SSLContext, name: str = "kafka.test") -> AuthenticationFailed:
+def refused(client: ssl.SSLContext, server: ssl.SSLContext, name: str = "kafka.test") -> ClientError:
     with pytest.raises(ssl.SSLError) as caught:
         shake_hands(client, server, name)
-    return refusal(caught.value, BROKER)
+    failure = refusal(caught.value, BROKER)
+    assert isinstance(failure, AuthenticationFailed)
+    return failure
 
 
 def test_a_broker_whose_authority_is_trusted_is_accepted_under_its_names(certificates: Certificates) -> None:
@@ -154,8 +161,48 @@ def test_what_cannot_be_used_names_its_setting_and_no_secret(certificates: Certi
         with pytest.raises(AuthenticationFailed) as caught:
             context_of(**settings)
         assert says in str(caught.value)
-        assert caught.value.hint
         assert "hunter2" not in f"{caught.value!r} {caught.value}"
+        hint = caught.value.hint
+        assert ("file" in hint) == ("location" in says or "ssl_truststore_certificates" in says)
+        assert ("ssl_key_password" in hint) == ("ssl_keystore" in says)
+        assert ("colons" in hint) == ("ssl_cipher_suites" in says)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.ENOMEM])
+def test_what_the_machine_is_short_of_may_pass(
+    number: int, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, "too little")
+
+    for name, settings in (
+        ("load_verify_locations", {"ssl_truststore_location": str(certificates.authority)}),
+        ("load_cert_chain", {"ssl_keystore_location": str(certificates.client)}),
+    ):
+        monkeypatch.setattr(ssl.SSLContext, name, fail)
+        with pytest.raises(ConnectionFailed, match="too little") as caught:
+            context_of(**settings)
+        assert caught.value.retriable
+        assert f"{next(iter(settings))} '" in str(caught.value)
+
+
+def test_files_that_could_be_used_before_may_be_half_written_now(certificates: Certificates, tmp_path: Path) -> None:
+    trust, key = tmp_path / "trust.pem", tmp_path / "key.pem"
+    trust.write_text(whole_trust := certificates.authority.read_text())
+    key.write_text(whole_key := certificates.client.read_text())
+    contexts = contexts_of(ssl_truststore_location=str(trust), ssl_keystore_location=str(key))
+    contexts.make(BROKER)
+    for file, whole in ((trust, whole_trust), (key, whole_key)):
+        for written in (whole[: len(whole) // 2], "", None):
+            if written is None:
+                file.unlink()
+            else:
+                file.write_text(written)
+            with pytest.raises(ConnectionFailed, match=file.name) as caught:
+                contexts.make(BROKER)
+            assert "Check that the file is there" in caught.value.hint
+            file.write_text(whole)
+        contexts.make(BROKER)
 
 
 def test_a_zone_is_no_part_of_the_name() -> None:
@@ -172,4 +219,46 @@ def test_what_is_no_tls_at_all_is_recognized(certificates: Certificates) -> None
     to_client.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     with pytest.raises(ssl.SSLError) as caught:
         ours.do_handshake()
-    assert "does not speak TLS" in refusal(caught.value, BROKER).hint
+    failure = refusal(caught.value, BROKER)
+    assert isinstance(failure, AuthenticationFailed)
+    assert "does not speak TLS" in failure.hint
+
+
+def test_a_record_that_was_damaged_on_its_way_may_pass(certificates: Certificates) -> None:
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context_of(ssl_truststore_location=str(certificates.authority))
+    ours = client.wrap_bio(to_client, to_server, server_hostname="kafka.test")
+    theirs = certificates.server_context().wrap_bio(to_server, to_client, server_side=True)
+    for end in (ours, theirs):
+        with pytest.raises(ssl.SSLWantReadError):
+            end.do_handshake()
+    answer = to_client.read()
+    to_client.write(answer[:-1] + bytes([answer[-1] ^ 1]))
+    with pytest.raises(ssl.SSLError) as caught:
+        ours.do_handshake()
+    failure = refusal(caught.value, BROKER)
+    assert isinstance(failure, ConnectionFailed), caught.value
+    assert "BAD_RECORD_MAC" in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_fatal"),
+    [
+        ("TLSV1_ALERT_INTERNAL_ERROR", False),
+        ("SSLV3_ALERT_BAD_RECORD_MAC", False),
+        ("TLSV1_ALERT_USER_CANCELLED", False),
+        ("TLSV1_ALERT_ACCESS_DENIED", True),
+        ("TLSV1_ALERT_PROTOCOL_VERSION", True),
+        ("TLSV1_UNRECOGNIZED_NAME", True),
+        ("SSLV3_ALERT_HANDSHAKE_FAILURE", True),
+        ("UNSUPPORTED_PROTOCOL", True),
+        ("UNEXPECTED_EOF_WHILE_READING", False),
+    ],
+)
+def test_only_a_refusal_is_final(reason: str, is_fatal: bool) -> None:
+    error = ssl.SSLError(1, f"[SSL: {reason}] some words")
+    error.reason = reason
+    failure = refusal(error, BROKER)
+    assert type(failure) is (AuthenticationFailed if is_fatal else ConnectionFailed)
+    assert reason in str(failure)
+    assert failure.hint

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.producer.accumulator import RATIO_SAFETY
-from client.producer.batch import BATCH_OVERHEAD_BYTES, RUN_BYTES, ProducerBatch, estimated_size
+from client.producer.batch import BATCH_OVERHEAD_BYTES, PUT_OFF_BYTES, RUN_RECORDS, ProducerBatch, estimated_size
 from protocol.batch import HEADER_SIZE
 from protocol.compression import Codec
 from tests.client.core import NOW, Core, lost
@@ -56,13 +56,17 @@ def test_records_that_compress_make_larger_batches() -> None:
     assert plain.sent().expected_ratio == 1.0
 
 
-def test_what_waits_as_tuples_is_no_more_than_a_run() -> None:
-    core = Core(batch_size=1 << 16)
-    batch = core.sent(0, 100)
-    for _ in range(400):
-        assert core.send(0, 100) is batch
-        assert sum(estimated_size(*record[2:]) for record in batch.pending) <= RUN_BYTES
-    assert len(batch.pending) < 100
+@pytest.mark.parametrize("sizes", [[100], [0], [1000], [5000, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 9000]])
+def test_what_waits_as_tuples_is_few_records_or_no_more_than_a_run(sizes: list[int]) -> None:
+    core = Core(batch_size=1 << 18, memory_bytes=1 << 22)
+    longest = 0
+    for number in range(600):
+        core.sent(0, sizes[number % len(sizes)])
+        pending = core.topic.partitions[0].batches[-1].pending
+        beyond = pending[RUN_RECORDS - 1 : -1]  # the last one may be of any size
+        assert sum(estimated_size(*record[2:]) for record in beyond) <= PUT_OFF_BYTES
+        longest = max(longest, len(pending))
+    assert longest >= RUN_RECORDS - 2, "a run is not made of a few"
 
 
 def test_news_are_batches_that_began_or_became_full() -> None:
@@ -276,10 +280,11 @@ def test_long_queues_and_slow_nodes_get_less_once_every_partition_had_a_batch() 
 
 def test_without_adaptive_partitioning_all_are_equal() -> None:
     core = Core(3, is_adaptive=False)
-    for partition, count in enumerate((3, 1, 1)):
+    for partition, count in enumerate((1, 3, 3)):
         for _ in range(count):
             core.sent(partition, 2000)
-    assert core.accumulator.sticky_queue(core.topic, 100, core.leader_of).partition == 1
+    choice = core.accumulator.sticky_queue(core.topic, 100, core.leader_of).partition
+    assert choice == 1, "of 3, the middle one; by weight it were the first of 3, 1 and 1"
 
 
 # --------------------------------------------------------------------------------------------------------- memory

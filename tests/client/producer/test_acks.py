@@ -15,6 +15,7 @@ from client.errors import ClientError, ConnectionFailed, RecordTooLarge, Undeliv
 from client.producer.acks import Acks
 from client.producer.results import Ack, ProduceResult, Results
 from tests.client import batches
+from tests.client.deliveries import CountedResults
 
 NOW = 1_700_000_000_000
 
@@ -155,7 +156,7 @@ def test_errors_are_by_index_and_looked_at() -> None:
 
 async def test_settled_waits_for_all_of_them_and_looks_at_each() -> None:
     """A later batch fails, and another is split, while the first is waited for: no failure without a witness."""
-    owner = Results(asyncio.get_running_loop(), lambda: 0.0)
+    owner = CountedResults()
     first, second, third = (new_result(3, partition, owner) for partition in range(3))
     acks = Acks()
     acks.given = 7

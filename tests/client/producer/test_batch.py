@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from client.producer.batch import (
     BATCH_OVERHEAD_BYTES,
+    PUT_OFF_BYTES,
     RECORD_OVERHEAD_BYTES,
     RUN_BYTES,
+    RUN_RECORDS,
     TIMESTAMP_BYTES,
     ProducerBatch,
     estimated_size,
@@ -212,6 +214,22 @@ def test_runs_are_of_eight_kilobytes_within_its_capacity() -> None:
     assert new_batch(capacity=1000).encode_at == 1000
 
 
+def test_a_run_of_few_records_is_put_off_and_one_of_many_is_not() -> None:
+    batch = new_batch(capacity=1 << 20)
+    for number in range(RUN_RECORDS):
+        assert batch.put_off_encoding()
+        assert batch.encode_at == batch.size + PUT_OFF_BYTES
+        append(batch, Record(number, NOW, None, bytes(1000)))
+    before = batch.encode_at
+    assert not batch.put_off_encoding()
+    assert batch.encode_at == before
+    batch.encode_pending()
+    assert batch.put_off_encoding()
+    small = new_batch(capacity=1000)
+    assert small.put_off_encoding()
+    assert small.encode_at == 1000
+
+
 def test_it_is_full_at_its_capacity_or_when_it_is_closed() -> None:
     batch = new_batch(capacity=HEADER_SIZE + 2 * estimated_size(None, b"v", ()))
     append(batch, Record(0, NOW, None, b"v"))
@@ -228,7 +246,7 @@ def test_closing_tells_the_result_how_many_records_there_are_and_when() -> None:
     batch = filled(records_of(b"a", b"b", b"c"), (2,))
     assert batch.result.count == 0
     batch.close()
-    assert batch.result.count == batch.record_count == 3
+    assert batch.result.count == batch.count == 3
     assert batch.result.timestamps == array("q", [NOW, NOW + 1, NOW + 2])
 
 

@@ -15,9 +15,8 @@ from client.errors import (
     UndeliveredRecords,
 )
 from client.producer.delivery import Ack, Delivery, settle
-from client.producer.results import Results
 from protocol.errors import ErrorCode
-from tests.client.deliveries import NOW, Batch, ack, lost, raises_lost, turns
+from tests.client.deliveries import NOW, Batch, CountedResults, ack, lost, raises_lost, turns
 
 pytestmark = pytest.mark.virtual_time
 
@@ -229,7 +228,7 @@ async def test_a_task_group() -> None:
 
 async def test_settle_waits_for_many_and_looks_at_all() -> None:
     """Some have failed before, some fail meanwhile, one is split meanwhile; nothing is left to be reported."""
-    owner = Results(asyncio.get_running_loop(), lambda: 0.0)
+    owner = CountedResults()
     failed, failing, split, completing = (Batch(3, owner) for _ in range(4))
     failed.fail()
     assert owner.lost_count == 3

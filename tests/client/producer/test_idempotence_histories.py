@@ -131,7 +131,6 @@ class World:
         """Nothing waits any more, and a further batch goes through without waiting for a timeout."""
         for key in KEYS:
             assert self.producer.open_batches(key) == []
-            assert self.producer.state.in_flight(key) == []
         further = [self.producer.append(key, 1) for key in KEYS]
         self.producer.retries = 10**9
         self.settle()
@@ -174,7 +173,6 @@ def test_each_record_is_there_once_and_in_order(start: Start, history: list[Step
     for key in KEYS:
         world.check_log(key)
     world.check_progress()
-    assert world.producer.state.gap_count == 0
     assert world.producer.state.take_events() == []
 
 

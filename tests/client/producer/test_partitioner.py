@@ -23,8 +23,8 @@ def shares(partitioner: StickyPartitioner, available: Sequence[int], partition_c
     return {partition: count / times for partition, count in found.items()}
 
 
-def seeded(*, is_adaptive: bool = True) -> StickyPartitioner:
-    return StickyPartitioner(SIZE, random.Random(794).random, is_adaptive=is_adaptive)
+def seeded() -> StickyPartitioner:
+    return StickyPartitioner(SIZE, random.Random(794).random)
 
 
 # ------------------------------------------------------------------------------------------------------ staying
@@ -123,12 +123,6 @@ def test_the_bounds_between_the_weights(chance: float, partition: int) -> None:
     assert partitioner.choose(range(8), 8) == partition
 
 
-def test_is_even_when_adaptive_partitioning_is_off() -> None:
-    partitioner = seeded(is_adaptive=False)
-    partitioner.update_load([0, 100, 100], [0, 1, 2], 3)
-    assert shares(partitioner, [0, 1, 2], 3)[0] == pytest.approx(1 / 3, abs=0.03)
-
-
 def test_what_is_left_out_of_the_load_is_not_chosen_even_when_the_others_are_equal() -> None:
     """As are partitions without a leader and those of nodes that are too slow."""
     partitioner = seeded()
@@ -180,7 +174,8 @@ class SlowCluster:
     """Brokers that take batches at their own speed, and a producer that never has more than `room` batches queued."""
 
     def __init__(self, speeds: Sequence[float], room: int, *, is_adaptive: bool) -> None:
-        self.partitioner = StickyPartitioner(SIZE, random.Random(3).random, is_adaptive=is_adaptive)
+        self.partitioner = StickyPartitioner(SIZE, random.Random(3).random)
+        self.is_adaptive = is_adaptive
         self.speeds = speeds
         self.room = room
         self.queues = [0] * len(speeds)
@@ -191,7 +186,8 @@ class SlowCluster:
         everywhere = range(len(self.speeds))
         for _ in range(ticks):
             while sum(self.queues) < self.room:
-                self.partitioner.update_load(self.queues, everywhere, len(self.queues))
+                if self.is_adaptive:
+                    self.partitioner.update_load(self.queues, everywhere, len(self.queues))
                 partition = self.partitioner.choose(everywhere, len(self.queues))
                 assert self.partitioner.appended(SIZE, True)
                 self.queues[partition] += 1

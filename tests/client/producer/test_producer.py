@@ -232,24 +232,6 @@ async def test_a_bulk_tells_of_each_record_what_became_of_it(cluster: ScriptedCl
         raised.value.acks[1]
 
 
-async def test_a_bulk_of_unequal_columns_is_refused(cluster: ScriptedCluster) -> None:
-    async with producing(cluster) as producer:
-        with pytest.raises(ValueError, match="equally many"):
-            await producer.send_batch(TOPIC, [b"a", b"b"], [b"k"])
-
-
-async def test_a_bulk_that_must_stop_says_what_was_not_accepted(cluster: ScriptedCluster) -> None:
-    cluster.on(ProduceRequest, never(), times=100)
-    settings: dict[str, Any] = {"buffer_memory": 10_000, "max_block_ms": 500, "delivery_timeout_ms": 2000}
-    async with producing(cluster, **settings, request_timeout_ms=1000, linger_ms=0) as producer:
-        with pytest.raises(BatchError) as raised:
-            await producer.send_batch(TOPIC, [bytes(3000) for _ in range(10)], partition=0)
-    failed = raised.value
-    assert isinstance(failed.__cause__, BufferExhausted)
-    assert failed.unsent == list(range(len(failed.errors), 10))
-    assert all(isinstance(each, DeliveryTimeout) for each in failed.errors.values())
-
-
 # ----------------------------------------------------------------------------------------------- waits and ends
 async def test_waiting_for_metadata_ends_with_max_block_ms(cluster: ScriptedCluster) -> None:
     async with producing(cluster, max_block_ms=3000) as producer:

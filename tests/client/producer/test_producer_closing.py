@@ -3,8 +3,8 @@
 import asyncio
 import os
 import pickle
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,12 +19,11 @@ from client.errors import (
 from client.producer.producer import Producer
 from protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import late, never
+from tests.client.producing import TOPIC, producing
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
-from tests.client.virtual_time import threads_run
+from tests.client.virtual_time import run_virtual, threads_run
 
 pytestmark = pytest.mark.virtual_time
-
-TOPIC = "orders"
 
 
 @pytest.fixture
@@ -32,12 +31,6 @@ async def cluster() -> AsyncIterator[ScriptedCluster]:
     with scripted_cluster(brokers=2) as cluster:
         cluster.create_topic(TOPIC, partitions=3)
         yield cluster
-
-
-@asynccontextmanager
-async def producing(cluster: ScriptedCluster, **settings: Any) -> AsyncGenerator[Producer]:
-    async with Producer(cluster.bootstrap, environment=lambda: cluster.environment, **settings) as producer:
-        yield producer
 
 
 # --------------------------------------------------------------------------------------------- where it belongs
@@ -75,8 +68,6 @@ async def test_use_from_another_thread_raises_and_send_threadsafe_works(cluster:
 
         ended = asyncio.Event()
         with threads_run():
-            import threading
-
             thread = threading.Thread(target=other_thread)
             thread.start()
             await ended.wait()
@@ -86,18 +77,51 @@ async def test_use_from_another_thread_raises_and_send_threadsafe_works(cluster:
     assert cluster.values(TOPIC, 1) == [b"from a thread"]
 
 
-async def test_use_in_a_forked_child_raises(cluster: ScriptedCluster) -> None:
+def test_use_without_a_loop_before_start_and_after_close_raises() -> None:
+    """Where no loop runs, the running loop is None; that must not be taken for the producer's."""
+    used: list[Producer] = []
+
+    async def use() -> None:
+        with scripted_cluster() as cluster:
+            cluster.create_topic(TOPIC)
+            async with producing(cluster) as producer:
+                await producer.prepare(TOPIC)
+                used.append(producer)
+
+    def send(producer: Producer, expected: type[ClientError]) -> None:
+        with pytest.raises(expected):
+            producer.send_nowait(TOPIC, b"v")
+        with pytest.raises(expected):
+            producer.send(TOPIC, b"v").send(None)
+        with pytest.raises(expected):
+            producer.send_threadsafe(TOPIC, b"v")
+        refused.append(expected)
+
+    run_virtual(use())
+    refused: list[type[ClientError]] = []
+    for case in ((Producer("localhost:9092"), ProducerNotStarted), (used[0], ProducerClosed)):
+        send(*case)
+        thread = threading.Thread(target=send, args=case)
+        thread.start()
+        thread.join()
+    assert refused == [ProducerNotStarted, ProducerNotStarted, ProducerClosed, ProducerClosed]
+    assert used[0].buffer_available_bytes == used[0].config.buffer_memory
+
+
+@pytest.mark.parametrize("call", ["send_nowait", "send_threadsafe"])
+async def test_use_in_a_forked_child_raises(cluster: ScriptedCluster, call: str) -> None:
     async with producing(cluster) as producer:
         await producer.prepare(TOPIC)
         child = os.fork()
         if not child:
             try:
-                producer.send_nowait(TOPIC, b"v")
+                getattr(producer, call)(TOPIC, b"v")
             except WrongLoop:
                 os._exit(7)
             finally:
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7  # noqa: ASYNC222 (it ends at once)
+    assert cluster.values(TOPIC) == []
 
 
 async def test_it_cannot_be_pickled(cluster: ScriptedCluster) -> None:

@@ -36,7 +36,7 @@ from tests.client.broker_faults import (
 from tests.client.memory_network import Reach
 from tests.client.memory_pipe import byte_by_byte, torn_randomly
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
-from tests.client.story import TOPIC, Story, tell
+from tests.client.story import TOPIC, Manner, Story, tell
 from tests.client.virtual_time import VirtualTimeLoop, run_virtual
 
 ALL = (0, 1, 2)
@@ -97,13 +97,15 @@ def all_arrived(story: Story, partitions: Sequence[int] = ALL) -> None:
 @pytest.mark.parametrize("request_type", FIRST, ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_few_bad_answers_cost_no_record(fault: Fault, request_type: type[Request[Any]], whole_ms: bool) -> None:
+    """Once to records that are sent one by one, and three times to those that are sent in another way."""
 
-    async def main(times: int, cluster: ScriptedCluster) -> Story:
+    async def main(times: int, manner: Manner, cluster: ScriptedCluster) -> Story:
         cluster.on(request_type, fault, nth=FIRST[request_type], times=times)
-        return await tell(cluster, max_block_ms=15_000)
+        return await tell(cluster, senders=[manner], is_audited=times == 3, max_block_ms=15_000)
 
-    for times in (1, 3):
-        all_arrived(run(partial(main, times), whole_ms=whole_ms))
+    another = Manner("send_batch" if whole_ms else "send_nowait", has_headers=True)
+    for times, manner in ((1, Manner()), (3, another)):
+        all_arrived(run(partial(main, times, manner), whole_ms=whole_ms))
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -1,5 +1,6 @@
 """Histories of misfortune, drawn by Hypothesis: faults on requests, brokers that go and return, leaders that move, slow
-and torn connections, clocks that jump, in any combination and with any settings. What must hold is in `story.py`."""
+and torn connections, clocks that jump, in any combination and with any settings, while records are sent in all the ways
+there are, with much memory or little, and perhaps until another task closes. What must hold is in `story.py`."""
 
 import asyncio
 import os
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.errors import ClientError
+from client.errors import ClientError, RecordTooLarge
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -34,9 +35,10 @@ from tests.client.broker_faults import (
     twice,
     wrong_correlation_id,
 )
+from tests.client.broker_log import MAX_MESSAGE_BYTES
 from tests.client.memory_pipe import Direction, byte_by_byte, torn_randomly
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
-from tests.client.story import TOPIC, Story, tell
+from tests.client.story import TOPIC, Manner, Story, tell
 from tests.client.virtual_time import VirtualTimeLoop, run_virtual
 
 HISTORIES = int(os.environ.get("PRODUCER_HISTORIES", "100"))
@@ -72,6 +74,7 @@ class Event(NamedTuple):
     to: int
     records: int
     """So many are sent to each partition afterwards."""
+    manner: Manner
 
 
 class Circumstances(NamedTuple):
@@ -181,6 +184,13 @@ def repair(cluster: ScriptedCluster) -> None:
             cluster.move_leader(TOPIC, index, to=index)
 
 
+MANNERS = st.builds(
+    Manner,
+    st.sampled_from(["send", "send_nowait", "send_batch"]),
+    st.sampled_from(["partition", "key", "nothing"]),
+    st.booleans(),
+    st.sampled_from([0, 0, 1, 2, 3, 20]),
+)
 EVENTS = st.builds(
     Event,
     st.sampled_from([0.0, 0.003, 0.1, 0.7, 3.0]),
@@ -201,6 +211,7 @@ EVENTS = st.builds(
     st.sampled_from(ALL),
     st.sampled_from(ALL),
     st.sampled_from([0, 0, 1, 6]),
+    MANNERS,
 )
 CIRCUMSTANCES = st.builds(
     Circumstances,
@@ -217,6 +228,8 @@ SETTINGS = st.fixed_dictionaries(
         "linger_ms": st.sampled_from([0, 5]),
         "batch_size": st.sampled_from([150, 0, 100, 400, 3_000]),
         "compression_type": st.sampled_from(["none", "zstd", "gzip"]),
+        "buffer_memory": st.sampled_from([33_554_432, 5_000]),
+        "close_timeout_ms": st.sampled_from([25_000, 0, 300]),
     }
 )
 
@@ -227,7 +240,11 @@ SETTINGS = st.fixed_dictionaries(
     events=st.lists(EVENTS, max_size=6),
     circumstances=st.lists(CIRCUMSTANCES, min_size=3, max_size=3),
     producer_settings=SETTINGS,
-    records=st.sampled_from([24, 1, 5]),
+    records=st.sampled_from([20, 1, 5]),
+    senders=st.lists(MANNERS, min_size=1, max_size=2),
+    is_audited=st.booleans(),
+    max_message_bytes=st.sampled_from([MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES, 100]),
+    closes_after_s=st.sampled_from([None, None, 0.0, 0.001, 0.02, 0.5, 4.0]),
     gives_hints=st.booleans(),
     blocking_ms=st.sampled_from([0.0, 3.0, 40.0]),
     as_uvloop=st.booleans(),
@@ -238,6 +255,10 @@ def test_whatever_happens_the_promises_are_kept(
     circumstances: list[Circumstances],
     producer_settings: dict[str, Any],
     records: int,
+    senders: list[Manner],
+    is_audited: bool,
+    max_message_bytes: int,
+    closes_after_s: float | None,
     gives_hints: bool,
     blocking_ms: float,
     as_uvloop: bool,
@@ -246,20 +267,30 @@ def test_whatever_happens_the_promises_are_kept(
         for event in events:
             await asyncio.sleep(event.after_s)
             event.happen(story.cluster, event.where, event.to)
-            await story.send(event.records, ALL)
+            await story.send(event.records, ALL, event.manner)
         await asyncio.sleep(1)
         repair(story.cluster)
 
     async def main() -> Story:
         with scripted_cluster(brokers=3, sends_late=as_uvloop) as cluster:
+            cluster.create_topic(TOPIC, partitions=3, max_message_bytes=max_message_bytes)
             cluster.gives_hints = gives_hints
             for node, each in enumerate(circumstances):
                 each.apply(cluster, node)
             for misfortune in misfortunes:
                 cluster.on(misfortune.request_type, misfortune.fault, nth=misfortune.nth, times=misfortune.times)
-            return await tell(cluster, records=records, meanwhile=happen, **producer_settings)
+            return await tell(
+                cluster,
+                records=records,
+                senders=senders,
+                is_audited=is_audited,
+                closes_after_s=closes_after_s,
+                meanwhile=happen,
+                **producer_settings,
+            )
 
     story = run_virtual(main(), VirtualTimeLoop(blocking_ms=blocking_ms, whole_ms=as_uvloop))
     assert all(isinstance(why, ClientError) for why in story.errors)
-    if not misfortunes and not events:
-        assert story.errors == []
+    if not misfortunes and not events and closes_after_s is None:
+        assert all(isinstance(why, RecordTooLarge) for why in story.errors)
+        assert story.errors == [] or max_message_bytes < MAX_MESSAGE_BYTES

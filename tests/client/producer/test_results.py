@@ -4,6 +4,7 @@ By examples, and as a property over trees of splits.
 """
 
 import asyncio
+import gc
 import logging
 from array import array
 from contextvars import copy_context
@@ -28,6 +29,7 @@ from client.producer.results import (
 )
 from protocol.errors import ErrorCode
 from tests.client import batches
+from tests.client.deliveries import CountedResults
 
 NOW = 1_700_000_000_000
 FAILED = -2
@@ -41,9 +43,9 @@ def new_result(count: int, owner: Results | None = None) -> ProduceResult:
     return result
 
 
-def here() -> Results:
+def here() -> CountedResults:
     """Of a producer in the loop that runs."""
-    return Results(asyncio.get_running_loop(), lambda: 0.0)
+    return CountedResults()
 
 
 def lost() -> ClientError:
@@ -292,6 +294,36 @@ async def test_who_gave_up_waiting_does_not_count_as_a_witness(has_waiter: bool)
         await task
     with pytest.raises(UndeliveredRecords):
         owner.report()
+
+
+def groups_alive() -> int:
+    gc.collect()
+    return sum(type(each).__name__ == "_Group" for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("splits", [False, True])
+async def test_group_waits_that_are_cancelled_leave_nothing_in_results_that_have_not_ended(splits: bool) -> None:
+    """A caller who looks every second while the broker is down must not take memory each time."""
+    owner = here()
+    before = groups_alive()
+    results = [new_result(4, owner) for _ in range(3)]
+    waited_for = [(results[0], (0, 1)), (results[1], ()), (results[0], (3,)), (results[2], (1, 2))]
+    kept = asyncio.create_task(all_ended(owner, waited_for))
+    tasks = [asyncio.create_task(all_ended(owner, waited_for)) for _ in range(20)]
+    await asyncio.sleep(0)
+    assert groups_alive() - before == 21
+    results[1].complete(0, -1)
+    ends = [*results[0].split((1, 3)), results[2]] if splits else [results[0], results[2]]
+    while tasks:
+        tasks[-1].cancel()
+        await asyncio.wait([tasks.pop()])  # (`gather` would keep their errors, whose frames have the groups)
+    assert groups_alive() - before == 1
+    for result in ends:
+        await asyncio.sleep(0)
+        assert not kept.done()
+        result.complete(0, -1)
+    await kept
+    assert groups_alive() == before
 
 
 async def test_nobody_waits_in_another_loop() -> None:

@@ -23,6 +23,7 @@ from client.producer.serialization import (
     serialize_str,
     serialized,
 )
+from protocol.records import HEADERS_MAX
 from tests.client.golden import java_facts
 
 JAVA: dict[str, list[tuple[Any, str | None]]] = java_facts.read()["serializers"]
@@ -175,6 +176,16 @@ def test_without_a_serializer_bytes_are_required() -> None:
 )
 def test_headers_become_pairs(headers: Any, encoded: tuple[tuple[str, bytes | None], ...]) -> None:
     assert encoded_headers("orders", headers) == encoded
+
+
+def test_more_headers_than_a_record_of_a_batch_may_have_are_refused() -> None:
+    """A batch with such a record could be neither read nor split."""
+    headers = [("a", b"")] * HEADERS_MAX
+    assert len(encoded_headers("orders", headers)) == HEADERS_MAX
+    with pytest.raises(SerializationError, match=r"orders.* 65537 .* 65536") as caught:
+        encoded_headers("orders", [*headers, ("a", b"")])
+    assert caught.value.setting == "headers"
+    assert "fewer" in caught.value.hint
 
 
 NO_HEADERS: list[object] = [
