@@ -6,6 +6,7 @@ All clients of a topic must agree on it, or records of one key part: seed and si
 """
 
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Final
 
 from murmurhash2 import murmurhash2
@@ -28,4 +29,4 @@ def partition_for_key(key: bytes, partition_count: int) -> int:
 
 def partitions_for_keys(keys: Iterable[bytes], partition_count: int) -> list[int]:
     """`partition_for_key` of each key, in their order."""
-    return [(murmurhash2(key, SEED) & POSITIVE) % partition_count for key in keys]
+    return [(each & POSITIVE) % partition_count for each in map(murmurhash2, keys, repeat(SEED))]

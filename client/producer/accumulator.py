@@ -160,18 +160,18 @@ class Accumulator:
         ends: Sequence[int],
         at: int,
     ) -> int:
-        """Adds as many records, from index `at` on, as the open batch takes before it encodes again; returns how many.
+        """Adds as many records, from index `at` on, as the open batch has room for; returns how many.
 
-        `ends[i]` is the sum of the sizes of all records up to i. 0 where `append` would say None.
+        `ends[i]` is the sum of the sizes of all records up to i. 0 where `append` would say None; `room` may help.
         """
         batch = queue.open
         memory = self.memory
         if batch is None or memory.waiting:
             return 0
         before = ends[at - 1] if at else 0
-        end = bisect_right(ends, before + batch.encode_at - batch.size, at)
-        end = max(end, at + RUN_RECORDS - len(batch.pending))
-        end = bisect_right(ends, before + min(batch.capacity - batch.size, memory.free_bytes), at, min(end, len(ends)))
+        if ends[at] - before > batch.encode_at - batch.size and len(batch.pending) >= RUN_RECORDS:
+            return 0
+        end = bisect_right(ends, before + min(batch.capacity - batch.size, memory.free_bytes), at)
         if end == at:
             return 0
         size = ends[end - 1] - before

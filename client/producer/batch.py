@@ -165,8 +165,11 @@ class ProducerBatch:
         if not self._runs:
             self.base_timestamp = self.max_timestamp = timestamps[0]
         run = encode_records(pending, 0, self.base_timestamp)
-        self.timestamps.extend(timestamps)
-        self.max_timestamp = max(self.max_timestamp, max(timestamps))
+        if len(different := set(timestamps)) == 1:  # of records that came in one go
+            self.timestamps.extend(array("q", different) * len(timestamps))
+        else:
+            self.timestamps.extend(timestamps)
+        self.max_timestamp = max(self.max_timestamp, *different)
         self._runs.append(run)
         pending.clear()
         self._encoded_size += len(run)

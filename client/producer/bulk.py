@@ -28,7 +28,7 @@ from protocol.murmur2 import partitions_for_keys
 
 REFUSALS: Final = (RecordTooLarge, SerializationError, InvalidPartition, PartitionerFailed)
 """Of one record; the others go on."""
-SLICE: Final = 1024
+SLICE: Final = 2048
 """So many records are taken from the caller's iterables at a time."""
 UNEQUAL: Final = "values, keys, timestamps_ms and headers of send_batch must be equally many"
 
@@ -202,6 +202,8 @@ class Bulk:
         now_ms = self._acceptance.now_ms()
         timestamps_ms = columns.timestamps_ms
         count = accumulator.extend(queue, timestamps_ms or now_ms, columns.keys, columns.values, ends, at)
+        if not count and accumulator.room(queue, size) is not None:
+            count = accumulator.extend(queue, timestamps_ms or now_ms, columns.keys, columns.values, ends, at)
         if count:
             assert queue.open is not None
             batch = queue.open
