@@ -224,10 +224,16 @@ class Accumulator:
         self._account(batch.encode_pending())
         if batch.size + size <= batch.capacity:
             return batch
-        self._close(queue, batch)
-        self.has_news = True
-        self.backlog += max(batch.count, BATCH_WEIGHT)
+        self.close_open(queue)
         return None
+
+    def close_open(self, queue: PartitionQueue) -> None:
+        """Has the open batch of a partition sent without lingering, if there is one."""
+        batch = queue.open
+        if batch is not None:
+            self._close(queue, batch)
+            self.has_news = True
+            self.backlog += max(batch.count, BATCH_WEIGHT)
 
     def sticky_queue(self, topic: TopicQueues, size: int, leader_of: LeaderOf) -> PartitionQueue:
         """The partition for a record without a key: that of the records before it, or the next one (KIP-794)."""

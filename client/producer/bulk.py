@@ -29,7 +29,12 @@ from protocol.murmur2 import partitions_for_keys
 REFUSALS: Final = (RecordTooLarge, SerializationError, InvalidPartition, PartitionerFailed)
 """Of one record; the others go on."""
 SLICE: Final = 2048
-"""So many records are taken from the caller's iterables at a time."""
+"""So many records are taken from the caller's iterables at a time, at most, …"""
+SLICE_BYTES: Final = 1024 * 1024
+"""… or so many bytes, by the size of those before; …"""
+SLICE_FIRST: Final = 64
+"""… and so many at first: the brokers have something to do while the next ones are taken."""
+SLICE_GROWTH: Final = 4
 UNEQUAL: Final = "values, keys, timestamps_ms and headers of send_batch must be equally many"
 
 
@@ -92,6 +97,8 @@ class Bulk:
         self.acks = Acks()
         self.unsent: list[int] = []
         """Indexes of records that were taken from the caller and not accepted when it stopped."""
+        self.fed_bytes = 0
+        self._queues: dict[PartitionQueue, None] = {}  # that plain records went to
         self._acceptance = acceptance
         self._accumulator = acceptance.accumulator
         self._topic = topic
@@ -104,12 +111,22 @@ class Bulk:
         unsent = set(self.unsent)
         return {index: error for index, error in self.acks.errors().items() if index not in unsent}
 
+    def end(self) -> None:
+        """Nothing comes any more. The last batches of a large bulk are sent at once: what should they wait for?
+
+        Those of small ones linger, so that the bulks of many tasks share batches.
+        """
+        if self.acks.given > SLICE_FIRST:
+            for queue in self._queues:
+                self._accumulator.close_open(queue)
+
     async def feed(self, columns: Columns) -> None:
         """Accepts a slice. Raises what `accept_waiting` raises where it has to stop; `unsent` has the rest then."""
         start = self.acks.given
         count = len(columns.values)
         self.acks.given += count
         sizes = self._plain_sizes(columns)
+        self.fed_bytes += sum(sizes or ())
         at = 0
         runs: list[Run] = []
         try:
@@ -216,6 +233,7 @@ class Bulk:
                 columns.values[at],
                 size,
             )
+        self._queues[queue] = None
         if run.queue is None:
             accepted_bytes = ends[at + count - 1] - (ends[at - 1] if at else 0)
             queues.sticky.appended(accepted_bytes, queue.is_complete)
@@ -230,6 +248,7 @@ class Bulk:
         except SerializationError as why:
             self.acks.refuse(index, why)
             return
+        self.fed_bytes += sum(len(part) for part in record[1:3] if isinstance(part, bytes))
         try:
             batch = await self._acceptance.accept_waiting(*record)
         except ClientError as why:
@@ -262,11 +281,12 @@ async def feed_all(bulk: Bulk, columns: Mapping[str, Iterable[Any]]) -> None:
     ValueError, or that error. Raises also what `Bulk.feed` raises.
     """
     iterators = {name: iter(column) for name, column in columns.items()}
+    stride = SLICE_FIRST
     while True:
         taken: dict[str, list[Any]] = {}
         failure: Exception | None = None
         for name, iterator in iterators.items():
-            taken[name], why = _next_of(iterator)
+            taken[name], why = _next_of(iterator, stride)
             failure = why if failure is None else failure
         counts = {name: len(items) for name, items in taken.items()}
         count = min(counts.values())
@@ -274,7 +294,9 @@ async def feed_all(bulk: Bulk, columns: Mapping[str, Iterable[Any]]) -> None:
             failure = ValueError(UNEQUAL) if failure is None else failure
             taken = {name: items[:count] for name, items in taken.items()}
         if count:
+            bulk.fed_bytes = 0
             await bulk.feed(Columns(**taken))
+            stride = max(1, min(SLICE, SLICE_GROWTH * stride, SLICE_BYTES * count // max(1, bulk.fed_bytes)))
         if failure is not None:
             bulk.leave(counts["values"] - count, failure)
             raise failure
@@ -283,11 +305,11 @@ async def feed_all(bulk: Bulk, columns: Mapping[str, Iterable[Any]]) -> None:
         await breathe()
 
 
-def _next_of(iterator: Iterator[Any]) -> tuple[list[Any], Exception | None]:
-    """The next slice, as far as it comes, and what the iterator raised instead of going on."""
+def _next_of(iterator: Iterator[Any], count: int) -> tuple[list[Any], Exception | None]:
+    """The next items, as far as they come, and what the iterator raised instead of going on."""
     items: list[Any] = []
     try:
-        items.extend(islice(iterator, SLICE))  # it keeps what came before an error
+        items.extend(islice(iterator, count))  # it keeps what came before an error
     except Exception as why:  # noqa: BLE001  (the caller's iterables raise what they like; it becomes a BatchError)
         return items, why
     return items, None

@@ -267,7 +267,8 @@ class Producer:
     ) -> Acks:
         """Sends many records and returns when all have ended: their acknowledgements, in the order of `values`.
 
-        Any iterables do; they are taken in slices, as `buffer_memory` has room. Cancelled, it takes no more; what was
+        Any iterables do; they are taken in slices, as `buffer_memory` has room. The end of a large bulk does not linger,
+        that of a small one (up to 64 records) does. Cancelled, it takes no more; what was
         accepted goes out. Raises BatchError when records failed, or when it had to stop (also because an iterable
         raised an error, or ended before the others), with what became of each record, after all have ended; ValueError,
         and nothing is sent, when the iterables are known beforehand not to be equally long.
@@ -283,6 +284,8 @@ class Producer:
             await feed_all(bulk, columns)
         except Exception as why:  # noqa: BLE001  (whatever it was: what was accepted ends, and the caller hears of it)
             stopped = why
+        bulk.end()
+        self._sender.wake()
         await bulk.acks.settled()
         errors = bulk.errors()
         if stopped is not None or errors:

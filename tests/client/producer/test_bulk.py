@@ -3,7 +3,8 @@
 import asyncio
 import pickle
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from itertools import accumulate, repeat
+from typing import Any, cast
 
 import pytest
 
@@ -15,7 +16,7 @@ from client.errors import (
     InvalidPartition,
     UndeliveredRecords,
 )
-from client.producer.bulk import SLICE
+from client.producer.bulk import SLICE, SLICE_BYTES, SLICE_FIRST, Bulk, Columns, feed_all
 from protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import never
 from tests.client.producing import TOPIC, producing
@@ -23,7 +24,9 @@ from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
 pytestmark = pytest.mark.virtual_time
 
-MANY = 2 * SLICE + 100
+MANY = 3 * SLICE + 100
+SLICE_ENDS = tuple(accumulate([SLICE_FIRST, 4 * SLICE_FIRST, 16 * SLICE_FIRST, SLICE, SLICE]))
+"""Where a bulk of small records is cut."""
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ async def stopped(cluster: ScriptedCluster, *columns: Any, **more: Any) -> Batch
 
 
 # ---------------------------------------------------------------------------------------- what the caller hands over
-@pytest.mark.parametrize("count", [0, 1, SLICE - 1, SLICE, MANY])
+@pytest.mark.parametrize("count", [0, 1, SLICE_FIRST, SLICE_ENDS[2] - 1, SLICE_ENDS[2], MANY])
 @pytest.mark.parametrize("has_headers", [False, True])
 async def test_values_that_end_by_an_error_are_sent_up_to_there(
     cluster: ScriptedCluster, count: int, has_headers: bool
@@ -68,17 +71,55 @@ async def test_values_that_end_by_an_error_are_sent_up_to_there(
     assert not error.retriable
 
 
+class Taking:
+    """In place of a Bulk: how many records it was fed at a time."""
+
+    def __init__(self) -> None:
+        self.fed_bytes = 0
+        self.slices: list[int] = []
+
+    async def feed(self, columns: Columns) -> None:
+        self.slices.append(len(columns.values))
+        self.fed_bytes += sum(len(value or b"") for value in columns.values)
+
+
+@pytest.mark.parametrize(
+    ("size", "slices"),
+    [
+        (100, [64, 256, 1024, SLICE, SLICE]),
+        (0, [64, 256, 1024, SLICE, SLICE]),
+        (1024, [64, 256, 1024, 1024, 1024]),
+        (SLICE_BYTES // 8, [64, 8, 8, 8, 8]),
+        (3 * SLICE_BYTES // 2, [64, 1, 1, 1, 1]),
+    ],
+)
+async def test_no_more_is_taken_at_a_time_than_a_mebibyte(size: int, slices: list[int]) -> None:
+    """Or what the caller gives, an iterator over a file perhaps, would lie in memory beside `buffer_memory`."""
+    taking = Taking()
+    await feed_all(cast(Bulk, taking), {"values": repeat(bytes(size), sum(slices) + 1)})
+    assert taking.slices == [*slices, 1]
+
+
+@pytest.mark.parametrize("headers", [None, [()] * 300])
+async def test_the_size_of_what_was_taken_is_known(cluster: ScriptedCluster, headers: list[Any] | None) -> None:
+    async with producing(cluster) as producer:
+        await producer.prepare(TOPIC)
+        bulk = Bulk(cast(Any, producer)._acceptance, TOPIC, 0, None, None)
+        await bulk.feed(Columns([bytes(1000)] * 300, [bytes(16)] * 300, None, headers))
+    assert 300 * 1016 <= bulk.fed_bytes <= 300 * 1100
+
+
 async def test_keys_that_end_by_an_error_leave_values_unsent(cluster: ScriptedCluster) -> None:
     error = await stopped(cluster, iter(numbers(MANY)), failing(SLICE + 10, OSError("gone")))
     assert isinstance(error.__cause__, OSError)
-    assert error.unsent == list(range(SLICE + 10, 2 * SLICE))
+    assert error.unsent == list(range(SLICE + 10, next(end for end in SLICE_ENDS if end > SLICE + 10)))
     assert sorted(cluster.values(TOPIC), key=str) == sorted(numbers(SLICE + 10), key=str)
     with pytest.raises(ClientError, match="gone"):
         error.acks[SLICE + 10]
 
 
 @pytest.mark.parametrize(
-    ("value_count", "key_count"), [(MANY, MANY - 10), (MANY - 10, MANY), (2 * SLICE, MANY), (1, 0)]
+    ("value_count", "key_count"), [(MANY, MANY - 10), (MANY - 10, MANY), (SLICE_ENDS[3], MANY), (1, 0)]
 )
 async def test_columns_that_turn_out_unequal_are_sent_up_to_there(
     cluster: ScriptedCluster, value_count: int, key_count: int
@@ -90,6 +131,25 @@ async def test_columns_that_turn_out_unequal_are_sent_up_to_there(
     assert error.unsent == list(range(common, value_count))
     assert len(error.acks) == value_count
     assert "equally many" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("count", "more", "lingers"),
+    [
+        (SLICE_FIRST, {}, True),
+        (SLICE_FIRST + 1, {}, False),
+        (SLICE_FIRST + 1, {"keys": numbers(SLICE_FIRST + 1)}, False),
+        (SLICE_FIRST + 1, {"partition": 2}, False),
+    ],
+)
+async def test_the_end_of_a_large_bulk_does_not_linger_and_that_of_a_small_one_does(
+    cluster: ScriptedCluster, count: int, more: dict[str, Any], lingers: bool
+) -> None:
+    async with producing(cluster, linger_ms=1_000) as producer:
+        await producer.prepare(TOPIC)
+        began = asyncio.get_running_loop().time()
+        await producer.send_batch(TOPIC, numbers(count), **more)
+        assert (asyncio.get_running_loop().time() - began >= 1.0) == lingers
 
 
 async def test_columns_that_are_known_to_be_unequal_are_refused_before_anything_is_sent(
