@@ -30,7 +30,7 @@ class Values:
 
 
 SMALL = Values("50–150 B", 50, 150, 200_000)
-LARGE = Values("0.5–1.5 KiB", 512, 1536, 40_000)
+LARGE = Values("0.5–1.5 KiB", 512, 1536, 80_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,11 +267,12 @@ class Producer:
     ) -> Acks:
         """Sends many records and returns when all have ended: their acknowledgements, in the order of `values`.
 
-        Any iterables do; they are taken in slices, as `buffer_memory` has room. The end of a large bulk does not linger,
-        that of a small one (up to 64 records) does. Cancelled, it takes no more; what was
-        accepted goes out. Raises BatchError when records failed, or when it had to stop (also because an iterable
-        raised an error, or ended before the others), with what became of each record, after all have ended; ValueError,
-        and nothing is sent, when the iterables are known beforehand not to be equally long.
+        Any iterables do; they are taken in slices, as `buffer_memory` has room. The end of a bulk does not linger, but
+        of one of up to 64 records. Cancelled, it takes no more; what was accepted goes out.
+
+        Raises BatchError when records failed, or when it had to stop (also because an iterable raised an error, or
+        ended before the others), with what became of each record, after all have ended; ValueError, and nothing is
+        sent, when the iterables are known beforehand not to be equally long.
         """
         self._check()
         given = {"values": values, "keys": keys, "timestamps_ms": timestamps_ms, "headers": headers}
