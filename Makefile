@@ -23,8 +23,10 @@ help:
 demo: $(STAMP) java $(CONNECTOR)
 	$(BIN)/python -m spark_jobs.demo
 
-test: style types imports unit
-	@$(MAKE) --no-print-directory compat COMPAT_RECORDS=10000
+# Unit and compat tests together: the ones compute while the others wait, for a JVM to start or a broker to be back.
+test: export COMPAT_RECORDS = 10000
+test: style types imports java $(CONNECTOR)
+	$(BIN)/python -m pytest tests --ignore=tests/sim -n 3 --dist loadscope --no-loadscope-reorder
 
 style: $(STAMP)
 	$(BIN)/ruff check .

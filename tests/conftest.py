@@ -49,8 +49,13 @@ async def nothing_is_left() -> AsyncGenerator[None]:
     await check_nothing_is_left()
 
 
+@pytest.hookimpl(trylast=True)  # behind the plugin that shuffles them
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts `nothing_is_left` around every test on virtual time."""
+    """Puts `nothing_is_left` around every test on virtual time, and tests that wait for other programs first.
+
+    They take longest, and where several processes share the tests nobody is to begin with such a one at the end.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("compat") is None)
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("virtual_time") is not None:
             item.fixturenames.insert(0, "nothing_is_left")

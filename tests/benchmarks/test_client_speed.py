@@ -76,7 +76,7 @@ def test_speed_and_cost_count_the_timed_records_alone(odradek: Server) -> None:
     load = ClientLoad("", count=2000, warm_count=500, value_bytes_min=50, value_bytes_max=150)
     assert run_of(Timing(seconds=0.5, cpu_seconds=0.01), load) == SpeedRun(4000.0, 5.0, 2000)
     assert Setting(odradek, SMALL, True).load_of(KAFKA_PYTHON, 1.0) == ClientLoad("", 50_000, 5_000, 50, 150, 16)
-    assert Setting(odradek, LARGE, False).load_of(CONFLUENT, 0.5) == ClientLoad("", 20_000, 2_000, 512, 1536)
+    assert Setting(odradek, LARGE, False).load_of(CONFLUENT, 0.5) == ClientLoad("", 40_000, 4_000, 512, 1536)
 
 
 def test_figures_compare_what_ran_under_the_same_setting(odradek: Server) -> None:
