@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from broker.option import LONG_MAX, ConfigError, ConfigType, Dynamic, Option, unknown_name
 from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS, BrokerOptions, TopicOptions
 from client.configuration.properties import parse_properties
+from protocol.configs import Operation
 from protocol.errors import ErrorCode
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "ConfigError",
     "ConfigSource",
     "ConfigType",
-    "Operation",
     "Synonym",
     "TopicConfig",
     "alter_broker",
@@ -269,15 +269,6 @@ def _entry(row: Option[Any], text: str | None, synonyms: tuple[Synonym, ...], *,
 
 
 # -- changing -------------------------------------------------------------------------------------------------------
-
-
-class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to one option (AlterConfigOp.OpType)."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 class Alteration(NamedTuple):

@@ -7,7 +7,6 @@ a change of several options happens whole or not at all.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from enum import IntEnum
 
 from broker.changes import Changes
 from broker.cluster.image import TopicImage
@@ -15,6 +14,7 @@ from broker.cluster.keys import broker_config_key, check_topic_name, decode_conf
 from broker.cluster.store import Conflict, MetadataStore, Txn
 from broker.cluster.topics import write_topic_configs
 from broker.context import Context
+from protocol.configs import ResourceType
 from protocol.errors import ErrorCode, KafkaError
 
 ATTEMPTS_MAX = 10
@@ -25,16 +25,6 @@ Change = Callable[[Overrides], dict[str, str]]
 
 Resource = tuple[int, str]
 """Type, as it came, and name."""
-
-
-class ResourceType(IntEnum):
-    """ConfigResource.Type, with Kafka's numbers."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 def unsupported(resource_type: int) -> KafkaError:

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import Iterable
 
 import click
@@ -16,7 +15,7 @@ from broker.listeners import Listener, parse_listener
 from broker.meta_properties import ForeignDirectory
 from broker.server import Broker, Settings, StartRefused, disk_for, logger
 from broker.version import VERSION
-from client.environment import Environment
+from client.environment import Environment, loop_factory
 
 
 def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Settings:
@@ -41,16 +40,8 @@ def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Sett
 def run(settings: Settings) -> int:
     """Runs one broker until a signal stops it; the process's exit code."""
     raise_descriptor_limit()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_run(settings))
-
-
-def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
-    if sys.platform == "win32":
-        return None
-    import uvloop
-
-    return uvloop.Loop
 
 
 async def _run(settings: Settings) -> int:

@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 from client.tls_transport import start_tls
 
-__all__ = ["Environment", "Forkable", "ThreadFuture", "tell_when_forked"]
+__all__ = ["Environment", "Forkable", "ThreadFuture", "loop_factory", "tell_when_forked"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -51,6 +51,15 @@ def _forked() -> None:
 
 if sys.platform != "win32":
     os.register_at_fork(after_in_child=_forked)
+
+
+def loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+    """The event loop of a process that is ours alone: uvloop's, where there is one, else (None) asyncio's own."""
+    if sys.platform == "win32":
+        return None
+    import uvloop
+
+    return uvloop.Loop
 
 
 class Environment:

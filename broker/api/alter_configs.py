@@ -8,8 +8,9 @@ Versions: 2 flexible.
 
 from broker.changes import Changes
 from broker.config import new_topic_overrides, replace_broker
-from broker.config_resources import ResourceType, broker_of, change_broker, change_topic, repeated, unsupported
+from broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
 from broker.context import Call, Context
+from protocol.configs import ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,

@@ -8,8 +8,9 @@ Versions: 1 source and synonyms (KIP-226). 3 type and documentation (KIP-569). 4
 """
 
 from broker.config import ConfigEntry
-from broker.config_resources import ResourceType, broker_of, topic_of, unsupported
+from broker.config_resources import broker_of, topic_of, unsupported
 from broker.context import Call, Context
+from protocol.configs import ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -10,8 +10,9 @@ from functools import partial
 
 from broker.changes import Changes
 from broker.config import Alteration, alter_broker, alter_topic
-from broker.config_resources import ResourceType, broker_of, change_broker, change_topic, repeated, unsupported
+from broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
 from broker.context import Call, Context
+from protocol.configs import ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,

@@ -5,11 +5,12 @@ Numbers and names are those of ConfigResource.java, ConfigEntry.java and AlterCo
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, IntEnum
-from typing import NamedTuple
+from enum import Enum
+from typing import NamedTuple, Self
 
 from client.client_error import ClientError
 from client.errors import broker_error
+from protocol.configs import Operation, ResourceType
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -33,16 +34,6 @@ __all__ = [
     "Operation",
     "ResourceType",
 ]
-
-
-class ResourceType(IntEnum):
-    """What has options."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 class ConfigResource(NamedTuple):
@@ -71,7 +62,16 @@ class ConfigResource(NamedTuple):
         return f"{self.type.name.lower().replace('_', ' ')} {self.name or 'default'}"
 
 
-class ConfigSource(Enum):
+class _Answered(Enum):
+    """Numbers of an answer, of which a newer broker may know more."""
+
+    @classmethod
+    def of(cls, number: int) -> Self:
+        """UNKNOWN for what this client does not know."""
+        return cls(number) if number in cls._value2member_map_ else cls["UNKNOWN"]
+
+
+class ConfigSource(_Answered):
     """Where a value comes from."""
 
     UNKNOWN = 0
@@ -84,13 +84,8 @@ class ConfigSource(Enum):
     CLIENT_METRICS = 7
     GROUP = 8
 
-    @classmethod
-    def of(cls, number: int) -> "ConfigSource":
-        """UNKNOWN for what this client does not know."""
-        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
-
-class ConfigType(Enum):
+class ConfigType(_Answered):
     """What a value is (KIP-569)."""
 
     UNKNOWN = 0
@@ -103,10 +98,6 @@ class ConfigType(Enum):
     LIST = 7
     CLASS = 8
     PASSWORD = 9
-
-    @classmethod
-    def of(cls, number: int) -> "ConfigType":
-        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +126,6 @@ class ConfigEntry:
     def is_default(self) -> bool:
         """Whether nobody has set it: neither for the resource nor for the brokers."""
         return self.source is ConfigSource.DEFAULT
-
-
-class Operation(IntEnum):
-    """What to do with an option (KIP-339)."""
-
-    SET = 0
-    DELETE = 1
-    """Back to what holds without it."""
-    APPEND = 2
-    """Add to a list what is not in it."""
-    SUBTRACT = 3
-    """Remove from a list what is in it."""
 
 
 class ConfigChange(NamedTuple):

@@ -18,6 +18,7 @@ from client.admin.errors import ItemsFailed
 from client.client_error import ClientError
 from client.commands import failures
 from client.commands.failures import CommandFailed, OutputClosed
+from client.environment import loop_factory
 from client.errors import ConfigError, UnknownTopic
 
 __all__ = ["exit_code_of", "run"]
@@ -51,7 +52,7 @@ def _run(command: Command, is_verbose: bool) -> int:
         await command()
 
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(main())
     except KeyboardInterrupt:
         return failures.INTERRUPTED
@@ -110,11 +111,3 @@ def _configure_logging(is_verbose: bool) -> None:
     if not is_verbose:
         logging.getLogger("client").setLevel(logging.CRITICAL)
         logging.getLogger("client.fetching").setLevel(logging.WARNING)
-
-
-def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
-    if sys.platform == "win32":
-        return None
-    import uvloop
-
-    return uvloop.Loop

@@ -219,8 +219,6 @@ class Bulk:
         now_ms = self._acceptance.now_ms()
         timestamps_ms = columns.timestamps_ms
         count = accumulator.extend(queue, timestamps_ms or now_ms, columns.keys, columns.values, ends, at)
-        if not count and accumulator.room(queue, size) is not None:
-            count = accumulator.extend(queue, timestamps_ms or now_ms, columns.keys, columns.values, ends, at)
         if count:
             assert queue.open is not None
             batch = queue.open

@@ -11,7 +11,6 @@ from broker.config import (
     ConfigEntry,
     ConfigError,
     ConfigSource,
-    Operation,
     alter_broker,
     alter_topic,
     load_static,
@@ -20,6 +19,7 @@ from broker.config import (
 )
 from broker.option import ConfigType, Dynamic
 from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from protocol.configs import Operation
 from protocol.errors import ErrorCode
 
 SET, DELETE, APPEND, SUBTRACT = Operation.SET, Operation.DELETE, Operation.APPEND, Operation.SUBTRACT

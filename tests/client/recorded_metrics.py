@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from client.metrics.metrics import Instrument, Metric
+from client.metrics.metrics import METRICS, Instrument, Metric, Metrics
 
 Key = tuple[str, tuple[str, ...]]
 
@@ -45,3 +45,16 @@ class RecordedMetrics:
         assert len(labels) == 1 + len(metric.labels), f"{metric.name} has client-id and {metric.labels}, not {labels}"
         assert all(isinstance(label, str) for label in labels)  # pyright: ignore[reportUnnecessaryIsInstance]
         return metric.name, labels
+
+
+def tell_all(hook: Metrics) -> None:
+    """Tells a hook each metric once: a count, a value or a gauge of 1."""
+    for metric in METRICS:
+        labels = ["me", *metric.labels]
+        match metric.instrument:
+            case Instrument.COUNTER:
+                hook.count(metric, 1, *labels)
+            case Instrument.HISTOGRAM:
+                hook.observe(metric, 1, *labels)
+            case Instrument.GAUGE:
+                hook.watch(metric, lambda: 1, *labels)

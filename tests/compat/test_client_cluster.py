@@ -169,7 +169,7 @@ async def test_a_broker_that_is_killed_and_back_is_found_again(server: Broker) -
         assert cluster.connection(before.leaders[0][0]) is None
         asking = asyncio.ensure_future(cluster.ask(DESCRIBE, timeout_ms=90_000))
         waiting = asyncio.ensure_future(cluster.wait_for_topic(fresh_name("later"), in_s(90)))
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # the time that the broker is away
         assert not asking.done()
         await in_thread(server.start)
         assert (await asking).cluster_id == cluster.metadata.cluster_id
@@ -180,5 +180,5 @@ async def test_a_broker_that_is_killed_and_back_is_found_again(server: Broker) -
         deadline_ms = in_s(30)
         while not (topic := await cluster.wait_for_topic(name, deadline_ms)).is_complete:
             assert in_s(0) < deadline_ms
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # between two looks, not instead of them
         await cluster.connection_to(topic.leaders[0][0], in_s(10))

@@ -218,7 +218,7 @@ async def test_sessions_are_renewed_on_the_same_connection_while_requests_go_on(
         while time.monotonic() < until_s:
             await works(connection)
             asked += 10
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # between two questions, for three sessions
         assert counts.counts["successful-reauthentication-total"] >= 3
         assert counts.counts["connection-creation-total"] == 1
         assert asked > 500
@@ -231,7 +231,7 @@ async def test_without_renewal_kafka_ends_the_session(kafka: ApacheKafka, certif
         inside: Any = connection
         inside._reauthentication.cancel()
         await works(connection)
-        await asyncio.sleep(SESSION_MS / 1000 + 0.5)
+        await asyncio.sleep(SESSION_MS / 1000 + 0.5)  # the session's time, which Kafka alone keeps
         with pytest.raises(ConnectionFailed):
             await works(connection)
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.config import BrokerConfig, ConfigEntry, Operation
+from broker.config import BrokerConfig, ConfigEntry
 from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS
 from protocol.codec import decode, encode
+from protocol.configs import Operation
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -170,7 +170,8 @@ async def test_who_writes_is_told_that_nobody_reads_any_more(pipe: tuple[int, in
     reading, writing = pipe
     writer = Writer(writing, asyncio.get_running_loop())
     task = asyncio.ensure_future(writer.write(bytes(1 << 20)))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)  # its first turn fills the pipe
+    assert not task.done()
     os.close(reading)
     with pytest.raises(OutputClosed):
         await asyncio.wait_for(task, PATIENCE_S)

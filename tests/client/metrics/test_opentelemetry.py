@@ -13,10 +13,10 @@ from client.metrics.metrics import (
     METRICS,
     RECORD_SEND_TOTAL,
     REQUEST_LATENCY,
-    Instrument,
     client_metrics,
 )
 from client.metrics.opentelemetry import OpenTelemetryMetrics
+from tests.client.recorded_metrics import tell_all
 
 
 class Sdk(NamedTuple):
@@ -112,15 +112,7 @@ def test_clients_by_the_same_name_are_added_up(sdk: Sdk) -> None:
 
 def test_it_serves_every_metric(sdk: Sdk) -> None:
     hook = OpenTelemetryMetrics(sdk.provider)
-    for metric in METRICS:
-        labels = ["me", *metric.labels]
-        match metric.instrument:
-            case Instrument.COUNTER:
-                hook.count(metric, 1, *labels)
-            case Instrument.HISTOGRAM:
-                hook.observe(metric, 1, *labels)
-            case Instrument.GAUGE:
-                hook.watch(metric, lambda: 1, *labels)
+    tell_all(hook)
     found = collect(sdk)
     assert len(found) == len(METRICS)
     assert all(len(points) == 1 for _, points in found.values())

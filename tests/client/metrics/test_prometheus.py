@@ -12,10 +12,10 @@ from client.metrics.metrics import (
     OUTGOING_BYTE_TOTAL,
     RECORD_SEND_TOTAL,
     REQUEST_LATENCY,
-    Instrument,
     client_metrics,
 )
 from client.metrics.prometheus import PrometheusMetrics
+from tests.client.recorded_metrics import tell_all
 
 
 @pytest.fixture
@@ -94,15 +94,7 @@ def test_clients_by_the_same_name_are_added_up(registry: CollectorRegistry) -> N
 
 def test_it_serves_every_metric(registry: CollectorRegistry) -> None:
     hook = PrometheusMetrics(registry)
-    for metric in METRICS:
-        labels = ["me", *metric.labels]
-        match metric.instrument:
-            case Instrument.COUNTER:
-                hook.count(metric, 1, *labels)
-            case Instrument.HISTOGRAM:
-                hook.observe(metric, 1, *labels)
-            case Instrument.GAUGE:
-                hook.watch(metric, lambda: 1, *labels)
+    tell_all(hook)
     families = {family.name: family for family in text_string_to_metric_families(generate_latest(registry).decode())}
     families = {name: family for name, family in families.items() if not name.endswith("_created")}
     assert len(families) == len(METRICS)

@@ -364,7 +364,7 @@ async def test_answers_in_time_keep_the_timer_from_ringing() -> None:
         await peer.greet()
         while True:
             request = await peer.receive()
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.03)  # what is slow about it
             await peer.answer(request, reply(request))
 
     async with Loopback(slow) as server:
@@ -377,6 +377,6 @@ async def test_the_time_of_the_last_use_is_told() -> None:
     async with Loopback(echo) as server:
         connection = await server.connect()
         before_ms = connection.last_used_ms
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # the time that is told
         await connection.ask(question("now"))
         assert connection.last_used_ms >= before_ms + 10

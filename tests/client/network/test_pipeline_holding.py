@@ -55,7 +55,7 @@ async def test_the_brokers_silence_is_added_to_the_time_of_what_was_sent_before(
         await peer.greet()
         first, second = await peer.receive(), await peer.receive()
         await peer.answer(first, reply(first, 150))
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.15)  # the silence that was asked for
         await peer.answer(second, reply(second))
         await peer.gone()
 
@@ -127,7 +127,7 @@ async def test_the_time_of_what_was_kept_back_begins_when_it_leaves() -> None:
         first = await peer.receive()
         await peer.answer(first, reply(first, 200))
         second = await peer.receive()
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # the silence that was asked for
         await peer.answer(second, reply(second))
         await peer.gone()
 

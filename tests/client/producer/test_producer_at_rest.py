@@ -31,7 +31,7 @@ async def test_with_the_broker_down_a_producer_takes_less_than_a_hundredth_of_a_
     await asyncio.sleep(1)  # the connections end
     asyncio.get_running_loop().set_debug(False)
     used_s = -time.process_time()
-    await asyncio.sleep(SECONDS)
+    await asyncio.sleep(SECONDS)  # the rest that is measured
     used_s += time.process_time()
     assert not any(delivery.done() for delivery in pending)
     with pytest.raises(UndeliveredRecords):
