@@ -24,7 +24,8 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 
 PRODUCE_KEY = 0
 PRODUCE_VERSION = 9

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 from client.client_error import ClientError
 from protocol.batch import HEADER_SIZE, pack_batch
 from protocol.compression import Codec, compress
-from protocol.records import AnyRecord, Headers, encode_records, iterate_records
+from protocol.record_encoding import AnyRecord, encode_records
+from protocol.records import Headers, iterate_records
 
 if TYPE_CHECKING:  # it knows the event loop, which this module does not
     from client.producer.results import ProduceResult

@@ -36,7 +36,8 @@ from protocol.batch import check_batch
 from protocol.codec import decode, encode_parts
 from protocol.frames import RequestHeader, read_response_header, request_frame
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from protocol.schema import Request, Response
 
 R = TypeVar("R", bound=Response)

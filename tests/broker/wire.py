@@ -22,7 +22,8 @@ from protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from protocol.schema import Request, Response
 
 R = TypeVar("R", bound=Response)

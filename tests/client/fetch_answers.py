@@ -6,7 +6,8 @@ from client.fetching.fetch_settings import FetchSettings
 from client.fetching.positions import Asked, Positions
 from client.topic_partition import TopicPartition
 from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 NO_EPOCHS: Mapping[TopicPartition, int] = {}

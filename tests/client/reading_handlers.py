@@ -26,7 +26,8 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from protocol.schema import Response
 from tests.client.broker_handlers import Call
 from tests.client.broker_log import PartitionLog

@@ -4,7 +4,8 @@ import pytest
 
 from protocol.batch import pack_batch
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records import Record, encode_records
+from protocol.record_encoding import encode_records
+from protocol.records import Record
 from tests.broker.wire import batch
 from tests.client.broker_log import Appended, PartitionLog
 

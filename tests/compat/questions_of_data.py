@@ -11,7 +11,8 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records import Record, build_batch, encode_records
+from protocol.record_encoding import build_batch, encode_records
+from protocol.records import Record
 from tests.compat.peer import Peer
 from tests.compat.questions import (
     ATTRIBUTES,

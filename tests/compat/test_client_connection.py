@@ -21,7 +21,8 @@ from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.client.certificates import PASSWORD as KEY_PASSWORD
 from tests.client.certificates import Certificates, make_certificates

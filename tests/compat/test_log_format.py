@@ -14,7 +14,8 @@ from broker.disk import FileDisk
 from broker.log.log import Log, LogConfig
 from protocol.batch import read_header
 from protocol.compression import Codec
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from tests.compat.damage import DAMAGES, damage
 from tests.dump_log_segments import Dump, dump_log_segments
 

@@ -23,7 +23,8 @@ from protocol.frames import RequestHeader, read_response_header, request_frame
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records import Record, build_batch, check_records, iterate_records
+from protocol.record_encoding import build_batch
+from protocol.records import Record, check_records, iterate_records
 from protocol.schema import Request, Response
 from tests.apache_kafka import ApacheKafka, receive
 from tests.protocol import plain

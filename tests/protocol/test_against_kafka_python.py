@@ -18,7 +18,8 @@ from protocol.compression import Codec
 from protocol.layout import Array, Kind, Layout, Nested, layout_of_message
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.primitives import ZERO_UUID, Fixed
-from protocol.records import Record, build_batch, check_records, iterate_records
+from protocol.record_encoding import build_batch
+from protocol.records import Record, check_records, iterate_records
 from protocol.schema import Message, Struct
 from tests.protocol.strategies import case_name, declared_versions, messages
 

@@ -14,7 +14,8 @@ from protocol.batch import HEADER_SIZE, check_batch, patched_prefix
 from protocol.compression import Codec, decompress
 from protocol.frames import RequestHeader, read_request_header, read_response_header, request_frame, response_frame
 from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.records import build_batch, check_records, encode_records, iterate_records
+from protocol.record_encoding import build_batch, encode_records
+from protocol.records import check_records, iterate_records
 from protocol.schema import Message
 from tests.protocol.golden import files
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from protocol.batch import HEADER_SIZE, check_batch, crc_matches, read_header
 from protocol.compression import Codec, compress
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records import HEADERS_MAX, Record, build_batch, check_records, encode_records, iterate_records
+from protocol.record_encoding import build_batch, encode_records
+from protocol.records import HEADERS_MAX, Record, check_records, iterate_records
 from tests.protocol import plain
 
 NOW = 1_700_000_000_000

@@ -8,7 +8,8 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from protocol.schema import Buffer
 from tests.broker.support import ask
 

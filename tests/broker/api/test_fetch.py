@@ -17,7 +17,8 @@ from protocol.messages.fetch import (
     FetchRequest,
     PartitionData,
 )
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from protocol.schema import ZERO_UUID
 from tests.broker.api.fetching import BY_ID, BY_NAME, LARGE, codes, fetched, offsets, request, wanted, with_records
 from tests.broker.support import append, ask, batch, make_topic, running_broker

@@ -17,7 +17,8 @@ from protocol.messages.produce import (
     LeaderIdAndEpoch,
     ProduceRequest,
 )
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from protocol.schema import Buffer
 from tests.broker.api.producing import ACKS_ALL, answers, end_of, idempotent, produced, request
 from tests.broker.support import HERE, ask, ask_if_answered, batch, make_topic, running_broker

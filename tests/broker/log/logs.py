@@ -14,7 +14,8 @@ from protocol.batch import read_header
 from protocol.compression import Codec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import Buffer
-from protocol.records import Record, build_batch, iterate_records
+from protocol.record_encoding import build_batch
+from protocol.records import Record, iterate_records
 
 DIRECTORY = "data/orders-0"
 T0 = 1_700_000_000_000

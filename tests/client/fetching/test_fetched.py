@@ -11,7 +11,8 @@ from protocol.batch import HEADER_SIZE
 from protocol.compression import Codec
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import AbortedTransaction
-from protocol.records import Record, build_batch
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 
 PARTITION = TopicPartition("t", 0)
 ABORT, COMMIT = 0, 1

@@ -21,7 +21,8 @@ from client.producer.batch import (
 )
 from protocol.batch import HEADER_SIZE, check_batch, patched_prefix, read_header
 from protocol.compression import LEVELS, Codec, decompress
-from protocol.records import Record, build_batch, check_records, encode_records, iterate_records
+from protocol.record_encoding import build_batch, encode_records
+from protocol.records import Record, check_records, iterate_records
 from tests.client.batches import NOW, append, closed, filled, new_batch, records_of, sealed
 from tests.protocol.golden import files
 

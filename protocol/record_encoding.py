@@ -1,0 +1,140 @@
+"""Writes the records of a batch: bytes as `records` describes them.
+
+That happens for every record that a producer sends, so the usual ones, short and without headers, have a quick way: a
+loop that looks lengths up instead of computing them (0.23 µs a record of 100 bytes; 0.28 with a case for everything in
+one loop, 0.24 aiokafka's builder in C).
+
+Source: DefaultRecord.java.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from protocol.batch import pack_batch
+from protocol.compression import Codec, compress
+from protocol.primitives import varint, varlong
+from protocol.records import Headers, Record
+
+__all__ = ["AnyRecord", "build_batch", "encode_records"]
+
+_SHORT: Final = 1 << 13  # zigzag doubles a number: these take one or two bytes
+_VARINTS: Final = tuple(varint(number) for number in range(_SHORT))
+_SIZES: Final = tuple(number + len(varint(number)) for number in range(_SHORT))
+"""What so many bytes take together with their length."""
+_NULL_LENGTH: Final = varint(-1)
+
+AnyRecord = tuple[int, int, bytes | None, bytes | None, Headers]
+"""What a `Record` holds, in its order: writing takes plain tuples, too."""
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+) -> bytes:
+    """Encodes at least one record, offsets rising from `base_offset` or above (compaction leaves gaps), as a batch."""
+    base_timestamp = records[0].timestamp_ms
+    return pack_batch(
+        compress(codec, encode_records(records, base_offset, base_timestamp), level),
+        record_count=len(records),
+        last_offset_delta=records[-1].offset - base_offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=max([record.timestamp_ms for record in records]),
+        base_offset=base_offset,
+        codec=codec,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+    )
+
+
+def encode_records(records: Sequence[AnyRecord], base_offset: int, base_timestamp: int) -> bytes:
+    """Encodes records one after the other, relative to the given offset and timestamp, uncompressed.
+
+    A batch may be encoded run by run: what follows from several calls with the same base can be joined.
+    """
+    first_delta = records[0][0] - base_offset
+    last_delta = records[-1][0] - base_offset
+    assert first_delta >= 0, "offsets rise from the base offset"
+    if last_delta - first_delta == len(records) - 1 and last_delta < _SHORT:
+        with suppress(IndexError, TypeError):  # a long key or value, or none
+            return _encode_plain(records, first_delta, base_timestamp)
+    return _encode_any(records, base_offset, base_timestamp)
+
+
+def _encode_plain(records: Sequence[AnyRecord], first_delta: int, base_timestamp: int) -> bytes:
+    """The quick way for records without gaps in their offsets, with values and without headers, none of them long.
+
+    Raises IndexError or TypeError when they are others.
+    """
+    parts: list[bytes] = []
+    varints, sizes = _VARINTS, _SIZES
+    last_timestamp: int | None = None
+    before_offset = b""  # attributes and timestamp delta: the same for all records of a millisecond
+    fixed_size = 0  # theirs, and that of the number of headers
+    deltas = varints[first_delta : first_delta + len(records)]
+    for (_, timestamp_ms, key, value, headers), offset_delta in zip(records, deltas, strict=True):
+        if timestamp_ms != last_timestamp:
+            last_timestamp = timestamp_ms
+            before_offset = b"\x00" + varlong(timestamp_ms - base_timestamp)
+            fixed_size = len(before_offset) + 1
+        if value is None or headers:
+            raise TypeError
+        value_size = len(value)
+        value_length = varints[value_size]
+        size = fixed_size + len(offset_delta) + sizes[value_size]
+        if key is None:
+            parts += (varints[size + 1], before_offset, offset_delta, b"\x01", value_length, value, b"\x00")
+        else:
+            key_size = len(key)
+            record_length = varints[size + sizes[key_size]]
+            parts += (record_length, before_offset, offset_delta, varints[key_size], key, value_length, value, b"\x00")
+    return b"".join(parts)
+
+
+def _encode_any(records: Sequence[AnyRecord], base_offset: int, base_timestamp: int) -> bytes:
+    parts: list[bytes] = []
+    next_offset = base_offset
+    for offset, timestamp_ms, key, value, headers in records:
+        assert offset >= next_offset, "offsets rise from the base offset"
+        next_offset = offset + 1
+        record = b"".join(
+            (
+                b"\x00",
+                varlong(timestamp_ms - base_timestamp),
+                _varint(offset - base_offset),
+                _NULL_LENGTH if key is None else _varint(len(key)),
+                key or b"",
+                _NULL_LENGTH if value is None else _varint(len(value)),
+                value or b"",
+                _encode_headers(headers),
+            )
+        )
+        parts += (_varint(len(record)), record)
+    return b"".join(parts)
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    parts = [_varint(len(headers))]
+    for name, value in headers:
+        key = name.encode()
+        parts += (_varint(len(key)), key)
+        parts += (_NULL_LENGTH,) if value is None else (_varint(len(value)), value)
+    return b"".join(parts)
+
+
+def _varint(number: int) -> bytes:
+    """Of a size or an offset delta: never a negative number."""
+    return _VARINTS[number] if number < _SHORT else varint(number)
