@@ -15,16 +15,18 @@ import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from ssl import SSLContext
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
 from client.tls_transport import start_tls
 
-__all__ = ["Environment", "Forkable", "ThreadFuture", "loop_factory", "tell_when_forked"]
+__all__ = ["NS_PER_MS", "Environment", "Forkable", "ThreadFuture", "loop_factory", "tell_when_forked"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+
+NS_PER_MS: Final = 1_000_000
 
 ThreadFuture = Future
 """What another thread waits for: a future of `concurrent.futures`."""
@@ -70,9 +72,12 @@ class Environment:
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = loop if loop is not None else asyncio.get_running_loop()
 
+    now_ns = staticmethod(time.time_ns)
+    """Wall-clock nanoseconds since 1970. It may jump. (Without a call in between: every record asks for it.)"""
+
     def now_ms(self) -> int:
         """Wall-clock milliseconds since 1970, as record timestamps use them. It may jump."""
-        return time.time_ns() // 1_000_000
+        return self.now_ns() // NS_PER_MS
 
     def monotonic_ms(self) -> float:
         """The loop's clock in milliseconds, for deadlines and durations. It never goes back."""

@@ -2,27 +2,36 @@
 
 That happens for every record that a producer sends, so the usual ones, short and without headers, have a quick way: a
 loop that looks lengths up instead of computing them (0.23 µs a record of 100 bytes; 0.28 with a case for everything in
-one loop, 0.24 aiokafka's builder in C).
+one loop, 0.24 aiokafka's builder in C). Records that come as columns have one without any loop in Python: each field of
+all records is made in one go and put in its places with a stride (0.12 µs, with keys 0.23, and no tuples before).
 
 Source: DefaultRecord.java.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from functools import cache
+from operator import add, itemgetter
+from typing import Final, TypeVar
 
 from protocol.batch import pack_batch
 from protocol.compression import Codec, compress
 from protocol.primitives import varint, varlong
 from protocol.records import Headers, Record
 
-__all__ = ["AnyRecord", "build_batch", "encode_records"]
+__all__ = ["AnyRecord", "build_batch", "encode_columns", "encode_records"]
 
 _SHORT: Final = 1 << 13  # zigzag doubles a number: these take one or two bytes
 _VARINTS: Final = tuple(varint(number) for number in range(_SHORT))
 _SIZES: Final = tuple(number + len(varint(number)) for number in range(_SHORT))
 """What so many bytes take together with their length."""
 _NULL_LENGTH: Final = varint(-1)
+_LENGTHS_WITHOUT_KEY: Final = tuple(_NULL_LENGTH + length for length in _VARINTS)
+"""The key length -1 and the length of the value."""
+_TWO_BYTES_FROM: Final = 64
+"""The first offset delta that takes two bytes."""
+
+_T = TypeVar("_T")
 
 AnyRecord = tuple[int, int, bytes | None, bytes | None, Headers]
 """What a `Record` holds, in its order: writing takes plain tuples, too."""
@@ -102,6 +111,74 @@ def _encode_plain(records: Sequence[AnyRecord], first_delta: int, base_timestamp
             record_length = varints[size + sizes[key_size]]
             parts += (record_length, before_offset, offset_delta, varints[key_size], key, value_length, value, b"\x00")
     return b"".join(parts)
+
+
+def encode_columns(
+    keys: Sequence[bytes] | None, values: Sequence[bytes], first_delta: int, timestamp_delta: int
+) -> bytes | None:
+    """Encodes records of one timestamp, without headers, as `encode_records` does, given by columns (no keys: None).
+
+    Their offsets follow each other, `first_delta` is the first one's offset delta. None: one of them is too long for
+    this way, or comes too late in its batch; then `encode_records` is to be asked.
+    """
+    count = len(values)
+    if first_delta + count > _SHORT:
+        return None
+    attributes_and_timestamp = b"\x00" + varlong(timestamp_delta)
+    cut = _TWO_BYTES_FROM - first_delta
+    try:
+        if not 0 < cut < count:
+            return b"".join(_parts(keys, values, first_delta, attributes_and_timestamp))
+        parts = _parts(keys and keys[:cut], values[:cut], first_delta, attributes_and_timestamp)
+        parts += _parts(keys and keys[cut:], values[cut:], _TWO_BYTES_FROM, attributes_and_timestamp)
+        return b"".join(parts)
+    except IndexError:
+        return None
+
+
+def _parts(
+    keys: Sequence[bytes] | None, values: Sequence[bytes], first_delta: int, attributes_and_timestamp: bytes
+) -> list[bytes]:
+    """What records whose offset deltas take equally many bytes are joined from. Raises IndexError if one is long."""
+    count = len(values)
+    deltas = _VARINTS[first_delta : first_delta + count]
+    fixed_size = len(attributes_and_timestamp) + len(deltas[0]) + 1  # the number of headers
+    value_sizes = list(map(len, values))
+    if keys is None:
+        parts = [attributes_and_timestamp] * (6 * count)
+        parts[0::6] = _looked_up(_record_lengths_without_key(fixed_size), value_sizes)
+        parts[2::6] = deltas
+        parts[3::6] = _looked_up(_LENGTHS_WITHOUT_KEY, value_sizes)
+        parts[4::6] = values
+        parts[5::6] = (b"\x00",) * count
+        return parts
+    key_sizes = list(map(len, keys))
+    sizes = list(map(add, _looked_up(_SIZES, key_sizes), _looked_up(_SIZES, value_sizes)))
+    parts = [attributes_and_timestamp] * (8 * count)
+    parts[0::8] = _looked_up(_varints_from(fixed_size), sizes)
+    parts[2::8] = deltas
+    parts[3::8] = _looked_up(_VARINTS, key_sizes)
+    parts[4::8] = keys
+    parts[5::8] = _looked_up(_VARINTS, value_sizes)
+    parts[6::8] = values
+    parts[7::8] = (b"\x00",) * count
+    return parts
+
+
+def _looked_up(table: Sequence[_T], indexes: Sequence[int]) -> Sequence[_T]:
+    """The items of a table at these indexes, at least one. Raises IndexError."""
+    return itemgetter(*indexes)(table) if len(indexes) > 1 else (table[indexes[0]],)
+
+
+@cache
+def _varints_from(number: int) -> Sequence[bytes]:
+    return _VARINTS[number:]
+
+
+@cache
+def _record_lengths_without_key(fixed_size: int) -> Sequence[bytes]:
+    """The lengths of records by those of their values. `fixed_size` takes few values: 4 to 13."""
+    return tuple(varint(fixed_size + 1 + size) for size in _SIZES)
 
 
 def _encode_any(records: Sequence[AnyRecord], base_offset: int, base_timestamp: int) -> bytes:

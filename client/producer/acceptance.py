@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from client.cluster.cluster import Cluster
-from client.environment import Environment
+from client.environment import NS_PER_MS, Environment
 from client.errors import (
     BufferExhausted,
     BufferFull,
@@ -58,7 +58,8 @@ class Acceptance:
         self._metadata = cluster.metadata
         self.leader_of = cluster.metadata.leader_of
         self._environment = environment
-        self.now_ms = environment.now_ms
+        self.now_ns = environment.now_ns
+        self.monotonic_ms = environment.monotonic_ms
         self._topics: dict[str, TopicQueues] = {}  # those whose metadata is known
         self._waits: dict[asyncio.Timeout, None] = {}  # for memory and for metadata, each with its limit
         self._closed_by: ClientError | None = None
@@ -108,7 +109,7 @@ class Acceptance:
         if size > self.size_max:
             raise self._too_large(topic, size)
         if timestamp_ms is None:
-            timestamp_ms = self.now_ms()
+            timestamp_ms = self.now_ns() // NS_PER_MS
         elif not are_timestamps((timestamp_ms,)):
             why = "it must be a whole number from 0 to 2^63-1, milliseconds since 1970"
             raise SerializationError(topic, "timestamp_ms", timestamp_ms, why)
@@ -145,16 +146,20 @@ class Acceptance:
 
         Raises BufferFull.
         """
-        now_ms = self._environment.monotonic_ms()
+        now_ms = self.monotonic_ms()
         batch = self.accumulator.begin(queue, timestamp_ms, key, value, headers, size, now_ms, claimed_bytes)
         if batch is None:
             self._sender.wake()  # it sends what lingers when memory is short
             memory = self.accumulator.memory
             raise BufferFull(size + BATCH_OVERHEAD_BYTES, memory.free_bytes, memory.waiting)
+        self.tell(queue, now_ms)
+        return batch
+
+    def tell(self, queue: PartitionQueue, now_ms: float) -> None:
+        """After records were accepted, perhaps in a new batch: wakes the sender where it has news."""
+        self._metadata.use(queue.topic.name, now_ms)
         if self.accumulator.has_news:
             self._sender.wake()
-        self._metadata.use(queue.topic.name, now_ms)
-        return batch
 
     async def accept_waiting(
         self,
@@ -170,7 +175,7 @@ class Acceptance:
         `headers` may be read more than once. Raises MetadataTimeout, BufferExhausted, and what `accept` raises but for
         the two.
         """
-        deadline_ms = self._environment.monotonic_ms() + self._config.max_block_ms
+        deadline_ms = self.monotonic_ms() + self._config.max_block_ms
         claimed_bytes = 0
         while True:
             try:
@@ -187,7 +192,7 @@ class Acceptance:
 
     async def topic_waiting(self, topic: str) -> TopicQueues:
         """The queues of a topic, after waiting for its metadata. Raises MetadataTimeout."""
-        deadline_ms = self._environment.monotonic_ms() + self._config.max_block_ms
+        deadline_ms = self.monotonic_ms() + self._config.max_block_ms
         while True:
             try:
                 return self._topics.get(topic) or self._find(topic)
@@ -195,7 +200,7 @@ class Acceptance:
                 await self._wait_for_topic(topic, deadline_ms)
 
     async def _wait_for_topic(self, topic: str, deadline_ms: float) -> None:
-        began_ms = self._environment.monotonic_ms()
+        began_ms = self.monotonic_ms()
         limit = asyncio.timeout(None)
         self._waits[limit] = None
         try:
@@ -206,7 +211,7 @@ class Acceptance:
             raise
         finally:
             del self._waits[limit]
-        self._metrics.observe(METADATA_WAIT_TIME, self._environment.monotonic_ms() - began_ms)
+        self._metrics.observe(METADATA_WAIT_TIME, self.monotonic_ms() - began_ms)
 
     async def accept_in(
         self, queue: PartitionQueue, timestamp_ms: int, key: bytes | None, value: bytes | None, size: int
@@ -215,18 +220,16 @@ class Acceptance:
 
         Raises BufferExhausted.
         """
-        now_ms = self._environment.monotonic_ms()
+        now_ms = self.monotonic_ms()
         deadline_ms = now_ms + self._config.max_block_ms
         claimed_bytes = 0
         while True:
             batch = self.accumulator.begin(queue, timestamp_ms, key, value, (), size, now_ms, claimed_bytes)
             if batch is not None:
-                self._metadata.use(queue.topic.name, now_ms)
-                if self.accumulator.has_news:
-                    self._sender.wake()
+                self.tell(queue, now_ms)
                 return batch
             claimed_bytes = await self.claim(size + BATCH_OVERHEAD_BYTES, queue.topic.name, deadline_ms)
-            now_ms = self._environment.monotonic_ms()
+            now_ms = self.monotonic_ms()
 
     async def claim(self, size_bytes: int, topic: str, deadline_ms: float) -> int:
         """Waits for memory in a fair queue and returns its size. Raises BufferExhausted at the deadline.
@@ -234,7 +237,7 @@ class Acceptance:
         Nothing is left behind when it raises, or is cancelled.
         """
         memory = self.accumulator.memory
-        began_ms = self._environment.monotonic_ms()
+        began_ms = self.monotonic_ms()
         granted = self._environment.loop.create_future()
 
         def wake() -> None:
@@ -258,7 +261,7 @@ class Acceptance:
             raise
         finally:
             del self._waits[limit]
-            self._metrics.observe(BUFFERPOOL_WAIT_TIME, self._environment.monotonic_ms() - began_ms)
+            self._metrics.observe(BUFFERPOOL_WAIT_TIME, self.monotonic_ms() - began_ms)
         return size_bytes
 
     def close(self, error: ClientError) -> None:
@@ -288,7 +291,7 @@ class Acceptance:
             raise error.fresh()
         known = self._metadata.topic(name)
         if known is None:
-            self._metadata.use(name, self._environment.monotonic_ms())
+            self._metadata.use(name, self.monotonic_ms())
             if (error := self._metadata.error_of(name)) is not None:
                 raise error
             raise MetadataMissing(name)

@@ -19,7 +19,6 @@ A partition sends nothing while it is muted: one batch in flight at a time where
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from client.errors import ClientError
@@ -158,39 +157,37 @@ class Accumulator:
         self,
         queue: PartitionQueue,
         timestamps_ms: Sequence[int] | int,
-        keys: Sequence[bytes | None] | None,
-        values: Sequence[bytes | None],
+        keys: Sequence[bytes] | None,
+        values: Sequence[bytes],
         ends: Sequence[int],
         at: int,
+        now_ms: float,
     ) -> int:
-        """Adds as many records, from index `at` on, as the open batch has room for; returns how many.
+        """Adds as many records, from index `at` on, as fit into the open batch, or into a new one; returns how many.
 
-        `ends[i]` is the sum of the sizes of all records up to i. What waits as tuples is encoded first, where due.
-        0: there is no open batch, or none with room any more, or no memory. `begin` knows what to do.
+        `ends[i]` is the sum of the sizes of all records up to i. 0: there is no memory for the first one.
         """
-        batch = queue.open
         memory = self.memory
-        if batch is None or memory.waiting:
+        if memory.waiting:
             return 0
         before = ends[at - 1] if at else 0
         size = ends[at] - before
-        if batch.size + size > batch.encode_at and self.room(queue, size) is None:
-            return 0
+        batch = queue.open
+        if batch is None or batch.size + size > batch.encode_at:
+            batch = self.room(queue, size)
+        if batch is None:
+            if size + BATCH_OVERHEAD_BYTES > memory.free_bytes:
+                return 0
+            memory.free_bytes -= BATCH_OVERHEAD_BYTES
+            batch = self._open(queue, size, now_ms)
         end = bisect_right(ends, before + min(batch.capacity - batch.size, memory.free_bytes), at)
         if end == at:
             return 0
+        if isinstance(timestamps_ms, Sequence):
+            timestamps_ms = timestamps_ms[at:end]
         size = ends[end - 1] - before
         memory.free_bytes -= size
-        batch.pending += zip(
-            range(batch.count, batch.count + end - at),
-            repeat(timestamps_ms) if isinstance(timestamps_ms, int) else timestamps_ms[at:end],
-            repeat(None) if keys is None else keys[at:end],
-            values[at:end],
-            repeat(()),
-            strict=False,
-        )
-        batch.count += end - at
-        batch.size += size
+        self._account(batch.extend(timestamps_ms, None if keys is None else keys[at:end], values[at:end], size))
         return end - at
 
     def begin(

@@ -2,9 +2,10 @@
 
 Pure. Records wait as tuples for a few kilobytes and are then encoded many at a time, which costs a third of encoding
 each alone and frees what the caller handed over: a full buffer holds little more than the bytes that it will send.
-What is known of the size is therefore exact for the runs that are encoded, and a bound from above for the tuples.
+Many that come together are encoded at once, as columns. What is known of the size is therefore exact for the runs that
+are encoded, and a bound from above for the tuples.
 
-    append … append → close → seal (compress, header) → sent, perhaps again → ended (`result`)
+    append, extend … → close → seal (compress, header) → sent, perhaps again → ended (`result`)
 
 Sealed bytes never change while a socket may hold them: other producer fields (`renumber`) mean other bytes.
 (Source: ProducerBatch.java and MemoryRecordsBuilder.java, which encode each record on append.)
@@ -12,12 +13,13 @@ Sealed bytes never change while a socket may hold them: other producer fields (`
 
 from array import array
 from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from client.client_error import ClientError
 from protocol.batch import HEADER_SIZE, pack_batch
 from protocol.compression import Codec, compress
-from protocol.record_encoding import AnyRecord, encode_records
+from protocol.record_encoding import AnyRecord, encode_columns, encode_records
 from protocol.records import Headers, iterate_records
 
 if TYPE_CHECKING:  # it knows the event loop, which this module does not
@@ -41,6 +43,9 @@ PUT_OFF_BYTES: Final = 16 * 1024
 RUN_RECORDS: Final = 64
 """… that it is fewer records than these: a run costs as much as encoding 20 records, and large ones wait at little cost
 beside their bytes."""
+
+COLUMN_RECORDS: Final = 12
+"""So many records that come together are encoded as columns, without tuples; of fewer, that costs more."""
 
 
 def estimated_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
@@ -157,22 +162,51 @@ class ProducerBatch:
         self.count += 1
         self.size += size
 
+    def extend(
+        self,
+        timestamps_ms: Sequence[int] | int,
+        keys: Sequence[bytes] | None,
+        values: Sequence[bytes],
+        size: int,
+    ) -> int:
+        """Adds records of these estimated sizes together. One timestamp, no `keys`: the same for all.
+
+        Many that have one timestamp are encoded at once. Returns what `encode_pending` does.
+        """
+        shrunk_bytes = 0
+        run: bytes | None = None
+        if len(values) >= COLUMN_RECORDS and isinstance(timestamps_ms, int):
+            shrunk_bytes = self.encode_pending()
+            base_timestamp = self.base_timestamp if self._runs else timestamps_ms
+            run = encode_columns(keys, values, self.count, timestamps_ms - base_timestamp)
+        timestamps = _equal(timestamps_ms, len(values)) if isinstance(timestamps_ms, int) else timestamps_ms
+        numbers = range(self.count, self.count + len(values))
+        self.count += len(values)
+        self.size += size
+        if run is not None:
+            return shrunk_bytes + self._add_run(run, timestamps, timestamps[0])
+        self.pending += zip(numbers, timestamps, keys or repeat(None), values, repeat(()), strict=False)
+        return shrunk_bytes
+
     def encode_pending(self) -> int:
         """Encodes the records that wait as tuples. Returns by how much `memory_bytes` shrank, or grew if negative."""
         pending = self.pending
         if not pending:
             return 0
         timestamps = [record[1] for record in pending]
+        run = encode_records(pending, 0, self.base_timestamp if self._runs else timestamps[0])
+        pending.clear()
+        if len(different := set(timestamps)) == 1:  # as most have that come one after the other
+            return self._add_run(run, _equal(timestamps[0], len(timestamps)), timestamps[0])
+        return self._add_run(run, timestamps, max(different))
+
+    def _add_run(self, run: bytes, timestamps: Sequence[int], max_timestamp: int) -> int:
+        """Adds what has just been encoded, after which nothing waits any more. Returns what `encode_pending` does."""
         if not self._runs:
             self.base_timestamp = self.max_timestamp = timestamps[0]
-        run = encode_records(pending, 0, self.base_timestamp)
-        if len(different := set(timestamps)) == 1:  # of records that came in one go
-            self.timestamps.extend(array("q", different) * len(timestamps))
-        else:
-            self.timestamps.extend(timestamps)
-        self.max_timestamp = max(self.max_timestamp, *different)
+        self.max_timestamp = max(self.max_timestamp, max_timestamp)
+        self.timestamps.extend(timestamps)
         self._runs.append(run)
-        pending.clear()
         self._encoded_size += len(run)
         shrunk_bytes = self.size - self._encoded_size - TIMESTAMP_BYTES * len(timestamps)
         self.size = self._encoded_size
@@ -271,6 +305,11 @@ class ProducerBatch:
             part.expected_ratio = ratio
             parts.append(part)
         return parts
+
+
+def _equal(number: int, count: int) -> "array[int]":
+    """Equal numbers: what they extend, they extend faster than a list does."""
+    return array("q", (number,)) * count
 
 
 def _middle(sizes: Sequence[int]) -> int:

@@ -1,8 +1,8 @@
 """Records in bulk: `send_batch` feeds slices of them into the accumulator, column by column, and gathers their `Acks`.
 
-What a record costs is the loop over it, so there is as little of one as can be: sizes, partitions and tuples are made
-by the hundred in comprehensions and C, and whole runs are appended to a batch. Between two slices the loop gets a turn,
-and where memory is short the next record waits for it, as with `send`.
+What a record costs is the loop over it, so there is as little of one as can be: sizes and partitions are made by the
+hundred in comprehensions and C, and whole runs are encoded into a batch as columns. The event loop gets a turn whenever
+as much was accepted as a socket takes, and where memory is short the next record waits for it, as with `send`.
 
 Records of a partition keep their order. Those of different partitions are accepted grouped by partition, a slice at a
 time. Once everything that was accepted has ended, `Acks` tells where it is; or BatchError, what failed.
@@ -10,10 +10,11 @@ time. Once everything that was accepted has ended, `Acks` tells where it is; or 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from operator import add, itemgetter
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
+from client.environment import NS_PER_MS
 from client.errors import ClientError, InvalidPartition, PartitionerFailed, RecordTooLarge, SerializationError
 from client.producer.acceptance import Acceptance, are_timestamps
 from client.producer.acks import Acks
@@ -35,6 +36,9 @@ SLICE_BYTES: Final = 1024 * 1024
 SLICE_FIRST: Final = 64
 """… and so many at first: the brokers have something to do while the next ones are taken."""
 SLICE_GROWTH: Final = 4
+TURN_BYTES: Final = 128 * 1024
+"""The loop gets a turn after so much, as much as a socket takes at once: while a whole slice is fed, its broker would
+run out of work. (With records of 1 KiB a bulk takes 1.00 of the client's CPU time instead of 1.09.)"""
 UNEQUAL: Final = "values, keys, timestamps_ms and headers of send_batch must be equally many"
 
 
@@ -52,8 +56,8 @@ def picker(indexes: Sequence[int]) -> Picker:
 class Columns(NamedTuple):
     """A slice of records. `timestamps_ms` None: the moment at which they are accepted."""
 
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None] | None = None
+    values: Sequence[Any]
+    keys: Sequence[Any] | None = None
     timestamps_ms: Sequence[int] | None = None
     headers: Sequence[RecordHeaders] | None = None
 
@@ -74,13 +78,26 @@ class Columns(NamedTuple):
         )
 
 
-class Run(NamedTuple):
-    """Records of a slice that go to one partition, or wherever the sticky partitioner says (`queue` None)."""
+class Run:
+    """Records of a slice that go to one partition, or wherever the sticky partitioner says (`queue` None).
 
-    queue: PartitionQueue | None
-    columns: Columns
-    sizes: Sequence[int]
-    indexes: Sequence[int]
+    `ends[i]` is the sum of the sizes of all records up to i; those before `at` have been accepted.
+    """
+
+    __slots__ = ("at", "columns", "ends", "indexes", "queue")
+
+    def __init__(
+        self, queue: PartitionQueue | None, columns: Columns, sizes: Sequence[int], indexes: Sequence[int]
+    ) -> None:
+        self.queue = queue
+        self.columns = columns
+        self.ends = list(accumulate(sizes))
+        self.indexes = indexes
+        self.at = 0
+
+    @property
+    def accepted_bytes(self) -> int:
+        return self.ends[self.at - 1] if self.at else 0
 
 
 class Bulk:
@@ -98,6 +115,7 @@ class Bulk:
         self.unsent: list[int] = []
         """Indexes of records that were taken from the caller and not accepted when it stopped."""
         self.fed_bytes = 0
+        self._turn_bytes = 0  # accepted since the loop had a turn
         self._queues: dict[PartitionQueue, None] = {}  # that plain records went to
         self._acceptance = acceptance
         self._accumulator = acceptance.accumulator
@@ -132,8 +150,9 @@ class Bulk:
         try:
             if sizes is None:
                 while at < count:
-                    await self._feed_one(columns.record(self._topic, self._partition, at), start + at)
+                    size = await self._feed_one(columns.record(self._topic, self._partition, at), start + at)
                     at += 1
+                    await self._breathe(size)
                 return
             queues = await self._acceptance.topic_waiting(self._topic)
             try:
@@ -141,16 +160,12 @@ class Bulk:
             except InvalidPartition as why:
                 self._refuse(range(start, start + count), why)
                 return
-            while runs:
-                at = 0
-                run = runs[0]
-                ends = list(accumulate(run.sizes))
-                while at < len(ends):
-                    at += await self._feed_some(queues, run, ends, at)
-                del runs[0]
+            for run in runs:
+                while run.at < len(run.ends):
+                    await self._feed_some(run)
         except BaseException as why:
-            rest = [index for run in runs for index in run.indexes][at:] if runs else range(start + at, start + count)
-            self._leave(rest, why)
+            rest = (run.indexes[run.at :] for run in runs) if runs else (range(start + at, start + count),)
+            self._leave(chain.from_iterable(rest), why)
             raise
 
     def leave(self, count: int, why: Exception) -> None:
@@ -199,7 +214,7 @@ class Bulk:
         if columns.keys is None or self._acceptance.ignores_keys:
             return [Run(None, columns, sizes, everything)]
         groups: defaultdict[int, list[int]] = defaultdict(list)
-        partitions = partitions_for_keys(cast(Sequence[bytes], columns.keys), queues.partition_count)
+        partitions = partitions_for_keys(columns.keys, queues.partition_count)
         for index, partition in enumerate(partitions):
             groups[partition].append(index)
         runs: list[Run] = []
@@ -208,45 +223,63 @@ class Bulk:
             runs.append(Run(queues.partitions[partition], columns.picked(pick), pick(sizes), pick(everything)))
         return runs
 
-    async def _feed_some(self, queues: TopicQueues, run: Run, ends: list[int], at: int) -> int:
-        """Accepts what fits into the open batch from `at` on, else one record in a new batch. Returns how many."""
+    async def _feed_some(self, run: Run) -> None:
+        """Accepts what fits into a batch, else one record after waiting for memory."""
         accumulator = self._accumulator
-        size = run.sizes[at]
+        # Looked up again each time, as by `accept`: after a turn of the loop the producer may be closed.
+        queues = await self._acceptance.topic_waiting(self._topic)
+        at, ends = run.at, run.ends
+        accepted_bytes = run.accepted_bytes
+        size = ends[at] - accepted_bytes
         queue = run.queue
         if queue is None:
             queue = accumulator.sticky_queue(queues, size, self._acceptance.leader_of)
         columns = run.columns
-        now_ms = self._acceptance.now_ms()
+        now_ms = self._acceptance.monotonic_ms()
         timestamps_ms = columns.timestamps_ms
-        count = accumulator.extend(queue, timestamps_ms or now_ms, columns.keys, columns.values, ends, at)
+        moment_ms = self._acceptance.now_ns() // NS_PER_MS
+        count = accumulator.extend(queue, timestamps_ms or moment_ms, columns.keys, columns.values, ends, at, now_ms)
         if count:
+            self._acceptance.tell(queue, now_ms)
             assert queue.open is not None
             batch = queue.open
         else:
             count = 1
             batch = await self._acceptance.accept_in(
                 queue,
-                now_ms if timestamps_ms is None else timestamps_ms[at],
+                moment_ms if timestamps_ms is None else timestamps_ms[at],
                 None if columns.keys is None else columns.keys[at],
                 columns.values[at],
                 size,
             )
+        run.at += count
+        accepted_bytes = run.accepted_bytes - accepted_bytes
         self._queues[queue] = None
         if run.queue is None:
-            accepted_bytes = ends[at + count - 1] - (ends[at - 1] if at else 0)
             queues.sticky.appended(accepted_bytes, queue.is_complete)
-        self.acks.add(batch.result, batch.count - count, run.indexes[at : at + count])
-        return count
+        self.acks.add(batch.result, batch.count - count, run.indexes[at : run.at])
+        await self._breathe(accepted_bytes)
 
-    async def _feed_one(self, record: Record, index: int) -> None:
-        """Accepts a record of any kind. One that can never be accepted is refused, and the others go on."""
+    async def _breathe(self, accepted_bytes: int) -> None:
+        """Gives the loop a turn where so much more makes one due."""
+        self._turn_bytes += accepted_bytes
+        if self._turn_bytes >= TURN_BYTES:
+            self._turn_bytes = 0
+            await breathe()
+
+    async def _feed_one(self, record: Record, index: int) -> int:
+        """Accepts a record of any kind, and returns the bytes of key and value.
+
+        One that can never be accepted is refused, and the others go on.
+        """
         try:
             if self._preparation is not None:
                 record = self._preparation.prepared(*record)
         except SerializationError as why:
             self.acks.refuse(index, why)
-            return
-        self.fed_bytes += sum(len(part) for part in record[1:3] if isinstance(part, bytes))
+            return 0
+        size = sum(len(part) for part in record[1:3] if isinstance(part, bytes))
+        self.fed_bytes += size
         try:
             batch = await self._acceptance.accept_waiting(*record)
         except ClientError as why:
@@ -255,10 +288,11 @@ class Bulk:
             if not isinstance(why, REFUSALS):
                 raise
             self.acks.refuse(index, why)
-            return
+            return size
         self.acks.add(batch.result, batch.count - 1, (index,))
         if self._watch is not None:
             self._watch(Delivery(batch.result, batch.count - 1))
+        return size
 
 
 def _lengths(column: Sequence[Any]) -> list[int] | None:

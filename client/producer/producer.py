@@ -59,7 +59,6 @@ NOWHERE: Final = 0
 BACKLOG_MAX: Final = 512
 """When so much is ready to be sent, `send` gives the loop a turn. (After every batch, requests would be small: with
 records of 1 KiB they took 7 µs of CPU a record, and 5 so.)"""
-"""Stands where the loop of a producer that is open stands. None would not do: that is the loop of who has none."""
 
 
 class Producer:

@@ -202,19 +202,23 @@ class Arrivals:
             self.memory.cancel(waiter.claim)
 
     def send_many(self, topic: str, partition: int | None, value_size: int, count: int) -> None:
-        """As send_batch feeds a slice: as many as fit, else one; it stops where it would wait."""
-        contents: list[Content] = []
-        for n in range(count):
-            number = len(self.records) + n
-            contents.append((NOW + number, None, b"%d:" % number + b"," * value_size, ()))
+        """As send_batch feeds a slice: as many as fit, else one; it stops where it would wait.
+
+        An even number of records has one timestamp.
+        """
+        first = len(self.records)
+        values = [b"%d:" % (first + n) + b"," * value_size for n in range(count)]
+        times = [NOW + first + (0 if count % 2 == 0 else n) for n in range(count)]
+        contents: list[Content] = [
+            (timestamp_ms, None, value, ()) for timestamp_ms, value in zip(times, values, strict=True)
+        ]
         sizes = [estimated_size(*content[1:]) for content in contents]
         ends = [sum(sizes[: n + 1]) for n in range(count)]
         at = 0
         while at < count:
             queue = self.queue(topic, partition, sizes[at])
-            taken = self.accumulator.extend(
-                queue, [each[0] for each in contents], None, [each[2] for each in contents], ends, at
-            )
+            timestamps_ms = times[0] if count % 2 == 0 else times
+            taken = self.accumulator.extend(queue, timestamps_ms, None, values, ends, at, self.now_ms)
             if taken:
                 batch = queue.open
                 assert batch is not None

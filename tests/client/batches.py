@@ -54,6 +54,6 @@ def sealed(batch: ProducerBatch, codec: Codec = Codec.NONE, level: int | None = 
     return batch.encoded
 
 
-def records_of(*values: bytes) -> Sequence[Record]:
-    """Records without keys, a millisecond apart."""
-    return [Record(n, NOW + n, None, value) for n, value in enumerate(values)]
+def records_of(*values: bytes, apart_ms: int = 1) -> Sequence[Record]:
+    """Records without keys."""
+    return [Record(n, NOW + n * apart_ms, None, value) for n, value in enumerate(values)]

@@ -36,7 +36,7 @@ from contextlib import contextmanager
 from contextvars import Context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack, cast
 
-from client.environment import Environment
+from client.environment import NS_PER_MS, Environment
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -303,8 +303,8 @@ class VirtualEnvironment(Environment):
         self.rng = random.Random(seed)
         self._wall_clock_offset_ms = WALL_CLOCK_MS - START_S * 1000.0
 
-    def now_ms(self) -> int:
-        return int(self._wall_clock_offset_ms + self.monotonic_ms())
+    def now_ns(self) -> int:
+        return int(self._wall_clock_offset_ms + self.monotonic_ms()) * NS_PER_MS
 
     def jump_ms(self, by_ms: float) -> None:
         """Sets the wall clock forward, or back. Clocks that only measure time do not notice."""

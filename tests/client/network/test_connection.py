@@ -431,7 +431,7 @@ async def test_what_happens_is_counted() -> None:
 
 async def test_the_wall_clock_is_never_looked_at() -> None:
     class Timeless(Environment):
-        def now_ms(self) -> int:
+        def now_ns(self) -> int:
             raise AssertionError("it may jump")
 
     async with Loopback(serve_metadata) as server:

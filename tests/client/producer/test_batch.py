@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from client.producer.batch import (
     BATCH_OVERHEAD_BYTES,
+    COLUMN_RECORDS,
     PUT_OFF_BYTES,
     RECORD_OVERHEAD_BYTES,
     RUN_BYTES,
@@ -162,6 +163,64 @@ def test_the_bound_is_reached() -> None:
     value = bytes((1 << 20) - len(key))
     record = ((1 << 20) - 1, NOW + (1 << 41) - 1, key, value, ())
     assert len(encode_records([record], 0, NOW)) == estimated_size(key, value, ())
+
+
+runs = st.lists(
+    st.tuples(
+        st.sampled_from([1, COLUMN_RECORDS - 1, COLUMN_RECORDS, 70]),
+        st.booleans(),
+        st.sampled_from([NOW, NOW + 1, NOW - 1, NOW + 100]),
+        st.sampled_from([0, 10, 100, 8192]),
+        st.sampled_from(["append", "extend", "extend", "extend with a timestamp each"]),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None)
+@given(runs)
+def test_records_that_come_together_are_as_those_that_come_one_by_one(
+    runs: list[tuple[int, bool, int, int, str]],
+) -> None:
+    """Few and many, with keys and without, after others and before, short ones and one that is long; memory follows."""
+    batch = new_batch()
+    records: list[Record] = []
+    for count, has_keys, timestamp_ms, size, way in runs:
+        values = [bytes(size + n % 3) for n in range(count)]
+        keys = [b"%d" % n for n in range(count)] if has_keys else None
+        times = [timestamp_ms + (n if "each" in way else 0) for n in range(count)]
+        added = [
+            Record(len(records) + n, times[n], None if keys is None else keys[n], value)
+            for n, value in enumerate(values)
+        ]
+        records += added
+        if way == "append":
+            for record in added:
+                append(batch, record)
+        else:
+            estimates = sum(estimated_size(each.key, each.value, ()) for each in added)
+            memory_bytes = batch.memory_bytes + estimates
+            shrunk = batch.extend(times if "each" in way else timestamp_ms, keys, values, estimates)
+            assert batch.memory_bytes == memory_bytes - shrunk
+        assert batch.count == len(records)
+    memory_bytes = batch.memory_bytes
+    assert batch.close() == memory_bytes - batch.memory_bytes
+    assert batch.size == batch.sent_bytes
+    assert batch.timestamps.tolist() == [record.timestamp_ms for record in records]
+    assert sealed(batch) == build_batch(records)
+
+
+def test_many_of_one_timestamp_wait_no_more_and_few_do() -> None:
+    batch = new_batch()
+    few, many = [b"v"] * (COLUMN_RECORDS - 1), [b"v"] * COLUMN_RECORDS
+    batch.extend(NOW, None, few, 22 * len(few))
+    assert len(batch.pending) == len(few)
+    batch.extend([NOW] * len(many), None, many, 22 * len(many))
+    assert len(batch.pending) == len(few) + len(many), "they may be of any time"
+    batch.extend(NOW, None, many, 22 * len(many))
+    assert batch.pending == []
+    assert batch.size == len(build_batch(records_of(*[b"v"] * batch.count, apart_ms=0)))
 
 
 @settings(deadline=None)

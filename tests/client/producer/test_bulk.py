@@ -14,12 +14,14 @@ from client.errors import (
     ClientError,
     DeliveryTimeout,
     InvalidPartition,
+    ProducerClosed,
     UndeliveredRecords,
 )
-from client.producer.bulk import SLICE, SLICE_BYTES, SLICE_FIRST, Bulk, Columns, feed_all
+from client.producer.bulk import SLICE, SLICE_BYTES, SLICE_FIRST, TURN_BYTES, Bulk, Columns, feed_all
+from client.producer.producer import Producer
 from protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import never
-from tests.client.producing import TOPIC, producing
+from tests.client.producing import TOPIC, begun, made, producing, turns
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
 pytestmark = pytest.mark.virtual_time
@@ -44,6 +46,10 @@ def failing(count: int, why: Exception) -> Iterator[bytes]:
     """So many values, and then an error."""
     yield from numbers(count)
     raise why
+
+
+def bulk_of(producer: Producer, partition: int | None = None) -> Bulk:
+    return Bulk(cast(Any, producer)._acceptance, TOPIC, partition, None, None)
 
 
 async def stopped(cluster: ScriptedCluster, *columns: Any, **more: Any) -> BatchError:
@@ -104,9 +110,42 @@ async def test_no_more_is_taken_at_a_time_than_a_mebibyte(size: int, slices: lis
 async def test_the_size_of_what_was_taken_is_known(cluster: ScriptedCluster, headers: list[Any] | None) -> None:
     async with producing(cluster) as producer:
         await producer.prepare(TOPIC)
-        bulk = Bulk(cast(Any, producer)._acceptance, TOPIC, 0, None, None)
+        bulk = bulk_of(producer, partition=0)
         await bulk.feed(Columns([bytes(1000)] * 300, [bytes(16)] * 300, None, headers))
     assert 300 * 1016 <= bulk.fed_bytes <= 300 * 1100
+
+
+@pytest.mark.parametrize(
+    ("keys", "headers"), [(None, None), (numbers(1000), None), (None, [()] * 1000), (numbers(1000), [()] * 1000)]
+)
+async def test_the_loop_has_a_turn_whenever_a_socket_could_take_more(
+    cluster: ScriptedCluster, keys: list[bytes] | None, headers: list[Any] | None
+) -> None:
+    """While a slice is fed, too: its broker would run out of work, and others on the loop would wait."""
+    async with producing(cluster, linger_ms=1_000) as producer:
+        await producer.prepare(TOPIC)
+        feeding = begun(bulk_of(producer).feed(Columns([bytes(1000)] * 1000, keys, None, headers)))
+        count = 0
+        while not feeding.done():
+            await turns(1)
+            count += 1
+        await feeding
+    assert 1_000_000 // (TURN_BYTES + 1000) <= count <= 1_050_000 // TURN_BYTES + 2
+
+
+async def test_a_producer_that_is_closed_while_a_slice_is_fed_takes_no_more(cluster: ScriptedCluster) -> None:
+    producer = await made(cluster, linger_ms=0).start()
+    await producer.prepare(TOPIC)
+    bulk = bulk_of(producer, partition=1)
+    feeding = begun(bulk.feed(Columns(numbers(50_000))))
+    await turns(1)
+    await producer.close()
+    with pytest.raises(ProducerClosed):
+        await feeding
+    accepted = len(cluster.values(TOPIC, 1))
+    assert TURN_BYTES // 30 < accepted < 50_000
+    assert bulk.unsent == list(range(accepted, 50_000))
+    assert producer.buffer_available_bytes == producer.config.buffer_memory
 
 
 async def test_keys_that_end_by_an_error_leave_values_unsent(cluster: ScriptedCluster) -> None:
