@@ -238,8 +238,7 @@ def iterate_batches(buf: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def pack_batch(
-    payload: Buffer,
-    *,
+    *payload: Buffer,
     record_count: int,
     last_offset_delta: int,
     base_timestamp: int,
@@ -253,7 +252,7 @@ def pack_batch(
     is_transactional: bool = False,
     is_control: bool = False,
 ) -> bytes:
-    """Puts a header before `payload`, which is a run of encoded records that `codec` has been applied to already."""
+    """Puts a header before the payload, given in parts: encoded records that `codec` has been applied to already."""
     crc_range = _CRC_RANGE.pack(
         codec | is_transactional * _TRANSACTIONAL | is_control * _CONTROL,
         last_offset_delta,
@@ -264,6 +263,8 @@ def pack_batch(
         base_sequence,
         record_count,
     )
-    batch_length = HEADER_SIZE - _LENGTH_OVERHEAD + len(payload)
-    crc = crc32c(payload, crc32c(crc_range))
-    return b"".join((_BEFORE_CRC_RANGE.pack(base_offset, batch_length, leader_epoch, MAGIC, crc), crc_range, payload))
+    batch_length = HEADER_SIZE - _LENGTH_OVERHEAD + sum(map(len, payload))
+    crc = crc32c(crc_range)
+    for part in payload:
+        crc = crc32c(part, crc)
+    return b"".join((_BEFORE_CRC_RANGE.pack(base_offset, batch_length, leader_epoch, MAGIC, crc), crc_range, *payload))

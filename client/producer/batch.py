@@ -31,6 +31,11 @@ RECORD_OVERHEAD_BYTES: Final = 21
 """What a record of up to a mebibyte takes beside key, value and headers, at most: attributes 1, length 4, timestamp 6
 (69 years from the batch's first), offset, key length and value length 3 each, number of headers 1. Larger numbers may
 make that 36; the difference is counted when the record is encoded."""
+SHORT_RECORD_BYTES: Final = 8000
+"""Of key and value together, …"""
+SHORT_RECORD_OVERHEAD_BYTES: Final = 13
+"""… to which so much comes at most while its batch is young and small: attributes 1, timestamp 3 (17 minutes), offset
+and the three lengths 2 each, number of headers 1."""
 HEADER_OVERHEAD_BYTES: Final = 10
 BATCH_OVERHEAD_BYTES: Final = 1536
 """What a batch takes in memory beside its records: objects, and the tuples of the records that are not encoded yet."""
@@ -229,17 +234,16 @@ class ProducerBatch:
         return shrunk_bytes
 
     # ---------------------------------------------------------------------------------------- what is sent
-    def compressed(self, codec: Codec, level: int | None) -> bytes:
-        """The records as they will be sent. It changes nothing, so a thread may do it."""
+    def compressed(self, codec: Codec, level: int | None) -> Sequence[bytes]:
+        """The records as they will be sent, in parts. It changes nothing, so a thread may do it."""
         assert self.is_closed
-        payload = b"".join(self._runs)
-        return payload if codec is Codec.NONE else compress(codec, payload, level)
+        return self._runs if codec is Codec.NONE else (compress(codec, b"".join(self._runs), level),)
 
-    def seal(self, payload: bytes, codec: Codec) -> None:
+    def seal(self, payload: Sequence[bytes], codec: Codec) -> None:
         """Puts the header before what `compressed` returned, in place of the runs."""
         assert self.is_closed
         self.codec = codec
-        self.encoded = self._packed(payload)
+        self.encoded = self._packed(*payload)
         self._runs.clear()
 
     def renumber(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
@@ -250,9 +254,9 @@ class ProducerBatch:
         if self.encoded is not None:
             self.encoded = self._packed(memoryview(self.encoded)[HEADER_SIZE:])
 
-    def _packed(self, payload: bytes | memoryview) -> bytes:
+    def _packed(self, *payload: bytes | memoryview) -> bytes:
         return pack_batch(
-            payload,
+            *payload,
             record_count=self.count,
             last_offset_delta=self.count - 1,
             base_timestamp=self.base_timestamp,
@@ -290,7 +294,7 @@ class ProducerBatch:
         assert self.is_closed
         assert self.count > 1
         ratio = self.compression_ratio
-        whole = self.encoded or self._packed(b"".join(self._runs))
+        whole = self.encoded or self._packed(*self._runs)
         records = list(iterate_records(whole, size_bytes_max=self.size))
         sizes = [len(encode_records((record,), 0, self.base_timestamp)) for record in records]
         cut = _middle(sizes)

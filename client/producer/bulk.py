@@ -18,7 +18,7 @@ from client.environment import NS_PER_MS
 from client.errors import ClientError, InvalidPartition, PartitionerFailed, RecordTooLarge, SerializationError
 from client.producer.acceptance import Acceptance, are_timestamps
 from client.producer.acks import Acks
-from client.producer.batch import RECORD_OVERHEAD_BYTES
+from client.producer.batch import RECORD_OVERHEAD_BYTES, SHORT_RECORD_BYTES, SHORT_RECORD_OVERHEAD_BYTES
 from client.producer.delivery import Delivery
 from client.producer.interceptors import lasting
 from client.producer.preparation import Preparation, Record
@@ -198,13 +198,15 @@ class Bulk:
         lengths = _lengths(columns.values)
         if lengths is None:
             return None
-        sizes = [length + RECORD_OVERHEAD_BYTES for length in lengths]
         if columns.keys is not None:
-            lengths = _lengths(columns.keys)
-            if lengths is None:
+            key_lengths = _lengths(columns.keys)
+            if key_lengths is None:
                 return None
-            sizes = list(map(add, sizes, lengths))
-        return sizes if max(sizes) <= acceptance.size_max else None
+            lengths = list(map(add, lengths, key_lengths))
+        longest = max(lengths)
+        is_short = longest <= SHORT_RECORD_BYTES and columns.timestamps_ms is None
+        overhead = SHORT_RECORD_OVERHEAD_BYTES if is_short else RECORD_OVERHEAD_BYTES
+        return [length + overhead for length in lengths] if longest + overhead <= acceptance.size_max else None
 
     def _runs(self, queues: TopicQueues, columns: Columns, sizes: list[int], start: int) -> list[Run]:
         """Divides a slice by partition; where that is not the given order, `acks` is told."""

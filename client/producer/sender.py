@@ -277,15 +277,16 @@ class Sender:
         self._write(connection, batches)
         self.wake()
 
-    def _compressed(self, batches: Sequence[ProducerBatch]) -> list[bytes]:
+    def _compressed(self, batches: Sequence[ProducerBatch]) -> list[Sequence[bytes]]:
         return [batch.compressed(self._codec, self._level) for batch in batches]
 
-    def _seal(self, batches: Sequence[ProducerBatch], payloads: Sequence[bytes]) -> None:
+    def _seal(self, batches: Sequence[ProducerBatch], payloads: Sequence[Sequence[bytes]]) -> None:
         for batch, payload in zip(batches, payloads, strict=True):
             if self._codec is not Codec.NONE:
                 before_bytes = batch.size - HEADER_SIZE
-                self._accumulator.topics[batch.topic].observe_ratio(len(payload), before_bytes)
-                self._metrics.observe(COMPRESSION_RATE, len(payload) / before_bytes, batch.topic)
+                payload_bytes = sum(map(len, payload))
+                self._accumulator.topics[batch.topic].observe_ratio(payload_bytes, before_bytes)
+                self._metrics.observe(COMPRESSION_RATE, payload_bytes / before_bytes, batch.topic)
             batch.seal(payload, self._codec)
             self._metrics.observe(BATCH_SIZE, batch.sent_bytes, batch.topic)
             self._metrics.observe(RECORD_QUEUE_TIME, self._environment.monotonic_ms() - batch.created_ms)

@@ -151,14 +151,14 @@ def test_the_last_sequence_wraps_after_the_largest(
 
 
 @settings(deadline=None)
-@given(fields, st.sampled_from(Codec), st.booleans(), st.booleans(), st.binary(max_size=50))
+@given(fields, st.sampled_from(Codec), st.booleans(), st.booleans(), st.lists(st.binary(max_size=20), max_size=3))
 def test_packing_equals_the_plain_encoder(
-    given_fields: dict[str, int], codec: Codec, is_transactional: bool, is_control: bool, payload: bytes
+    given_fields: dict[str, int], codec: Codec, is_transactional: bool, is_control: bool, parts: list[bytes]
 ) -> None:
     del given_fields["attributes"]
-    packed = pack_batch(payload, codec=codec, is_transactional=is_transactional, is_control=is_control, **given_fields)
+    packed = pack_batch(*parts, codec=codec, is_transactional=is_transactional, is_control=is_control, **given_fields)
     attributes = codec + 0x10 * is_transactional + 0x20 * is_control
-    assert packed == plain.batch((), payload=payload, attributes=attributes, **given_fields)
+    assert packed == plain.batch((), payload=b"".join(parts), attributes=attributes, **given_fields)
     assert crc_matches(packed)
 
 

@@ -213,7 +213,7 @@ def test_many_at_once_are_as_one_by_one(
 def ended(batch: ProducerBatch) -> tuple[int, int, list[int], bytes]:
     """A batch that is closed now: how many records it has, its size, their timestamps and bytes."""
     batch.close()
-    return batch.count, batch.size, batch.timestamps.tolist(), batch.compressed(Codec.NONE, None)
+    return batch.count, batch.size, batch.timestamps.tolist(), b"".join(batch.compressed(Codec.NONE, None))
 
 
 # --------------------------------------------------------------------------------------- the sticky partition

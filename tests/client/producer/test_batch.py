@@ -16,6 +16,8 @@ from client.producer.batch import (
     RECORD_OVERHEAD_BYTES,
     RUN_BYTES,
     RUN_RECORDS,
+    SHORT_RECORD_BYTES,
+    SHORT_RECORD_OVERHEAD_BYTES,
     TIMESTAMP_BYTES,
     ProducerBatch,
     estimated_size,
@@ -68,7 +70,7 @@ def test_what_is_sent_is_the_batch_of_its_records(
         base_sequence=numbers[2],
     )
     assert batch.sent_bytes == len(sent)
-    assert batch.compressed(Codec.NONE, None) == b"", "it holds its records once"
+    assert not batch.compressed(Codec.NONE, None), "it holds its records once"
     check_records(sent, check_batch(memoryview(sent)))
 
 
@@ -113,7 +115,7 @@ def test_it_is_not_compressed_or_sealed_while_it_takes_records() -> None:
     with pytest.raises(AssertionError):
         batch.compressed(Codec.NONE, None)
     with pytest.raises(AssertionError):
-        batch.seal(b"", Codec.NONE)
+        batch.seal((), Codec.NONE)
 
 
 @pytest.mark.parametrize("codec", Codec)
@@ -163,6 +165,20 @@ def test_the_bound_is_reached() -> None:
     value = bytes((1 << 20) - len(key))
     record = ((1 << 20) - 1, NOW + (1 << 41) - 1, key, value, ())
     assert len(encode_records([record], 0, NOW)) == estimated_size(key, value, ())
+
+
+@pytest.mark.parametrize("key_size", [None, 0, 63, 64, 4000])
+@pytest.mark.parametrize("age_ms", [0, 64, 8191, (1 << 20) - 1])
+def test_short_records_of_a_young_batch_have_a_lower_bound(key_size: int | None, age_ms: int) -> None:
+    """Which is reached, too."""
+    key = None if key_size is None else bytes(key_size)
+    overheads: list[int] = []
+    for value_size in (0, 63, 64, SHORT_RECORD_BYTES - (key_size or 0)):
+        record = ((1 << 13) - 1, NOW + age_ms, key, bytes(value_size), ())
+        overheads.append(len(encode_records([record], 0, NOW)) - (key_size or 0) - value_size)
+    assert max(overheads) <= SHORT_RECORD_OVERHEAD_BYTES
+    if key_size == 4000 and age_ms > 8191:
+        assert max(overheads) == SHORT_RECORD_OVERHEAD_BYTES
 
 
 runs = st.lists(
@@ -315,10 +331,10 @@ def test_what_is_dropped_is_gone() -> None:
     sealed(batch)
     batch.drop_bytes()
     assert batch.encoded is None
-    assert batch.compressed(Codec.NONE, None) == b""
+    assert not batch.compressed(Codec.NONE, None)
     unsealed = closed(records_of(b"a", b"b"))
     unsealed.drop_bytes()
-    assert unsealed.compressed(Codec.NONE, None) == b""
+    assert not unsealed.compressed(Codec.NONE, None)
 
 
 # ---------------------------------------------------------------------------------------------------------- splitting
