@@ -10,7 +10,7 @@ Source: DefaultRecord.java.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from operator import add, itemgetter
 from typing import Final, TypeVar
 
@@ -29,7 +29,7 @@ _NULL_LENGTH: Final = varint(-1)
 _LENGTHS_WITHOUT_KEY: Final = tuple(_NULL_LENGTH + length for length in _VARINTS)
 """The key length -1 and the length of the value."""
 _TWO_BYTES_FROM: Final = 64
-"""The first offset delta that takes two bytes."""
+"""The first number, a length or an offset delta, that takes two bytes."""
 
 _T = TypeVar("_T")
 
@@ -146,16 +146,19 @@ def _parts(
     value_sizes = list(map(len, values))
     if keys is None:
         parts = [attributes_and_timestamp] * (6 * count)
-        parts[0::6] = _looked_up(_record_lengths_without_key(fixed_size), value_sizes)
+        parts[0::6] = _looked_up(_record_lengths(fixed_size + len(_NULL_LENGTH)), value_sizes)
         parts[2::6] = deltas
         parts[3::6] = _looked_up(_LENGTHS_WITHOUT_KEY, value_sizes)
         parts[4::6] = values
         parts[5::6] = (b"\x00",) * count
         return parts
-    key_sizes = list(map(len, keys))
-    sizes = list(map(add, _looked_up(_SIZES, key_sizes), _looked_up(_SIZES, value_sizes)))
     parts = [attributes_and_timestamp] * (8 * count)
-    parts[0::8] = _looked_up(_varints_from(fixed_size), sizes)
+    key_sizes = list(map(len, keys))
+    if key_sizes.count(key_sizes[0]) == count:  # they have one length, as keys often do
+        parts[0::8] = _looked_up(_record_lengths(fixed_size + _SIZES[key_sizes[0]]), value_sizes)
+    else:
+        sizes = map(add, _looked_up(_SIZES, key_sizes), _looked_up(_SIZES, value_sizes))
+        parts[0::8] = _looked_up(_VARINTS, [fixed_size + size for size in sizes])
     parts[2::8] = deltas
     parts[3::8] = _looked_up(_VARINTS, key_sizes)
     parts[4::8] = keys
@@ -170,15 +173,10 @@ def _looked_up(table: Sequence[_T], indexes: Sequence[int]) -> Sequence[_T]:
     return itemgetter(*indexes)(table) if len(indexes) > 1 else (table[indexes[0]],)
 
 
-@cache
-def _varints_from(number: int) -> Sequence[bytes]:
-    return _VARINTS[number:]
-
-
-@cache
-def _record_lengths_without_key(fixed_size: int) -> Sequence[bytes]:
-    """The lengths of records by those of their values. `fixed_size` takes few values: 4 to 13."""
-    return tuple(varint(fixed_size + 1 + size) for size in _SIZES)
+@lru_cache(32)
+def _record_lengths(size: int) -> Sequence[bytes]:
+    """The lengths of records by those of their values, which take a byte or two, where all else takes so many bytes."""
+    return _VARINTS[size + 1 : size + 1 + _TWO_BYTES_FROM] + _VARINTS[size + 2 + _TWO_BYTES_FROM :]
 
 
 def _encode_any(records: Sequence[AnyRecord], base_offset: int, base_timestamp: int) -> bytes:

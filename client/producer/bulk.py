@@ -36,9 +36,10 @@ SLICE_BYTES: Final = 1024 * 1024
 SLICE_FIRST: Final = 64
 """… and so many at first: the brokers have something to do while the next ones are taken."""
 SLICE_GROWTH: Final = 4
-TURN_BYTES: Final = 128 * 1024
-"""The loop gets a turn after so much, as much as a socket takes at once: while a whole slice is fed, its broker would
-run out of work. (With records of 1 KiB a bulk takes 1.00 of the client's CPU time instead of 1.09.)"""
+TURN_BYTES: Final = 256 * 1024
+"""The loop gets a turn after so much: while a whole slice is fed, its broker would run out of work, for the socket does
+not take so much at once. (With records of 1 KiB a bulk takes 1.00 of the client's CPU time, without turns 1.09. A turn
+every 128 KiB makes smaller requests: 4 % more time. Every 512 KiB: 10 % more.)"""
 UNEQUAL: Final = "values, keys, timestamps_ms and headers of send_batch must be equally many"
 
 

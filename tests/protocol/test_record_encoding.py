@@ -29,9 +29,9 @@ def plainly(keys: list[bytes] | None, values: list[bytes], first_delta: int, tim
 def test_columns_are_encoded_as_the_records_one_by_one(
     count: int, first_delta: int, timestamp_delta: int, data: st.DataObject
 ) -> None:
-    """Keys or none; where the quick way says None, a number takes three bytes."""
+    """Keys of one length, of several, or none; where the quick way says None, a number takes three bytes."""
     values = data.draw(st.lists(short, min_size=count, max_size=count))
-    keys = data.draw(st.none() | st.lists(short, min_size=count, max_size=count))
+    keys = data.draw(st.none() | short.map(lambda key: [key] * count) | st.lists(short, min_size=count, max_size=count))
     encoded = encode_columns(keys, values, first_delta, timestamp_delta)
     expected = plainly(keys, values, first_delta, timestamp_delta)
     if encoded is None:
@@ -48,11 +48,13 @@ def test_columns_are_encoded_as_the_records_one_by_one(
 
 @pytest.mark.parametrize("first_delta", [0, 1, 62, 63, 64, 65])
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 200])
-@pytest.mark.parametrize("has_keys", [False, True])
-def test_offset_deltas_outgrow_one_byte_anywhere_in_a_run(first_delta: int, count: int, has_keys: bool) -> None:
-    keys = [b"%d" % n for n in range(count)] if has_keys else None
+@pytest.mark.parametrize("keys", ["none", "of one length", "of several"])
+def test_offset_deltas_outgrow_one_byte_anywhere_in_a_run(first_delta: int, count: int, keys: str) -> None:
+    formats = {"of one length": b"%03d", "of several": b"%d"}
+    columns = {kind: [text % n for n in range(count)] for kind, text in formats.items()}
     values = [bytes(n % 130) for n in range(count)]
-    assert encode_columns(keys, values, first_delta, 0) == plainly(keys, values, first_delta, 0)
+    encoded = encode_columns(columns.get(keys), values, first_delta, 0)
+    assert encoded == plainly(columns.get(keys), values, first_delta, 0)
 
 
 @pytest.mark.parametrize(
