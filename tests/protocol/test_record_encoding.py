@@ -48,9 +48,9 @@ def test_columns_are_encoded_as_the_records_one_by_one(
 
 @pytest.mark.parametrize("first_delta", [0, 1, 62, 63, 64, 65])
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 200])
-@pytest.mark.parametrize("keys", ["none", "of one length", "of several"])
+@pytest.mark.parametrize("keys", ["none", "of one length", "long", "of several"])
 def test_offset_deltas_outgrow_one_byte_anywhere_in_a_run(first_delta: int, count: int, keys: str) -> None:
-    formats = {"of one length": b"%03d", "of several": b"%d"}
+    formats = {"of one length": b"%03d", "long": b"%070d", "of several": b"%d"}
     columns = {kind: [text % n for n in range(count)] for kind, text in formats.items()}
     values = [bytes(n % 130) for n in range(count)]
     encoded = encode_columns(columns.get(keys), values, first_delta, 0)
