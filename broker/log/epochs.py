@@ -2,7 +2,11 @@
 
 An entry (epoch, start offset) says: the records from there on were appended under that leader epoch, until the next
 entry. Epochs and start offsets both increase. Followers and consumers ask `end_offset_for` to learn where their log
-and the leader's part. The entries are kept in `leader-epoch-checkpoint`, written before the first append of an epoch.
+and the leader's part.
+
+The entries are kept in `leader-epoch-checkpoint`. Each batch says its epoch, so a new entry need not be there before
+the log itself is made durable, or loses its first batches: `flush` writes it then, and recovery adds what is missing.
+(To write it with the first append of an epoch made that record wait for the device.)
 """
 
 import logging
@@ -29,6 +33,7 @@ class EpochCache:
 
     def __init__(self, disk: Disk, directory: str) -> None:
         """Reads the checkpoint. One that cannot be read counts as none: recovery adds what the batches say."""
+        self._is_written = True
         self._disk = disk
         self._path = f"{directory}/{LEADER_EPOCHS}"
         self._entries: tuple[EpochEntry, ...] = ()
@@ -50,16 +55,21 @@ class EpochCache:
         return self._entries[-1].epoch if self._entries else NO_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Begins `epoch` at `start_offset`; durable on return. Nothing happens when it has begun already.
+        """Begins `epoch` at `start_offset`; `flush` writes it down. Nothing happens when it has begun already.
 
         Entries of the same or a later epoch or offset go: nothing was appended under them, or it was truncated.
-        Raises OSError, and then nothing has changed.
         """
         assert epoch >= 0, "an epoch of -1 means unknown"
         assert start_offset >= 0, "offsets are never negative"
         if self._entries and epoch == self.latest and start_offset >= self._entries[-1].start_offset:
             return
-        self._replace(_with(self._entries, EpochEntry(epoch, start_offset)))
+        self._entries = _with(self._entries, EpochEntry(epoch, start_offset))
+        self._is_written = False
+
+    def flush(self) -> None:
+        """Makes what has changed durable. Raises OSError."""
+        if not self._is_written:
+            self._replace(self._entries)
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch that is at most `epoch`, and where it ends; (-1, -1) when `epoch` is unknown here.
@@ -92,7 +102,7 @@ class EpochCache:
     def truncate_from_start(self, start_offset: int) -> None:
         """Forgets epochs that end at or before `start_offset`; the one that holds it begins there from now on.
 
-        In memory only, for `Log.open` does it again with the same log start; the next `assign` writes it.
+        In memory only, for `Log.open` does it again with the same log start; what `flush` writes has it, too.
         """
         number = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
         if number:
@@ -107,6 +117,7 @@ class EpochCache:
     def _replace(self, entries: tuple[EpochEntry, ...]) -> None:
         write_checkpoint(self._disk, self._path, entries)
         self._entries = entries
+        self._is_written = True
 
 
 def _with(entries: tuple[EpochEntry, ...], new: EpochEntry) -> tuple[EpochEntry, ...]:

@@ -174,9 +174,7 @@ class Log:
                 header, last_offset, config.segment_bytes, config.segment_ms, config.segment_index_bytes, now_ms
             ):
                 segment = self._roll(now_ms)
-            if leader_epoch != self.epochs.latest:
-                assert leader_epoch > self.epochs.latest, "a leader's epoch never goes back"
-                self.epochs.assign(leader_epoch, base_offset)
+            assert leader_epoch >= self.epochs.latest, "a leader's epoch never goes back"
             parts = (patched_prefix(header, base_offset, leader_epoch), batch[16:])
             segment.append(parts, last_offset, header.max_timestamp, config.index_interval_bytes)
         except OSError as error:
@@ -185,6 +183,8 @@ class Log:
                 logger.error("%s: appends fail from offset %d on: %s", self.directory, base_offset, error)
             raise
         self.log_end_offset = last_offset + 1
+        if leader_epoch != self.epochs.latest:
+            self.epochs.assign(leader_epoch, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
             self.producers.update(header, base_offset)
         if self._is_ailing:
@@ -361,6 +361,8 @@ class Log:
 
     def _delete(self, number: int) -> None:
         """Deletes the first (0) or the last (-1) segment. Raises OSError, and then it still stands."""
+        if number == 0:
+            self.epochs.flush()  # its batches may be the only ones that say where an epoch began
         self._segments[number].delete()
         del self._segments[number], self._base_offsets[number]
         self._has_new_names = True
@@ -372,6 +374,7 @@ class Log:
         If that fails the log takes no more appends: which pages were lost cannot be known, and a second fsync would
         succeed without having written them.
         """
+        self.epochs.flush()
         try:
             for segment in self._segments[:-1]:
                 if segment.next_offset > self.recovery_point:

@@ -147,11 +147,10 @@ class Model:
         return [(before[-1][0], self.log_start_offset), *kept] if before else kept
 
 
-def assert_same(log: Log, model: Model, *, epoch_may_lead: bool = False) -> None:
+def assert_same(log: Log, model: Model) -> None:
     """The log holds what the model holds: offsets, bytes by every way of reading them, producers and epochs.
 
-    An epoch is written before its first batch, so that it may be there alone when the batch failed. In an empty log an
-    epoch that begins at the end says nothing, and a truncation forgets it where a restart does not.
+    In an empty log an epoch that begins at the end says nothing, and a truncation forgets it where a restart does not.
     """
     assert (log.log_start_offset, log.log_end_offset) == (model.log_start_offset, model.log_end_offset)
     expected = b"".join(data for _, _, data in model.readable())
@@ -169,7 +168,7 @@ def assert_same(log: Log, model: Model, *, epoch_may_lead: bool = False) -> None
     }
     assert producers == model.producers()
     entries, expected_entries = [tuple(entry) for entry in log.epochs.entries], model.epochs_from_start()
-    if epoch_may_lead or log.log_start_offset == log.log_end_offset:
+    if log.log_start_offset == log.log_end_offset:
         entries = [entry for entry in entries if entry[1] != log.log_end_offset]
         expected_entries = [entry for entry in expected_entries if entry[1] != log.log_end_offset]
     assert entries == expected_entries

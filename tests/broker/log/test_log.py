@@ -59,6 +59,7 @@ def test_append_sets_base_offset_and_leader_epoch_and_touches_nothing_else() -> 
     expected = stored(first, 0, 4) + stored(second, 3, 5)
     assert disk.read_whole(f"{DIRECTORY}/00000000000000000000.log") == expected
     assert log.size_bytes == len(expected)
+    log.flush()
     assert disk.read_whole(f"{DIRECTORY}/leader-epoch-checkpoint") == b"0\n2\n4 0\n5 3\n"
 
 
@@ -333,7 +334,8 @@ def test_flush_syncs_what_is_new_and_the_names(tmp_path: Path, monkeypatch: pyte
     append(log, ONE)
     monkeypatch.setattr(os, "fsync", watched)
     log.flush()
-    assert synced == ["00000000000000000000.log", "orders-0", "data"]
+    epochs = ["leader-epoch-checkpoint.tmp", "orders-0"]
+    assert synced == [*epochs, "00000000000000000000.log", "orders-0", "data"]
     synced.clear()
     log.flush()
     assert synced == []
@@ -435,7 +437,7 @@ def test_closing_without_flush_lets_the_directory_be_renamed(tmp_path: Path) -> 
     disk.remove_tree(f"{tmp_path}/orders-0.0123-delete")
 
 
-def test_an_epoch_is_durable_before_its_first_record() -> None:
+def test_an_epoch_begins_with_its_first_record() -> None:
     disk = FaultyDisk()
     log = open_log(disk)
     append(log, ONE, leader_epoch=1)
@@ -447,6 +449,26 @@ def test_an_epoch_is_durable_before_its_first_record() -> None:
         append(log, ONE, leader_epoch=0)
     append(log, ONE, leader_epoch=2)
     assert log.epochs.end_offset_for(1, 2) == (1, 1)
+
+
+def test_the_first_record_of_an_epoch_waits_for_no_device() -> None:
+    """Kafka's clients would see it: each partition that a producer comes to for the first time took a millisecond."""
+    disk = FaultyDisk()
+    log = open_log(disk)
+    disk.steps = 0
+    append(log, ONE, leader_epoch=1)
+    assert disk.steps == len(ONE), "nothing but its own bytes was written, and nothing was synced"
+
+
+def test_a_deleted_segment_takes_no_epoch_with_it() -> None:
+    """The only batches that said where it began are gone after that, without a flush in between."""
+    disk = MemoryDisk()
+    log = open_log(disk, LogConfig(segment_bytes=len(ONE)))
+    for epoch in (1, 2, 2, 2):
+        append(log, ONE, leader_epoch=epoch)
+    log.advance_log_start(3)
+    again = open_log(disk, log_start_offset=3)
+    assert [tuple(entry) for entry in again.epochs.entries] == [(2, 3)]
 
 
 def test_a_full_disk_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:

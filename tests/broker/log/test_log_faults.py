@@ -140,7 +140,7 @@ def test_a_disk_that_fails_at_any_step_loses_nothing(cuts_fail: int, for_good: b
             else:
                 # Still no room: what was acknowledged is readable all the same. Then there is room.
                 if operation in APPENDS:
-                    assert_same(log, model, epoch_may_lead=True)
+                    assert_same(log, model)
                 disk.heal()
                 disk.cuts_fail = 0
                 if not attempt(operation, log, model):

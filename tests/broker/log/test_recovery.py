@@ -317,6 +317,7 @@ def test_leader_epochs_come_from_the_batches_where_the_checkpoint_lacks_them(con
         disk.write_whole(path, content)
     log = open_log(disk, CONFIG)
     assert_same(log, model)
+    log.flush()
     assert disk.read_whole(path) == b"0\n4\n0 0\n1 10\n2 20\n3 30\n"
 
 
