@@ -169,6 +169,9 @@ SUCCESSFUL_REAUTHENTICATION_TOTAL: Final = Metric(
 FAILED_AUTHENTICATION_TOTAL: Final = Metric(
     "failed-authentication-total", _COUNTER, Unit.TIMES, "Those that failed.", _NODE
 )
+FAILED_REAUTHENTICATION_TOTAL: Final = Metric(
+    "failed-reauthentication-total", _COUNTER, Unit.TIMES, "And those on an open connection, which closes.", _NODE
+)
 REQUEST_TOTAL: Final = Metric("request-total", _COUNTER, Unit.REQUESTS, "Requests sent.", _NODE)
 RESPONSE_TOTAL: Final = Metric("response-total", _COUNTER, Unit.REQUESTS, "Responses received.", _NODE)
 OUTGOING_BYTE_TOTAL: Final = Metric("outgoing-byte-total", _COUNTER, Unit.BYTES, "Bytes sent.", _NODE)

@@ -25,6 +25,7 @@ from client.metrics.metrics import (
     CONNECTION_CREATION_TOTAL,
     CONNECTION_FAILURE_TOTAL,
     FAILED_AUTHENTICATION_TOTAL,
+    FAILED_REAUTHENTICATION_TOTAL,
     NO_METRICS,
     SUCCESSFUL_AUTHENTICATION_TOTAL,
     SUCCESSFUL_REAUTHENTICATION_TOTAL,
@@ -125,6 +126,7 @@ class Connection(Pipeline):
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
         self._reauthentication = Reauthentication(self, authenticator, self._versions, environment, backoff)
         self._reauthentication.on_success = lambda: self._count(SUCCESSFUL_REAUTHENTICATION_TOTAL)
+        self._reauthentication.on_failure = lambda: self._count(FAILED_REAUTHENTICATION_TOTAL)
         self._reauthentication.schedule(lifetime_ms)
 
     def made_ready(self) -> None:

@@ -68,6 +68,8 @@ class Reauthentication:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self.on_success: Callable[[], None] = _nothing
+        self.on_failure: Callable[[], None] = _nothing
+        """Called before the connection is closed for it."""
 
     def schedule(self, lifetime_ms: float) -> None:
         """A session of this length begins now; 0: it has no end."""
@@ -99,8 +101,10 @@ class Reauthentication:
             lifetime_ms = await self._authenticate()
         except ClientError as error:
             logger.warning("re-authentication failed: %s", error)
+            self.on_failure()
             connection.close(error)
         except Exception as error:
+            self.on_failure()
             connection.close(ConnectionFailed(self._authenticator.broker, f"re-authentication failed: {error!r}"))
             raise
         else:

@@ -26,7 +26,8 @@ from tests.client.recorded_metrics import RecordedMetrics
 KAFKAS = {
     "batch-size", "batch-split-total", "buffer-available-bytes", "buffer-exhausted-total", "buffer-total-bytes",
     "bufferpool-wait-time", "byte-total", "compression-rate", "connection-close-total", "connection-count",
-    "connection-creation-total", "failed-authentication-total", "incoming-byte-total", "metadata-age",
+    "connection-creation-total", "failed-authentication-total", "failed-reauthentication-total",
+    "incoming-byte-total", "metadata-age",
     "metadata-wait-time", "outgoing-byte-total", "produce-throttle-time", "record-error-total", "record-queue-time",
     "record-retry-total", "record-send-total", "records-per-request", "request-latency", "request-total",
     "requests-in-flight", "response-total", "successful-authentication-total", "successful-reauthentication-total",

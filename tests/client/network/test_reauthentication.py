@@ -9,6 +9,13 @@ import pytest
 
 from client.configuration.client_config import ClientConfig
 from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from client.metrics.metrics import (
+    FAILED_AUTHENTICATION_TOTAL,
+    FAILED_REAUTHENTICATION_TOTAL,
+    NO_METRICS,
+    Metrics,
+    client_metrics,
+)
 from client.network.connection import Connection, open_connection
 from client.network.reauthentication import DELAY_MS_MIN
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -16,6 +23,7 @@ from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.client.broker_faults import late
 from tests.client.broker_sasl import Sasl, require_sasl
+from tests.client.recorded_metrics import RecordedMetrics
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
 pytestmark = pytest.mark.virtual_time
@@ -35,7 +43,7 @@ def sasl_of(cluster: ScriptedCluster, lifetime_ms: int = LIFETIME_MS) -> Sasl:
     return sasl
 
 
-async def connect(cluster: ScriptedCluster, **settings: Any) -> Connection:
+async def connect(cluster: ScriptedCluster, metrics: Metrics = NO_METRICS, **settings: Any) -> Connection:
     credentials: dict[str, Any] = {
         "sasl_mechanism": "SCRAM-SHA-256",
         "sasl_username": "alice",
@@ -44,7 +52,7 @@ async def connect(cluster: ScriptedCluster, **settings: Any) -> Connection:
     if "sasl_mechanism" in settings:
         credentials = {}
     config = ClientConfig("broker-0.test:9092", security_protocol="SASL_PLAINTEXT", **(credentials | settings))
-    return await open_connection(cluster.environment, config, 0, "broker-0.test", 9092)
+    return await open_connection(cluster.environment, config, 0, "broker-0.test", 9092, metrics=metrics)
 
 
 async def close(connection: Connection) -> None:
@@ -93,7 +101,8 @@ async def test_requests_before_are_answered_and_those_meanwhile_follow(cluster: 
 
 async def test_credentials_that_are_no_longer_right_end_the_connection(cluster: ScriptedCluster) -> None:
     sasl = sasl_of(cluster)
-    connection = await connect(cluster)
+    hook = RecordedMetrics()
+    connection = await connect(cluster, client_metrics(hook, "me"))
     reasons: list[ClientError] = []
     connection.on_close = lambda _, why: reasons.append(why)
     sasl.passwords["alice"] = "another"
@@ -106,6 +115,7 @@ async def test_credentials_that_are_no_longer_right_end_the_connection(cluster: 
     await connection.closed()
     assert cluster.count(MetadataRequest) == 0, "what was kept back was never sent"
     assert [type(why) for why in reasons] == [AuthenticationFailed]
+    assert (hook.total(FAILED_REAUTHENTICATION_TOTAL), hook.total(FAILED_AUTHENTICATION_TOTAL)) == (1, 0)
     assert [type(error) for error in ended] == [ConnectionFailed]
     assert "authentication by SASL SCRAM-SHA-256 as user 'alice'" in str(ended[0])
     assert ended[0].retriable
