@@ -1,8 +1,8 @@
 """Records in bulk: `send_batch` feeds slices of them into the accumulator, column by column, and gathers their `Acks`.
 
 What a record costs is the loop over it, so there is as little of one as can be: sizes and partitions are made by the
-hundred in comprehensions and C, and whole runs are encoded into a batch as columns. The event loop gets a turn whenever
-as much was accepted as a socket takes, and where memory is short the next record waits for it, as with `send`.
+hundred in comprehensions and C, and whole runs are encoded into a batch as columns. The event loop gets its turns (see
+TURN_BYTES), and where memory is short the next record waits for it, as with `send`.
 
 Records of a partition keep their order. Those of different partitions are accepted grouped by partition, a slice at a
 time. Once everything that was accepted has ended, `Acks` tells where it is; or BatchError, what failed.

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,11 @@ class Commands:
 
     def start(self, *arguments: str, stdin: int | None = None, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
         command = [*ODRADEK, *arguments]
-        return subprocess.Popen(command, env=self.environment, stdin=stdin, stdout=stdout, stderr=stderr)
+        # What is run in the background of a shell ignores Ctrl-C, and its children would, too.
+        heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        return subprocess.Popen(
+            command, env=self.environment, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=heed
+        )
 
     def on_terminal(self, *arguments: str) -> str:
         """What a person sees."""

@@ -118,10 +118,10 @@ async def test_the_size_of_what_was_taken_is_known(cluster: ScriptedCluster, hea
 @pytest.mark.parametrize(
     ("keys", "headers"), [(None, None), (numbers(1000), None), (None, [()] * 1000), (numbers(1000), [()] * 1000)]
 )
-async def test_the_loop_has_a_turn_whenever_a_socket_could_take_more(
+async def test_the_loop_has_turns_while_a_slice_is_fed(
     cluster: ScriptedCluster, keys: list[bytes] | None, headers: list[Any] | None
 ) -> None:
-    """While a slice is fed, too: its broker would run out of work, and others on the loop would wait."""
+    """Its broker would run out of work, and others on the loop would wait."""
     async with producing(cluster, linger_ms=1_000) as producer:
         await producer.prepare(TOPIC)
         feeding = begun(bulk_of(producer).feed(Columns([bytes(1000)] * 1000, keys, None, headers)))
