@@ -128,15 +128,23 @@ class OdradekBroker:
             _reap(process)
 
     def terminate(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
-        """SIGTERM; the exit code. Raises OdradekFailed, after SIGKILL, when it does not end in time."""
+        """SIGTERM; the exit code. Raises what `ended` raises."""
+        assert self._process is not None, "the broker is not running"
+        self._process.terminate()
+        return self.ended(timeout_s)
+
+    def ended(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """Waits until it has ended, for instance by a signal that was sent to it; the exit code.
+
+        Raises OdradekFailed, after SIGKILL, when it does not end in time.
+        """
         process, self._process = self._process, None
         assert process is not None, "the broker is not running"
-        process.terminate()
         try:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise OdradekFailed(f"still running {timeout_s} s after SIGTERM; its log:\n{self.output[-8000:]}") from None
+            raise OdradekFailed(f"still running after {timeout_s} s; its log:\n{self.output[-8000:]}") from None
         finally:
             _reap(process)
         return process.returncode

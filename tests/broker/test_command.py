@@ -267,7 +267,7 @@ async def test_a_signal_ends_it_cleanly_with_the_running_request_answered(tmp_pa
             assert answer.error_code == 0
             assert await client.is_closed()
             assert await other.is_closed()
-        assert broker.terminate(STOP_S - (loop.time() - before_s)) == 0
+        assert broker.ended(STOP_S - (loop.time() - before_s)) == 0
     assert broker.ready_line == (f"odradek {VERSION} ready on {broker.bootstrap} (node 0, data in {broker.data_dir})")
     entries = [json.loads(line) for line in broker.output.splitlines()]
     assert "stopping" in [entry["message"] for entry in entries]
