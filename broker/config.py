@@ -81,6 +81,9 @@ class TopicConfig(TopicOptions):
     """The broker's: the log forgets idle producers by it."""
     overrides: Mapping[str, str]
     """What the topic sets for itself."""
+    takes_batches_as_sent: bool
+    """Whether a leader appends what it was sent after a look at the header alone (log/validation.py): the usual case,
+    decided here once and not for every batch."""
 
     def __init__(self, values: Mapping[str, Any], overrides: Mapping[str, str], producer_id_expiration_ms: int) -> None:
         self.__dict__.update(values)
@@ -89,6 +92,13 @@ class TopicConfig(TopicOptions):
         for name, text in self.overrides.items():
             row = TOPIC_OPTIONS[name]
             self.__dict__[row.attribute] = row.parse(text)
+        self.takes_batches_as_sent = (
+            self.record_validation == "header"
+            and self.compression_type == "producer"
+            and self.message_timestamp_type == "CreateTime"
+            and self.message_timestamp_before_max_ms == LONG_MAX
+            and "compact" not in self.cleanup_policy
+        )
 
 
 class BrokerConfig(BrokerOptions):

@@ -1,8 +1,9 @@
 """One client's connection: bytes to frames, frames to requests, replies in order, and back-pressure both ways.
 
 Requests are *applied* one after the other: the next one starts after the reply to the previous one is queued, which is
-what Kafka's muted channels give and what clients rely on. Reading goes on meanwhile, up to `READ_AHEAD_REQUESTS` whole
-requests and `READ_AHEAD_BYTES`; then it pauses until the queue is shorter. Writing has its own brake: while the client
+what Kafka's muted channels give and what clients rely on. (Replies to what arrived together are written together.)
+Reading goes on meanwhile, up to `READ_AHEAD_REQUESTS` whole requests and `READ_AHEAD_BYTES`; then it pauses until the
+queue is shorter. Writing has its own brake: while the client
 does not read its replies, no further request is started. A third brake is common to all: `RequestMemory`.
 
 The transport keeps a view of what it was given until it is sent (uvloop does), so replies are lists of buffers that
@@ -22,12 +23,16 @@ from broker.dispatch import dispatch
 from broker.request_memory import RequestMemory
 from protocol.errors import MalformedMessage
 from protocol.frames import FrameReader
+from protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 
 READ_AHEAD_REQUESTS = 16
 READ_AHEAD_BYTES = 1 << 20
 FRAME_PREFIX_BYTES = 4
+REPLIES_TOGETHER_BYTES = 64 * 1024
+"""Replies to requests that arrived together are written together, up to this size. A system call each, of which every
+one wakes the client, cost a fifth of the time of small requests."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -43,6 +48,8 @@ class Connection(asyncio.BufferedProtocol):
         self._request_bytes = 0
         self._partial_bytes = 0
         self._running = False
+        self._replies: list[Buffer] = []
+        self._reply_bytes = 0
         self.is_reading_paused = False
         self._writable: asyncio.Future[None] | None = None
         self._arrival: asyncio.Future[None] | None = None
@@ -108,6 +115,7 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(self.requests.popleft())
         self._memory.dropped(self._partial_bytes)
         self._partial_bytes = 0
+        self._replies = []
 
     # -- requests, one after the other ------------------------------------------------------------------------------
 
@@ -117,33 +125,46 @@ class Connection(asyncio.BufferedProtocol):
         return self._running or bool(self.requests) or self._writable is not None
 
     async def _work(self) -> None:
-        while self.transport is not None and not self._context.stopping:
+        context = self._context
+        while self.transport is not None and not context.stopping:
             if not self.requests:
-                self._arrival = self._context.environment.loop.create_future()
+                self.last_active_ms = context.environment.monotonic_ms()
+                self._arrival = context.environment.loop.create_future()
                 await self._arrival
                 self._arrival = None
                 continue
             frame = self.requests.popleft()
             self._running = True
             try:
-                await self._run(frame)
+                reply = await dispatch(context, self.caller, frame)
+                if reply is not None:
+                    self._send(reply)
+            except (CloseConnection, MalformedMessage) as error:
+                self._refuse(error)
             finally:
                 self._running = False
                 self._finish(frame)
-            self._resume_if_caught_up()
+                del frame  # else the receive buffer counts as held, and is never used again
+            if self.is_reading_paused:
+                self._resume_if_caught_up()
             if self._writable is not None:
                 await self._writable
 
-    async def _run(self, frame: memoryview) -> None:
-        try:
-            reply = await dispatch(self._context, self.caller, frame)
-        except (CloseConnection, MalformedMessage) as error:
-            self._refuse(error)
-            return
+    def _send(self, reply: list[Buffer]) -> None:
+        """Writes the reply, if no further request has arrived; else together with the reply to that one, unless that
+        one waits for something: then in the loop's next turn."""
+        if not self._replies and self.requests:
+            self._context.environment.loop.call_soon(self._write)
+        self._replies += reply
+        self._reply_bytes += sum(map(len, reply))
+        if not self.requests or self._reply_bytes >= REPLIES_TOGETHER_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        replies, self._replies, self._reply_bytes = self._replies, [], 0
         # A closing transport takes nothing more: uvloop raises, asyncio warns.
-        if reply is not None and self.transport is not None and not self.transport.is_closing():
-            self.transport.writelines(reply)
-        self.last_active_ms = self._context.environment.monotonic_ms()
+        if replies and self.transport is not None and not self.transport.is_closing():
+            self.transport.writelines(replies)
 
     def _finish(self, frame: memoryview) -> None:
         size_bytes = len(frame) + FRAME_PREFIX_BYTES
@@ -159,6 +180,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str) -> None:
         """Closes from outside: idle, or the server ends. Replies already queued are still sent."""
         logger.debug("closing the connection of %s: %s", self.caller.peer, reason)
+        self._write()
         if self.transport is not None:
             self.transport.close()
 
@@ -171,6 +193,7 @@ class Connection(asyncio.BufferedProtocol):
         logger.warning("closed the connection of %s on listener %s: %s", self.caller.peer, self.caller.listener, reason)
         while self.requests:
             self._finish(self.requests.popleft())
+        self._write()
         if self.transport is not None:
             self.transport.close()
 
@@ -198,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport.pause_reading()
 
     def _resume_if_caught_up(self) -> None:
-        if self.is_reading_paused and not self._is_ahead and self._memory.may_read(self._resume):
+        if not self._is_ahead and self._memory.may_read(self._resume):
             self._resume()
 
     def _resume(self) -> None:

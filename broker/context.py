@@ -84,14 +84,12 @@ class Api:
     served: tuple[int, int]
     advertised_from: int | None = None
     """The lowest version advertised, where that is lower than the lowest one served."""
+    key: int = field(init=False)
+    name: str = field(init=False)
 
-    @property
-    def key(self) -> int:
-        return self.request.api_key
-
-    @property
-    def name(self) -> str:
-        return self.request.__name__.removesuffix("Request")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.request.api_key)
+        object.__setattr__(self, "name", self.request.__name__.removesuffix("Request"))
 
     @property
     def advertised(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The only module that opens, writes, syncs and renames files.
+"""The only way to files: what a disk promises (`Disk`, `File`), and real files (`FileDisk`).
 
 Everything above takes a `Disk`, so that tests and `--memory` put `MemoryDisk` (memory_disk.py) in its place and fault
 tests put a failing one. What callers rely on, for every implementation (tests/contract/test_disk.py):
@@ -6,14 +6,16 @@ tests put a failing one. What callers rely on, for every implementation (tests/c
 * `File.append` writes all of its parts behind `size_bytes`, or leaves `size_bytes` alone and raises OSError. What a
   failed append left behind is cut off at once, and if even that fails, before the next append: bytes of a half-written
   batch never end up between two batches.
-* `File.pread` never answers bytes beyond `size_bytes`.
+* `File.pread` never answers bytes beyond `size_bytes`, whatever is preallocated there.
 * `write_whole` and `rename` are atomic: a reader, or the next start, finds the old content or the new one.
-* Nothing is durable before `sync`, `write_whole` or `sync_dir` returned.
+* Nothing is durable before `sync`, a `syncer`, `write_whole`, `write_new` or `sync_dir` returned.
+* Within `cached_only` no read waits for the device.
 
-`FileDisk` keeps its descriptors in an LRU: a partition holds three files or more a segment, and a broker may hold tens
-of thousands of segments. An evicted file opens again by its path at the next use, so rename files only when closed.
-Files belong to the thread that made the disk; helper threads may call `File.sync` and the methods of the disk that take
-a path.
+Files and what is open belong to the thread that made the disk, and so does `cached_only`. Helper threads may call what
+`File.syncer` returned, `File.sync`, and those methods of the disk that take a path, `open` apart.
+
+`FileDisk` keeps its descriptors in a table (disk_descriptors.py): an evicted file opens again by its path at the next
+use, so rename files only when closed. disk_file.py is the file, disk_page_cache.py what can be read without waiting.
 """
 
 import errno
@@ -23,21 +25,20 @@ import resource
 import shutil
 import stat
 import sys
-from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import suppress
-from threading import get_ident
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
+from struct import Struct
 from typing import Protocol
 
+from broker.disk_descriptors import EVICTED, Descriptors
+from broker.disk_file import DescriptorFile, sync_content, write_all
+from broker.disk_page_cache import PageCache, read_all
 from protocol.primitives import Buffer
 
-# writev refuses more parts than IOV_MAX, 1024 on Linux and macOS.
-PARTS_MAX = 1024
 # Half of the descriptors allowed, for sockets need the other half; and no more than this where the limit is huge.
 DESCRIPTORS_MAX = 32_768
 RESERVED_DESCRIPTORS = 20
-_EVICTED = -1
-_CLOSED = -2
+_WHOLE_FILE = Struct("@hhqqi")  # struct flock of 64 bits: type, whence, start, length (0: all of it), process
 
 
 class LockHeld(OSError):
@@ -50,6 +51,18 @@ class Lock(Protocol):
     def release(self) -> None: ...
 
 
+class Syncer(Protocol):
+    """Makes durable what a file held when it was called: once, in any thread, whatever became of the file meanwhile."""
+
+    def __call__(self) -> None:
+        """Returns once the content is on the device. Raises OSError; no second try would prove anything (errseq_t)."""
+        ...
+
+    def close(self) -> None:
+        """Gives up without syncing. No error when it was called or closed before."""
+        ...
+
+
 class File(Protocol):
     """A file that grows at its end only."""
 
@@ -57,18 +70,39 @@ class File(Protocol):
     def path(self) -> str: ...
 
     @property
-    def size_bytes(self) -> int: ...
-
-    def append(self, parts: Sequence[Buffer]) -> int:
-        """Writes all parts at the end and returns the position of the first byte. On OSError nothing was appended."""
+    def size_bytes(self) -> int:
+        """The logical end: where the next append goes and where reads stop."""
         ...
 
-    def pread(self, size_bytes: int, position: int) -> bytes:
-        """Up to `size_bytes` bytes from `position`; fewer only where the file ends."""
+    def append(self, parts: Sequence[Buffer]) -> int:
+        """Writes all parts at the end and returns the position of the first byte. On OSError nothing was appended.
+
+        A failed append drops what was preallocated.
+        """
+        ...
+
+    def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes | bytearray:
+        """Up to `size_bytes` bytes from `position`; fewer only where the file ends.
+
+        Within `Disk.cached_only` it raises NotCached (disk_page_cache.py) when not all of them are in memory, unless
+        the first `at_least` are: then it answers as many as there are.
+        """
+        ...
+
+    def preallocate(self, size_bytes: int) -> None:
+        """Makes room, so that the file on the device is at least `size_bytes` long; `size_bytes` here stays as it is.
+
+        Does nothing where the file system cannot. On OSError (ENOSPC) nothing is preallocated, nor what was before.
+        After a crash the room is a tail of zeros, for `open` takes the file's size on the device for its end.
+        """
         ...
 
     def truncate(self, size_bytes: int) -> None:
-        """Cuts the file down to `size_bytes`."""
+        """Cuts the file down to `size_bytes`, and drops what is preallocated."""
+        ...
+
+    def syncer(self) -> Syncer:
+        """What makes the content durable later, perhaps in a helper thread. Call it or close it."""
         ...
 
     def sync(self) -> None:
@@ -76,15 +110,26 @@ class File(Protocol):
         ...
 
     def close(self) -> None:
-        """Gives the descriptor back. Any later use raises OSError (EBADF)."""
+        """Gives the descriptor back; what is preallocated stays. Any later use raises OSError (EBADF)."""
         ...
 
 
 class Disk(Protocol):
     """A tree of files. Paths are text; every method raises OSError as the operating system would."""
 
-    def open(self, path: str) -> File:
-        """The file for reading and appending, created when missing. One `File` at a time for each path."""
+    def open(self, path: str, size_bytes: int | None = None) -> File:
+        """The file for reading and appending, created when missing. One `File` at a time for each path.
+
+        With the size that `sizes` has just told, the file is taken for granted and the device is not asked.
+        """
+        ...
+
+    def cached_only(self) -> AbstractContextManager[None]:
+        """A block in which `File.pread` answers what is in memory, and raises NotCached instead of waiting.
+
+        Nothing may be awaited within. Whoever catches NotCached lets a helper thread `read_range` that range and tries
+        again; the memory may be short, so let the third try wait.
+        """
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -93,6 +138,10 @@ class Disk(Protocol):
 
     def list_dir(self, path: str) -> list[str]:
         """Names in the directory, sorted."""
+        ...
+
+    def sizes(self, path: str) -> dict[str, int]:
+        """The files in the directory, sorted by name, with their sizes on the device. Directories are left out."""
         ...
 
     def make_dir(self, path: str) -> None:
@@ -106,10 +155,21 @@ class Disk(Protocol):
     def remove(self, path: str) -> None: ...
 
     def remove_tree(self, path: str) -> None:
-        """Removes the directory and all below it."""
+        """Removes the directory and all below it; a symbolic link, and nothing of what it leads to."""
         ...
 
     def read_whole(self, path: str) -> bytes: ...
+
+    def read_range(self, path: str, position: int, size_bytes: int) -> bytes:
+        """Reads what is on the device, waiting for it; fewer bytes only where the file ends there."""
+        ...
+
+    def write_new(self, path: str, parts: Iterable[Buffer]) -> int:
+        """Makes the file, or empties it, writes the parts, syncs, and returns the size. Any exception removes the file.
+
+        Each part is written before the next is asked for. The name is durable after `sync_dir`.
+        """
+        ...
 
     def write_whole(self, path: str, data: Buffer) -> None:
         """Replaces the whole content, atomically and durably."""
@@ -150,102 +210,8 @@ def socket_budget() -> int:
     return sys.maxsize if soft == resource.RLIM_INFINITY else max(4, soft - descriptor_budget() - RESERVED_DESCRIPTORS)
 
 
-class _DescriptorFile:
-    """A file of `FileDisk`; `fd` is _EVICTED or _CLOSED while it has no descriptor."""
-
-    __slots__ = ("_disk", "_is_torn", "fd", "path", "size_bytes")
-
-    def __init__(self, disk: "FileDisk", path: str, descriptor: int, size_bytes: int) -> None:
-        self._disk = disk
-        self.fd = descriptor
-        self._is_torn = False  # bytes of a failed append may lie behind size_bytes
-        self.path = path
-        self.size_bytes = size_bytes
-
-    def append(self, parts: Sequence[Buffer]) -> int:
-        descriptor = self._disk.descriptor(self)
-        position = self.size_bytes
-        if self._is_torn:
-            self._cut_back(descriptor)
-        total = 0
-        for part in parts:
-            total += len(part)
-        self._is_torn = True
-        try:
-            written = os.pwritev(descriptor, parts, position) if len(parts) <= PARTS_MAX else 0
-            if written != total:
-                _write_rest(descriptor, parts, position, written)
-        except OSError:
-            # A cut that fails is tried again before the next append, which fails as long as the cut does.
-            with suppress(OSError):
-                self._cut_back(descriptor)
-            raise
-        self._is_torn = False
-        self.size_bytes = position + total
-        return position
-
-    def _cut_back(self, descriptor: int) -> None:
-        os.ftruncate(descriptor, self.size_bytes)
-        self._is_torn = False
-
-    def pread(self, size_bytes: int, position: int) -> bytes:
-        size_bytes = min(size_bytes, self.size_bytes - position)
-        if size_bytes <= 0:
-            return b""
-        descriptor = self._disk.descriptor(self)
-        data = os.pread(descriptor, size_bytes, position)
-        if len(data) == size_bytes:
-            return data
-        # Linux reads at most 2 GiB - 4 KiB at once; a network file system may answer less than asked, too.
-        pieces = [data]
-        missing = size_bytes - len(data)
-        while pieces[-1] and missing:
-            pieces.append(os.pread(descriptor, missing, position + size_bytes - missing))
-            missing -= len(pieces[-1])
-        return b"".join(pieces)
-
-    def truncate(self, size_bytes: int) -> None:
-        assert 0 <= size_bytes <= self.size_bytes, "a file is only ever cut, never extended"
-        descriptor = self._disk.descriptor(self)
-        if size_bytes == self.size_bytes and not self._is_torn:
-            return
-        os.ftruncate(descriptor, size_bytes)
-        self.size_bytes = size_bytes
-        self._is_torn = False
-
-    def sync(self) -> None:
-        # With a descriptor of its own: a helper thread may sync while the loop's thread evicts. Opened this late it
-        # still reports write-back errors that nobody has seen (Linux errseq_t).
-        if self.fd == _CLOSED:
-            raise OSError(errno.EBADF, "the file is closed", self.path)
-        self._disk.sync_path(self.path, os.O_RDWR)
-
-    def close(self) -> None:
-        self._disk.forget(self)
-
-
-def _write_rest(descriptor: int, parts: Sequence[Buffer], position: int, written: int) -> None:
-    """Completes a short write, or one with too many parts for a single call."""
-    skip = written
-    rest: list[memoryview] = []
-    for part in parts:
-        if skip < len(part):
-            rest.append(memoryview(part)[skip:])
-        skip = max(0, skip - len(part))
-    position += written
-    while rest:
-        count = os.pwritev(descriptor, rest[:PARTS_MAX], position)
-        if count == 0:
-            raise OSError(errno.EIO, "the file takes no more bytes")
-        position += count
-        while rest and count >= len(rest[0]):
-            count -= len(rest.pop(0))
-        if count:
-            rest[0] = rest[0][count:]
-
-
-class _FlockLock:
-    """A lock file held with flock(2): the kernel gives it back when the process dies, however it dies."""
+class _HeldLock:
+    """A lock file that is held: the kernel gives it back when the process dies, however it dies."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -256,71 +222,50 @@ class _FlockLock:
             self._descriptor = -1
 
 
+def _lock_record(descriptor: int) -> None:
+    """Takes the other kind of lock, fcntl(2)'s, which Apache Kafka holds on a directory (FileChannel.tryLock); flock(2)
+    and it do not know of each other. Raises OSError when somebody holds it.
+
+    Where the system has it, for the open file and not for the process: that is not given back when another descriptor
+    of the file is closed.
+    """
+    set_lock: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+    if set_lock is None:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        fcntl.fcntl(descriptor, set_lock, _WHOLE_FILE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+
+
 class FileDisk:
     """Real files."""
 
     def __init__(self, descriptors_max: int | None = None) -> None:
-        self._descriptors_max = descriptor_budget() if descriptors_max is None else descriptors_max
-        assert self._descriptors_max >= 1
-        self._open: OrderedDict[_DescriptorFile, None] = OrderedDict()  # least recently used first
-        self._thread_id = get_ident()
-
-    def open(self, path: str) -> File:
-        try:
-            status = os.stat(path)
-        except FileNotFoundError:
-            descriptor = self._os_open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-            file = _DescriptorFile(self, path, descriptor, 0)
-            self._admit(file)
-            return file
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return _DescriptorFile(self, path, _EVICTED, status.st_size)
-
-    def descriptor(self, file: _DescriptorFile) -> int:
-        """The file's descriptor, opened again when it was evicted. For `_DescriptorFile` only."""
-        descriptor = file.fd
-        if descriptor >= 0:
-            self._open.move_to_end(file)
-            return descriptor
-        if descriptor == _CLOSED:
-            raise OSError(errno.EBADF, "the file is closed", file.path)
-        file.fd = self._os_open(file.path, os.O_RDWR)
-        self._admit(file)
-        return file.fd
-
-    def forget(self, file: _DescriptorFile) -> None:
-        """Closes the file for good. For `_DescriptorFile` only."""
-        if file in self._open:
-            del self._open[file]
-            os.close(file.fd)
-        file.fd = _CLOSED
+        self._descriptors = Descriptors(descriptor_budget() if descriptors_max is None else descriptors_max)
+        self._page_cache = PageCache()
 
     @property
     def open_descriptors(self) -> int:
-        return len(self._open)
+        return len(self._descriptors)
 
-    def _admit(self, file: _DescriptorFile) -> None:
-        self._open[file] = None
-        while len(self._open) > self._descriptors_max:
-            self._evict()
-
-    def _evict(self) -> None:
-        file, _ = self._open.popitem(last=False)
-        os.close(file.fd)
-        file.fd = _EVICTED
-
-    def _os_open(self, path: str, flags: int) -> int:
-        while True:
+    def open(self, path: str, size_bytes: int | None = None) -> File:
+        descriptor = EVICTED
+        if size_bytes is None:
             try:
-                return os.open(path, flags | os.O_CLOEXEC, 0o644)
-            except OSError as error:
-                # Sockets took more than their half: give up cached descriptors before giving up the operation.
-                # A helper thread must not: the loop's thread may be using the descriptor that would be closed.
-                is_ours = get_ident() == self._thread_id
-                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open or not is_ours:
-                    raise
-                self._evict()
+                status = os.stat(path)
+            except FileNotFoundError:
+                descriptor = self._descriptors.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+                size_bytes = 0
+            else:
+                if stat.S_ISDIR(status.st_mode):
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+                size_bytes = status.st_size
+        file = DescriptorFile(self._descriptors, self._page_cache, path, descriptor, size_bytes)
+        if descriptor >= 0:
+            self._descriptors.admit(file)
+        return file
+
+    def cached_only(self) -> AbstractContextManager[None]:
+        return self._page_cache
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -330,6 +275,15 @@ class FileDisk:
 
     def list_dir(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
+
+    def sizes(self, path: str) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        with os.scandir(path) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # removed since it was listed
+                    if entry.is_file():
+                        sizes[entry.name] = entry.stat().st_size
+        return dict(sorted(sizes.items()))
 
     def make_dir(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -341,19 +295,48 @@ class FileDisk:
         os.remove(path)
 
     def remove_tree(self, path: str) -> None:
-        shutil.rmtree(path)
+        if os.path.islink(path):
+            os.remove(path)
+        else:
+            shutil.rmtree(path)
 
     def read_whole(self, path: str) -> bytes:
-        descriptor = self._os_open(path, os.O_RDONLY)
+        descriptor = self._descriptors.open(path, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as stream:
             return stream.read()
 
-    def write_whole(self, path: str, data: Buffer) -> None:
-        temporary = path + ".tmp"
-        descriptor = self._os_open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    def read_range(self, path: str, position: int, size_bytes: int) -> bytes:
+        descriptor = self._descriptors.open(path, os.O_RDONLY)
+        try:
+            data = read_all(descriptor, size_bytes, position)
+        finally:
+            os.close(descriptor)
+        self._page_cache.warmed.add(path, position, size_bytes)
+        return data
+
+    def write_new(self, path: str, parts: Iterable[Buffer]) -> int:
+        descriptor = self._descriptors.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        size_bytes = 0
         try:
             try:
-                _write_rest(descriptor, (data,), 0, 0)
+                for part in parts:
+                    write_all(descriptor, (part,), size_bytes)
+                    size_bytes += len(part)
+                sync_content(descriptor)
+            finally:
+                os.close(descriptor)
+        except BaseException:
+            with suppress(OSError):
+                os.remove(path)
+            raise
+        return size_bytes
+
+    def write_whole(self, path: str, data: Buffer) -> None:
+        temporary = path + ".tmp"
+        descriptor = self._descriptors.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            try:
+                write_all(descriptor, (data,), 0)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -365,25 +348,23 @@ class FileDisk:
         self.sync_dir(os.path.dirname(path) or ".")
 
     def sync_dir(self, path: str) -> None:
-        self.sync_path(path, os.O_RDONLY)
-
-    def sync_path(self, path: str, flags: int) -> None:
-        descriptor = self._os_open(path, flags)
+        descriptor = self._descriptors.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
     def lock(self, path: str) -> Lock:
-        descriptor = self._os_open(path, os.O_RDWR | os.O_CREAT)
+        descriptor = self._descriptors.open(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_record(descriptor)
         except OSError as error:
             os.close(descriptor)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 raise LockHeld(errno.EWOULDBLOCK, "another running broker holds the lock file", path) from error
             raise
-        return _FlockLock(descriptor)
+        return _HeldLock(descriptor)
 
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)

@@ -42,8 +42,8 @@ async def dispatch(context: Context, caller: Caller, frame: memoryview) -> list[
             return _unsupported_api_versions(api, correlation_id)
         raise CloseConnection(f"{api.name} version {version} is not served; served are {lowest} to {highest}")
     started_ms = context.environment.monotonic_ms()
-    flexible = api.request.is_flexible(version)
-    header, position = read_request_header(frame, flexible)
+    is_flexible = api.request.is_flexible(version)
+    header, position = read_request_header(frame, is_flexible)
     try:
         request = decode(api.request, version, frame, position)
     except TrailingBytes as error:
@@ -54,16 +54,19 @@ async def dispatch(context: Context, caller: Caller, frame: memoryview) -> list[
     call = Call(caller, version, correlation_id, header.client_id)
     reply = None
     try:
-        reply = await _reply(context, api, call, request)
+        # ApiVersions answers with the old header always, so that a client can read it before it knows us (KIP-511).
+        reply = await _reply(context, api, call, request, is_flexible and api_key != API_VERSIONS)
     finally:  # also where the connection closes, or the client is gone
         latency_ms = context.environment.monotonic_ms() - started_ms
         context.metrics.request_done(api.name, len(frame) + FRAME_PREFIX_BYTES, reply, latency_ms, call.errors)
     return reply
 
 
-async def _reply(context: Context, api: Api, call: Call, request: Any) -> list[Buffer] | None:
+async def _reply(
+    context: Context, api: Api, call: Call, request: Any, has_flexible_header: bool
+) -> list[Buffer] | None:
     try:
-        return _framed(api, call, await api.handle(context, call, request))
+        return _framed(call, has_flexible_header, await api.handle(context, call, request))
     except KafkaError as error:
         code = call.failed(error)
     except CloseConnection:
@@ -71,15 +74,13 @@ async def _reply(context: Context, api: Api, call: Call, request: Any) -> list[B
     except Exception as error:
         logger.exception("%s version %d of %s failed", api.name, call.version, call.caller.peer)
         code = call.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
-    return _framed(api, call, api.fail(request, code))
+    return _framed(call, has_flexible_header, api.fail(request, code))
 
 
-def _framed(api: Api, call: Call, response: Any) -> list[Buffer] | None:
+def _framed(call: Call, has_flexible_header: bool, response: Any) -> list[Buffer] | None:
     if response is None:
         return None
-    # ApiVersions answers with the old header always, so that a client can read it before it knows us (KIP-511).
-    flexible_header = api.key != API_VERSIONS and api.request.is_flexible(call.version)
-    return response_frame(call.correlation_id, flexible_header, encode_parts(response, call.version))
+    return response_frame(call.correlation_id, has_flexible_header, encode_parts(response, call.version))
 
 
 def _unsupported_api_versions(api: Api, correlation_id: int) -> list[Buffer]:

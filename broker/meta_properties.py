@@ -37,6 +37,22 @@ class MetaProperties:
 def load(disk: Disk, data_dir: str) -> MetaProperties | None:
     """What the directory says of itself; None at the first start. Raises ForeignDirectory, OSError."""
     path = posixpath.join(data_dir, FILE_NAME)
+    found = read_properties(disk, path)
+    if found is None:
+        return None
+    try:
+        if not found["cluster.id"]:
+            raise ValueError("cluster.id is empty")
+        uuid_from_text(found["directory.id"])
+        return MetaProperties(found["cluster.id"], int(found["node.id"]), found["directory.id"])
+    except KeyError as error:
+        raise ForeignDirectory(f"{path} is damaged: it has no {error.args[0]}; {CURE}") from error
+    except ValueError as error:
+        raise ForeignDirectory(f"{path} is damaged: {error}; {CURE}") from error
+
+
+def read_properties(disk: Disk, path: str) -> dict[str, str] | None:
+    """The properties in a file of a known version; None without the file. Raises ForeignDirectory, OSError."""
     if not disk.exists(path):
         return None
     found: dict[str, str] = {}
@@ -48,15 +64,7 @@ def load(disk: Disk, data_dir: str) -> MetaProperties | None:
         raise ForeignDirectory(f"{path} is damaged: it has no version; {CURE}")
     if found["version"] != VERSION:
         raise ForeignDirectory(f"{path} has version {found['version']}; this broker knows version {VERSION} only")
-    try:
-        if not found["cluster.id"]:
-            raise ValueError("cluster.id is empty")
-        uuid_from_text(found["directory.id"])
-        return MetaProperties(found["cluster.id"], int(found["node.id"]), found["directory.id"])
-    except KeyError as error:
-        raise ForeignDirectory(f"{path} is damaged: it has no {error.args[0]}; {CURE}") from error
-    except ValueError as error:
-        raise ForeignDirectory(f"{path} is damaged: {error}; {CURE}") from error
+    return found
 
 
 def store(disk: Disk, data_dir: str, properties: MetaProperties) -> None:

@@ -10,6 +10,8 @@ from protocol.schema import Buffer
 
 LATENCY_BOUNDS_MS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 10000.0)
 
+LOOP_LAG_BOUNDS_MS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+
 
 class ApiMetrics:
     """The counters of one API."""
@@ -28,13 +30,22 @@ class ApiMetrics:
 class Metrics:
     """All counters of one broker, changed by the event loop's thread only."""
 
-    __slots__ = ("apis", "connections", "connections_refused", "malformed_requests")
+    __slots__ = (
+        "apis",
+        "connections",
+        "connections_refused",
+        "loop_lag_counts",
+        "loop_lag_ms_sum",
+        "malformed_requests",
+    )
 
     def __init__(self) -> None:
         self.apis: dict[str, ApiMetrics] = {}
         self.connections = 0
         self.connections_refused = 0
         self.malformed_requests = 0
+        self.loop_lag_counts = [0] * (len(LOOP_LAG_BOUNDS_MS) + 1)
+        self.loop_lag_ms_sum = 0.0
 
     def request_done(
         self,

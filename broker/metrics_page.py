@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from broker.metrics import LATENCY_BOUNDS_MS, Metrics
+from broker.metrics import LATENCY_BOUNDS_MS, LOOP_LAG_BOUNDS_MS, Metrics
 from broker.partitions import Partitions
 from client.environment import Environment
 
@@ -47,8 +47,12 @@ class Collector:
             bytes_out.add_metric((name,), api.bytes_out)
             for code, count in api.errors.items():
                 errors.add_metric((name, code.name), count)
-            latency.add_metric((name,), _cumulative(api.latency_counts), api.latency_ms_sum)
+            latency.add_metric((name,), _cumulative(LATENCY_BOUNDS_MS, api.latency_counts), api.latency_ms_sum)
         yield from (requests, bytes_in, bytes_out, errors, latency)
+        lag = HistogramMetricFamily("odradek_loop_lag_seconds", "How late the event loop rings a timer")
+        bounds_s = [bound / 1000 for bound in LOOP_LAG_BOUNDS_MS]
+        lag.add_metric((), _cumulative(bounds_s, self._metrics.loop_lag_counts), self._metrics.loop_lag_ms_sum / 1000)
+        yield lag
         for name, text, value in (
             ("kafka_server_socketservermetrics_connection_count", "Open connections", self._metrics.connections),
             ("kafka_server_replicamanager_partitioncount", "Partitions on this broker", len(self._partitions)),
@@ -86,10 +90,10 @@ def _leaders(partitions: Partitions) -> int:
     return sum(partition.failure is None for partition in partitions)
 
 
-def _cumulative(counts: Sequence[int]) -> list[tuple[str, float]]:
+def _cumulative(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
     buckets: list[tuple[str, float]] = []
     total = 0
-    for bound, count in zip((*map(str, LATENCY_BOUNDS_MS), "+Inf"), counts, strict=True):
+    for bound, count in zip((*map(str, bounds), "+Inf"), counts, strict=True):
         total += count
         buckets.append((bound, total))
     return buckets

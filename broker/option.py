@@ -10,6 +10,7 @@ Parsing follows Kafka's ConfigDef: text is stripped, `true` and `false` in any c
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum, IntEnum
 from typing import Any, Generic, NamedTuple, TypeVar, cast, overload
@@ -178,6 +179,8 @@ class Option(Generic[T]):
                 return "true" if value else "false"
             case tuple():
                 return ",".join(value)
+            case float():
+                return _java_double(value)
             case _:
                 return str(value)
 
@@ -266,3 +269,13 @@ _KINDS = {
     ConfigType.LIST: "a list separated by commas",
     ConfigType.PASSWORD: "text",
 }
+
+
+def _java_double(value: float) -> str:
+    """As Double.toString writes it: with an exponent below 0.001 and from ten million on."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    is_negative, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int), "options are finite numbers"
+    text = "".join(map(str, digits))
+    return f"{'-' if is_negative else ''}{text[0]}.{text[1:] or '0'}E{exponent + len(text) - 1}"

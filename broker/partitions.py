@@ -3,7 +3,8 @@
 The image decides, directories follow. A topic that the image has and the disk lacks is created empty; a deleted
 topic's directories are renamed first (`<topic>-<n>.<uuid>-delete`, as Kafka does) and then removed by a helper thread,
 so a crash at any step leaves either the whole partition or a name that the next start sweeps. A directory whose topic
-id the image does not know is renamed `-stray` and kept: the metadata may be what is lost, and then the data is needed.
+id the image does not know is renamed `-stray` and kept; that the image is the one which this directory followed last
+was checked before (metadata_revision.py). What an adopted directory has of Kafka's own topics stays where it is.
 
 A partition whose directory cannot be used (a full disk, a damaged file) answers KAFKA_STORAGE_ERROR and is tried again
 when it is asked for; the others go on.
@@ -11,21 +12,25 @@ when it is asked for; the others go on.
 
 import logging
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from broker.checkpoints import Checkpoints, Key
 from broker.cluster.image import ClusterImage, Delta, TopicImage
 from broker.config import BrokerConfig, TopicConfig
 from broker.disk import Disk
-from broker.log.checkpoint import (
-    LOG_START_OFFSETS,
-    CorruptCheckpoint,
-    read_offsets,
-    read_partition_metadata,
-    write_offsets,
-    write_partition_metadata,
+from broker.log.checkpoint import CorruptCheckpoint, read_partition_metadata, write_partition_metadata
+from broker.log.config import LogConfig
+from broker.log.log import Log
+from broker.log.segment import LOG_SUFFIX
+from broker.partition_directories import (
+    DELETE_SUFFIX,
+    KAFKAS_OWN,
+    STRAY_SUFFIX,
+    partition_of,
+    renamed,
+    suffix_of,
 )
-from broker.log.log import Log, LogConfig
 from broker.replication.partition import Partition
 from broker.replication.replicas import Replicas
 from client.environment import Environment
@@ -35,14 +40,8 @@ from protocol.schema import uuid_text
 
 logger = logging.getLogger(__name__)
 
-DELETE_SUFFIX = "-delete"
-STRAY_SUFFIX = "-stray"
-NAME_BYTES_MAX = 255
 RETRY_MS = 1000
 """How long a partition that could not be opened is left alone: trying may mean to read all of its log."""
-
-Key = tuple[str, int]
-"""Topic name and partition index."""
 
 
 def log_config(config: TopicConfig) -> LogConfig:
@@ -50,8 +49,12 @@ def log_config(config: TopicConfig) -> LogConfig:
     return LogConfig(
         segment_bytes=config.segment_bytes,
         segment_ms=config.segment_ms,
+        segment_jitter_ms=config.segment_jitter_ms,
         segment_index_bytes=config.segment_index_bytes,
         index_interval_bytes=config.index_interval_bytes,
+        preallocate=config.preallocate,
+        producer_id_expiration_ms=config.producer_id_expiration_ms,
+        is_compacted="compact" in config.cleanup_policy,
     )
 
 
@@ -85,12 +88,15 @@ class Partitions:
         self._partitions: dict[Key, Partition] = {}
         self._unopened: dict[Key, _Unopened] = {}
         self._names: dict[bytes, str] = {}
-        self._log_starts: dict[Key, int] = {}
-        self._has_stale_log_starts = False
-        """The checkpoint still holds entries of partitions that are gone."""
+        self._missing: set[Key] = set()  # those whose log was not there at the start
+        self._is_loaded = False
+        self.checkpoints = Checkpoints(disk, data_dir)
 
     def __len__(self) -> int:
         return len(self._partitions)
+
+    def __contains__(self, partition: Partition) -> bool:
+        return self._partitions.get((partition.topic, partition.index)) is partition
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -134,10 +140,11 @@ class Partitions:
 
     def load(self, image: ClusterImage) -> None:
         """Opens every partition of the image, at start. Raises OSError, CorruptCheckpoint (the log starts)."""
-        self._log_starts = read_offsets(self._disk, posixpath.join(self._data_dir, LOG_START_OFFSETS))
+        self.checkpoints.load()
         self._sweep(image)
         for topic in image.topics.values():
             self._open_topic(topic)
+        self._is_loaded = True
 
     def apply(self, image: ClusterImage, delta: Delta) -> None:
         """Follows one change: deletes first, so that a topic created again under its old name finds the place free."""
@@ -156,9 +163,8 @@ class Partitions:
         config = self._config.topic(topic.configs)
         for index in range(len(topic.partitions)):
             if (partition := self._partitions.get((topic.name, index))) is not None:
-                partition.config = config
                 partition.log.config = log_config(config)
-                partition.update_high_watermark()
+                partition.configure(config)
 
     def _open_topic(self, topic: TopicImage) -> None:
         self._names[topic.topic_id] = topic.name
@@ -200,25 +206,38 @@ class Partitions:
         config = self._config.topic(topic.configs)
         name = f"{topic.name}-{index}"
         directory = posixpath.join(self._data_dir, name)
+        key = topic.name, index
+        if not self._disk.exists(directory):
+            self._check_is_new(key, directory, "is missing")
         self._disk.make_dir(directory)
         found = read_partition_metadata(self._disk, directory)
         if found is not None and found != topic.topic_id:
-            # The start moved aside what it did not know, so this was a topic whose deletion could not be finished.
-            self._remove(name)
+            # The start moved aside what it did not know, so this was a topic whose deletion could not be finished, or
+            # one that Kafka kept for itself.
+            if topic.name in KAFKAS_OWN:
+                self._rename(name, STRAY_SUFFIX)
+            else:
+                self._remove(name)
             self._disk.make_dir(directory)
             found = None
         if found is None:
-            # A new partition: the log start of a former one with this name must not become its own after a crash.
-            self._forget_log_start((topic.name, index))
-            if self._has_stale_log_starts:
-                self._write_log_starts()
+            if not any(name.endswith(LOG_SUFFIX) for name in self._disk.list_dir(directory)):
+                self._check_is_new(key, directory, "is empty")
+                # The log start of a former partition with this name must not become its own after a crash.
+                self.checkpoints.forget(key)
+                self.checkpoints.tidy()
             write_partition_metadata(self._disk, directory, topic.topic_id)
+        checkpoints = self.checkpoints
         log = Log.open(
             self._disk,
             directory,
             log_config(config),
             self._environment.now_ms(),
-            log_start_offset=self._log_starts.get((topic.name, index), 0),
+            log_start_offset=checkpoints.log_starts.get(key, 0),
+            recovery_point=checkpoints.recovery_points.get(key, 0),
+            # A partition that is opened later than at the start may have been touched by an attempt that failed.
+            is_clean=checkpoints.was_clean and not self._is_loaded,
+            random=self._environment.random,
         )
         return Partition(
             topic.name,
@@ -227,18 +246,33 @@ class Partitions:
             log,
             config,
             self._environment,
+            self._tasks,
             self._config.replica_lag_time_max_ms,
+            checkpoints.high_watermarks.get(key, 0),
+        )
+
+    def _check_is_new(self, key: Key, directory: str, what: str) -> None:
+        """Does not let a partition that the last process had come up empty. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        known_offset = self.checkpoints.known_offset(key)
+        if not known_offset or (self._is_loaded and key not in self._missing):
+            return
+        self._missing.add(key)
+        raise KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{directory} {what}, and held a log that had come to offset {known_offset}: restore it, or delete the "
+            "topic if nothing of it is needed",
         )
 
     def _delete_topic(self, topic: TopicImage) -> None:
         self._names.pop(topic.topic_id, None)
         for index in range(len(topic.partitions)):
             key = topic.name, index
-            self._forget_log_start(key)
+            self.checkpoints.forget(key)
+            self._missing.discard(key)
             unopened = self._unopened.pop(key, None)
             partition = self._partitions.pop(key, None)
             if partition is not None:
-                partition.resign()
+                partition.close()
                 partition.log.close_without_flush()
             elif unopened is None:
                 continue
@@ -248,7 +282,7 @@ class Partitions:
                     self._remove(name)
             except OSError as error:
                 logger.error("the directory %s of a deleted topic could not be renamed and stays: %s", name, error)
-        self._tidy_log_starts()
+        self._tidy_checkpoints()
 
     def _remove(self, name: str) -> None:
         doomed = self._rename(name, DELETE_SUFFIX)
@@ -258,26 +292,30 @@ class Partitions:
         )
 
     def _rename(self, name: str, suffix: str) -> str:
-        ending = f".{self._environment.random_uuid().hex()}{suffix}"
-        target = name[: NAME_BYTES_MAX - len(ending)] + ending
+        target = renamed(name, self._environment.random_uuid().hex(), suffix)
         self._disk.rename(posixpath.join(self._data_dir, name), posixpath.join(self._data_dir, target))
         return target
 
     def _sweep(self, image: ClusterImage) -> None:
         """Finishes interrupted deletions, and moves aside what does not belong to a topic of the image."""
+        kept: list[str] = []
         for name in self._disk.list_dir(self._data_dir):
             path = posixpath.join(self._data_dir, name)
-            if name.endswith(DELETE_SUFFIX):
+            if suffix_of(name) == DELETE_SUFFIX:
                 try:
                     self._disk.remove_tree(path)
                 except OSError as error:
                     logger.warning("%s cannot be removed; the next start tries again: %s", path, error)
                 continue
-            topic_name, dash, digits = name.rpartition("-")
-            if not (dash and digits.isascii() and digits.isdecimal() and self._disk.is_dir(path)):
+            place = partition_of(name)
+            if place is None or not self._disk.is_dir(path):
                 continue
+            topic_name, index = place
             topic = image.topics.get(topic_name)
-            is_index = topic is not None and digits == str(int(digits)) and int(digits) < len(topic.partitions)
+            if topic is None and topic_name in KAFKAS_OWN:
+                kept.append(name)
+                continue
+            is_index = topic is not None and name == f"{topic_name}-{index}" and index < len(topic.partitions)
             try:
                 topic_id = read_partition_metadata(self._disk, path)
             except CorruptCheckpoint:
@@ -287,6 +325,8 @@ class Partitions:
             if topic is not None and is_index and topic_id in (None, topic.topic_id):
                 continue
             stray = self._rename(name, STRAY_SUFFIX)
+            if is_index:
+                self.checkpoints.forget(place)  # what they say is of that one
             logger.warning(
                 "directory %s belongs to no topic known here (its topic id is %s): renamed %s and left alone; "
                 "delete it when nothing in it is needed",
@@ -294,54 +334,88 @@ class Partitions:
                 "missing" if topic_id is None else uuid_text(topic_id),
                 stray,
             )
+        if kept:
+            logger.info("%s: kept for Apache Kafka, and not served: %s", self._data_dir, ", ".join(kept))
 
     # -- log start ----------------------------------------------------------------------------------------------
 
-    def delete_records(self, partition: Partition, offset: int) -> None:
-        """Moves the log start, on disk before the answer: records below it never come back (KIP-107)."""
+    async def delete_records(self, partition: Partition, offset: int) -> None:
+        """Moves the log start, on disk before the answer: records below it never come back (KIP-107).
+
+        Raises KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION when the topic was deleted meanwhile.
+        """
         key = partition.topic, partition.index
-        before = self._log_starts.get(key)
-        self._log_starts[key] = offset
+        log_starts = self.checkpoints.log_starts
+        before = log_starts.get(key)
+        log_starts[key] = max(offset, before or 0)
         try:
-            self._write_log_starts()
-        except KafkaError:
-            if before is None:
-                del self._log_starts[key]
-            else:
-                self._log_starts[key] = before
-            raise
+            await self._environment.run_blocking(self.checkpoints.writing_log_starts())
+        except OSError as error:
+            if self._partitions.get(key) is partition and log_starts.get(key) == offset:
+                # What a later request wrote stays.
+                if before is None:
+                    del log_starts[key]
+                else:
+                    log_starts[key] = before
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the log start of {key[0]}-{key[1]} could not be written: {error}"
+            ) from error
+        if self.find(*key) is not partition:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key[0]}-{key[1]} was deleted meanwhile")
         partition.log.advance_log_start(offset)
         partition.notify()
 
-    def _forget_log_start(self, key: Key) -> None:
-        if self._log_starts.pop(key, None) is not None:
-            self._has_stale_log_starts = True
-
-    def _tidy_log_starts(self) -> None:
-        """Takes what was forgotten out of the checkpoint. If that fails, it is done before the name is used again."""
-        if self._has_stale_log_starts:
-            try:
-                self._write_log_starts()
-            except KafkaError as error:
-                logger.warning("%s", error.message)
-
-    def _write_log_starts(self) -> None:
-        path = posixpath.join(self._data_dir, LOG_START_OFFSETS)
+    def _tidy_checkpoints(self) -> None:
+        """Takes what was forgotten out of them. If that fails, it is done before the name is used again."""
         try:
-            write_offsets(self._disk, path, self._log_starts)
+            self.checkpoints.tidy()
         except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} could not be written: {error}") from error
-        self._has_stale_log_starts = False
+            logger.warning("a checkpoint still holds what it should not, and is tidied later: %s", error)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------
+
+    def note_recovery_points(self) -> bool:
+        """Takes over how far each log is on the device; whether that is further than what was noted before."""
+        return self._note(self.checkpoints.recovery_points, lambda partition: partition.log.recovery_point)
+
+    def note_high_watermarks(self) -> bool:
+        return self._note(self.checkpoints.high_watermarks, lambda partition: partition.high_watermark.value)
+
+    def _note(self, noted: dict[Key, int], offset_of: Callable[[Partition], int]) -> bool:
+        changed = {
+            key: offset
+            for key, partition in self._partitions.items()
+            if (offset := offset_of(partition)) != noted.get(key, 0)
+        }
+        noted.update(changed)
+        return bool(changed)
+
+    async def landed(self) -> None:
+        """Returns when no log is being synced."""
+        for partition in list(self._partitions.values()):
+            await partition.durability.landed()
 
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Flushes and closes every log. What cannot be flushed is logged; the next start recovers it."""
+        """Flushes and closes every log, and says so in the directory. What cannot be flushed is logged; the next start
+        recovers it."""
+        is_clean = self._is_loaded and not self._unopened
         for partition in self._partitions.values():
-            partition.resign()
+            partition.close()
             try:
                 partition.log.close()
             except (KafkaError, OSError) as error:
+                is_clean = False
                 logger.error("%s-%d could not be flushed: %s", partition.topic, partition.index, error)
+        try:
+            if self.note_high_watermarks():
+                self.checkpoints.writing_high_watermarks()()
+            if self.note_recovery_points():
+                self.checkpoints.writing_recovery_points()()
+            if is_clean:
+                self.checkpoints.mark_clean()
+        except OSError as error:
+            logger.error("the checkpoints could not be written, the next start reads more of the logs: %s", error)
         self._partitions.clear()
         self._unopened.clear()

@@ -23,8 +23,9 @@ DEVIATIONS = (
     "contradict their header, and a wrong largest timestamp stays as it is, which lookups by time rely on; see "
     "[the decision](decisions/005-record-validation.md).",
     "Batches that Kafka accepts and this broker refuses: a producer id without an epoch (INVALID_RECORD), the "
-    "LogAppendTime bit set by a client, which Kafka clears (INVALID_TIMESTAMP), and with `record.validation=full` "
-    "records later than the batch's max timestamp and gaps between the offsets of records (INVALID_RECORD).",
+    "LogAppendTime bit set by a client, which Kafka clears (INVALID_TIMESTAMP), and where records are looked at gaps "
+    "between their offsets (INVALID_RECORD).",
+    "Of the records for which a batch is refused at most 1,000 are named (KIP-467); Kafka names all.",
     "Batches that both refuse, with another error: a magic above 2 is INVALID_RECORD (Kafka: CORRUPT_MESSAGE, at which "
     "clients send it again), a codec that does not exist UNSUPPORTED_COMPRESSION_TYPE (UNKNOWN_SERVER_ERROR), a "
     "payload that cannot be decompressed, with `full`, CORRUPT_MESSAGE (UNKNOWN_SERVER_ERROR), a transactional batch "

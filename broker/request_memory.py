@@ -52,14 +52,15 @@ class RequestMemory:
     def answered(self, size_bytes: int) -> None:
         """The reply to a whole request is queued, or the request will not be run."""
         self._complete_bytes -= size_bytes
+        assert self._complete_bytes >= 0
         self.dropped(size_bytes)
 
     def dropped(self, size_bytes: int) -> None:
         """Bytes of a request that never became whole are gone with their connection."""
         self.held_bytes -= size_bytes
         assert self.held_bytes >= 0
-        assert self._complete_bytes >= 0
-        self._admit()
+        if self._waiting:
+            self._admit()
 
     def may_read(self, reader: Resume) -> bool:
         """Whether the connection may go on reading. If not it is queued, and told when it may."""

@@ -1,7 +1,8 @@
 """The composition root: puts a broker together from its parts, starts it, and stops it cleanly.
 
-Start: lock the directory → who are we (`meta.properties`) → the metadata store → listen (bound, not yet accepting) →
-register → finish what a crash interrupted → lead again at new epochs → open the logs → accept.
+Start: lock the directory → who are we (`meta.properties`) → does the metadata belong here → the metadata store → listen
+(bound, not yet accepting) → register → finish what a crash interrupted → lead again at new epochs → open the logs →
+accept.
 Stop: no new requests → running ones answered → logs flushed → store closed → lock given back.
 """
 
@@ -18,6 +19,7 @@ from functools import partial
 from broker import meta_properties
 from broker.cluster.embedded import EmbeddedStore
 from broker.cluster.image import ClusterImage, Delta
+from broker.cluster.journal import Journal
 from broker.cluster.keys import (
     CLUSTER_KEY,
     CONTROLLER_KEY,
@@ -38,15 +40,18 @@ from broker.disk import Disk, Lock, socket_budget
 from broker.fetch_sessions import FetchSessions
 from broker.listeners import Listener
 from broker.log.checkpoint import CorruptCheckpoint
+from broker.loop_lag import LoopLag
 from broker.memory_disk import MemoryDisk
 from broker.meta_properties import MetaProperties
 from broker.metadata import Metadata
+from broker.metadata_revision import RecordedRevision, check_metadata
 from broker.metrics import Metrics
 from broker.metrics_page import Collector, MetricsPage
 from broker.partitions import Partitions
 from broker.request_memory import RequestMemory
 from broker.served import BY_KEY
 from broker.txn.producer_ids import ProducerIds
+from broker.upkeep import Upkeep
 from client.environment import Environment
 from client.tasks import Tasks
 from protocol.schema import ZERO_UUID, uuid_from_text, uuid_text
@@ -95,12 +100,15 @@ class Broker:
         self.context: Context  # from here on set by `start()`
         self.memory: RequestMemory
         self.connections: ConnectionTable
+        self._revision: RecordedRevision
         self.metrics_port = 0
         self._directory_id = ZERO_UUID
         self._is_composed = False
         self._tasks = Tasks(environment.loop)
+        self._upkeep = Tasks(environment.loop)
         self._listening: list[_Listening] = []
         self._metrics_server: asyncio.AbstractServer | None = None
+        self._loop_lag: LoopLag | None = None
         self._lock: Lock | None = None
         self._store: MetadataStore | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -121,7 +129,7 @@ class Broker:
         known = meta_properties.load(self.disk, data_dir)
         if known is not None:
             meta_properties.check(known, data_dir, self.settings.node_id)
-        store = self._store = self._open_store(data_dir)
+        store = self._store = self._open_store(data_dir, known)
         cluster_id = await self._identify(store, data_dir, known)
         await self._bind()
         await self._register(store)
@@ -129,8 +137,16 @@ class Broker:
         await lead_again(store, self.settings.node_id)
         image = ClusterImage.from_snapshot(await store.read("/"))
         self._compose(store, image, data_dir, cluster_id)
+        self._revision = RecordedRevision(self.disk, data_dir)
+        self._revision.write(image.revision)
         self._load(image)
         self._tasks.start(self.context.metadata.follow(), "follow the metadata")
+        following = self._revision.follow(self.context.metadata.revision, self.environment)
+        self._tasks.start(following, "write down the metadata's revision")
+        context = self.context
+        Upkeep(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
+        if self._metrics_server is not None:
+            self._loop_lag = LoopLag(self.environment, context.metrics)
         await self._accept()
         self._check_idle()
 
@@ -144,10 +160,18 @@ class Broker:
             raise StartRefused(f"the data directory {data_dir} cannot be used: {reason}") from error
         return data_dir
 
-    def _open_store(self, data_dir: str) -> MetadataStore:
+    def _open_store(self, data_dir: str, known: MetaProperties | None) -> MetadataStore:
         if self.settings.data_dir is None:
             return MemoryStore()
-        return EmbeddedStore.open(self.disk, data_dir, run_blocking=self.environment.run_blocking, tasks=self._tasks)
+
+        def check(journal: Journal) -> None:
+            entry = journal.entries.get(CLUSTER_KEY)
+            cluster_id = None if entry is None else decode_cluster(entry.value)
+            check_metadata(self.disk, data_dir, known, cluster_id, journal.revision)
+
+        return EmbeddedStore.open(
+            self.disk, data_dir, run_blocking=self.environment.run_blocking, tasks=self._tasks, check=check
+        )
 
     async def _identify(self, store: MetadataStore, data_dir: str, known: MetaProperties | None) -> str:
         """The cluster's id: given at the very first start, and the same in store and directory ever after."""
@@ -161,11 +185,7 @@ class Broker:
             directory_id = uuid_text(self.environment.random_uuid())
             known = MetaProperties(cluster_id, self.settings.node_id, directory_id)
             meta_properties.store(self.disk, data_dir, known)
-        if known.cluster_id != cluster_id:
-            raise StartRefused(
-                f"{data_dir} belongs to cluster {known.cluster_id}, and its metadata to cluster {cluster_id}: "
-                "one of the two was copied from elsewhere; restore the one that belongs to it"
-            )
+        assert known.cluster_id == cluster_id, "the metadata was checked"
         self._directory_id = uuid_from_text(known.directory_id)
         return cluster_id
 
@@ -288,13 +308,23 @@ class Broker:
         self._close_servers()
         self.context.stop()
         await self.connections.drain(STOP_S)
-        await self._tasks.close()
+        await self._end_tasks()
         self.context.partitions.close()
+        await self._record_revision()
         await self._release()
+
+    async def _record_revision(self) -> None:
+        store = self.context.metadata.store
+        try:
+            self._revision.write((await store.read(CLUSTER_KEY)).revision)
+        except OSError as error:
+            logger.warning("the revision of the metadata could not be written down: %s", error)
 
     def _close_servers(self) -> None:
         if self._idle_timer is not None:
             self._idle_timer.cancel()
+        if self._loop_lag is not None:
+            self._loop_lag.stop()
         for listening in self._listening:
             listening.server.close()
         if self._metrics_server is not None:
@@ -307,9 +337,16 @@ class Broker:
             self._lock.release()
             self._lock = None
 
+    async def _end_tasks(self) -> None:
+        """Ends what runs, except syncs: how they end decides what the logs may still do."""
+        await self._upkeep.close()
+        if self._is_composed:
+            await self.context.partitions.landed()
+        await self._tasks.close()
+
     async def _abandon(self) -> None:
         self._close_servers()
-        await self._tasks.close()
+        await self._end_tasks()
         if self._is_composed:
             self.context.partitions.close()
         await self._release()

@@ -17,8 +17,9 @@
         61        records, compressed as one run (protocol.records)
 
 A broker needs no more than this header: `check_batch` decides whether a client's batch may be appended, and the two
-fields that the leader sets stand before the checksummed range, so `patched_prefix` renews the first 16 bytes and the
-rest is passed on untouched. What the records say inside is checked by `protocol.records.check_records`.
+fields that the leader always sets stand before the checksummed range, so `patched_prefix` renews the first 16 bytes and
+the rest is passed on untouched. Where a topic wants other fields changed, or other payload, `rebuild_batch` makes the
+batch anew. What the records say inside is checked by `protocol.records.check_records`.
 
 Source: DefaultRecordBatch.java; the rules of `check_batch` are those of ProduceRequest.validateRecords,
 UnifiedLog.analyzeAndValidateRecords and LogValidator.validateBatch.
@@ -45,6 +46,7 @@ __all__ = [
     "pack_batch",
     "patched_prefix",
     "read_header",
+    "rebuild_batch",
 ]
 
 _HEADER: Final = Struct(
@@ -174,11 +176,12 @@ def check_batch(view: memoryview) -> BatchHeader:
     if len(view) < HEADER_SIZE:
         raise _invalid(f"{len(view)} bytes are too few for a batch")
     header = read_header(view)
-    if header.size_bytes < HEADER_SIZE:
+    size_bytes = header.size_bytes
+    if size_bytes < HEADER_SIZE:
         raise _corrupt(f"a batch_length of {header.batch_length} is less than the header's")
-    if header.size_bytes != len(view):
-        raise _invalid(f"the batch takes {header.size_bytes} bytes and {len(view)} were sent: exactly one is allowed")
-    if not crc_matches(view):
+    if size_bytes != len(view):
+        raise _invalid(f"the batch takes {size_bytes} bytes and {len(view)} were sent: exactly one is allowed")
+    if crc32c(view[CRC_RANGE_START:]) != header.crc:
         raise _corrupt(f"the content of the batch does not have the checksum {header.crc:#010x}")
     _check_claims(header)
     return header
@@ -192,10 +195,11 @@ def _check_claims(header: BatchHeader) -> None:
         raise _invalid(f"a batch of {header.record_count} records")
     if header.last_offset_delta != header.record_count - 1:
         raise _invalid(f"{header.record_count} records do not end at offset delta {header.last_offset_delta}")
-    if header.is_control:
+    if header.attributes & _CONTROL:
         raise _invalid("clients may not write control records")
-    if header.is_log_append_time:
-        # Kafka clears the bit, unless the records have no timestamps: then it answers as we always do.
+    if header.attributes & _LOG_APPEND_TIME:
+        # Kafka clears the bit where the topic keeps the clients' timestamps and these are within its bounds; otherwise
+        # it answers as we always do. No client sets it.
         raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "clients may not say when their records are appended")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise _invalid(
@@ -263,6 +267,33 @@ def pack_batch(
         base_sequence,
         record_count,
     )
+    return _joined(base_offset, leader_epoch, crc_range, payload)
+
+
+def rebuild_batch(
+    header: BatchHeader, payload: Buffer, *, codec: Codec, max_timestamp: int, is_log_append_time: bool
+) -> bytes:
+    """A batch with this header and payload but for what is named; length and checksum are made to fit.
+
+    `codec` has been applied to the payload already. As in Kafka, `base_timestamp` and the records' own timestamps stay,
+    whatever `max_timestamp` becomes.
+    """
+    attributes = header.attributes & ~(_CODEC_MASK | _LOG_APPEND_TIME) | codec | is_log_append_time * _LOG_APPEND_TIME
+    crc_range = _CRC_RANGE.pack(
+        attributes,
+        header.last_offset_delta,
+        header.base_timestamp,
+        max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.record_count,
+    )
+    return _joined(header.base_offset, header.partition_leader_epoch, crc_range, (payload,))
+
+
+def _joined(base_offset: int, leader_epoch: int, crc_range: bytes, payload: tuple[Buffer, ...]) -> bytes:
+    """A batch: what comes before the checksummed range of the header, that, and the payload."""
     batch_length = HEADER_SIZE - _LENGTH_OVERHEAD + sum(map(len, payload))
     crc = crc32c(crc_range)
     for part in payload:

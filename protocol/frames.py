@@ -223,7 +223,8 @@ def read_request_header(frame: Buffer, flexible: bool) -> tuple[RequestHeader, i
         elif length < -1:
             raise MalformedMessage(f"a client id of {length} bytes")
         if flexible:
-            position = skip_tags(frame, position, len(frame))
+            # No client sends any so far.
+            position = skip_tags(frame, position, len(frame)) if frame[position] else position + 1
     except (StructError, IndexError, UnicodeDecodeError) as why:
         raise MalformedMessage(f"request header: {why}") from None
     if position > len(frame):

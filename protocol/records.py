@@ -36,10 +36,12 @@ from protocol.primitives import Buffer, read_varint, read_varlong, rest_of_unsig
 __all__ = [
     "DECOMPRESSED_BYTES_MAX",
     "HEADERS_MAX",
+    "CheckedRecords",
     "Headers",
     "Record",
     "check_records",
     "iterate_records",
+    "unpack_records",
 ]
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -82,7 +84,7 @@ def iterate_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_M
         raise _corrupt(str(error)) from error
     if not header.record_count:
         return  # compaction empties batches and keeps their headers, for the producer's sequence in them
-    data = _payload(batch, header, size_bytes_max)
+    data = unpack_records(batch, header, size_bytes_max=size_bytes_max)
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
     position = 0
@@ -110,8 +112,11 @@ def iterate_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_M
         raise _invalid(f"{len(data) - position} bytes follow the {header.record_count} records")
 
 
-def _payload(batch: Buffer, header: BatchHeader, size_bytes_max: int) -> bytes:
-    """The records' bytes, decompressed; at least as many as the count in the header needs."""
+def unpack_records(batch: Buffer, header: BatchHeader, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """The records' bytes, decompressed; at least as many as the count in the header needs.
+
+    Raises KafkaError: as `iterate_records` does.
+    """
     if header.size_bytes != len(batch):
         raise _corrupt(f"a batch of {header.size_bytes} bytes, of which {len(batch)} are there")
     data = decompress(header.codec, memoryview(batch)[HEADER_SIZE:], size_bytes_max)
@@ -221,25 +226,29 @@ def _read_headers(data: bytes, position: int) -> tuple[Headers, int]:
 # --------------------------------------------------------------------------------------------------------- checking
 
 
-def check_records(
-    view: Buffer,
-    header: BatchHeader,
-    *,
-    requires_keys: bool = False,
-    size_bytes_max: int = DECOMPRESSED_BYTES_MAX,
-) -> None:
-    """Walks every record of a batch that `check_batch` accepted, and returns if they are what the header claims.
+class CheckedRecords(NamedTuple):
+    """What was found in the records of a batch. Timestamps count from 1970, -1 is that of a record without one."""
 
-    That is Kafka's own validation on append (LogValidator): whole records and as many as announced, offset deltas 0,
-    1, 2, …, nothing after the last, keys where `requires_keys` (compacted topics), and timestamps of at most
-    `max_timestamp`, by which lookups skip batches (Kafka corrects that field, we leave batches as they are).
-    Raises KafkaError: INVALID_RECORD, and what `decompress` raises.
+    payload: bytes
+    """The records' bytes, decompressed."""
+    min_timestamp_ms: int
+    max_timestamp_ms: int
+    """-1 at least: what Kafka makes the batch's `max_timestamp`."""
+    keyless_count: int
+
+
+def check_records(view: Buffer, header: BatchHeader, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> CheckedRecords:
+    """Walks every record of a batch that `check_batch` accepted: they are what the header claims.
+
+    That is Kafka's own validation on append (LogValidator): whole records and as many as announced, nothing after the
+    last, offset deltas 0, 1, 2, …, which Kafka looks at in compressed batches only. `max_timestamp` is not compared,
+    for Kafka corrects it. Raises KafkaError: INVALID_RECORD, and what `unpack_records` raises.
     """
-    data = _payload(view, header, size_bytes_max)
+    data = unpack_records(view, header, size_bytes_max=size_bytes_max)
     if header.codec is Codec.LZ4 and has_linked_blocks(memoryview(view)[HEADER_SIZE:]):
         raise _corrupt("lz4 blocks that are linked, which Java cannot read")
-    timestamp_delta_min = _INT64_MIN - header.base_timestamp
-    timestamp_delta_max = header.max_timestamp - header.base_timestamp
+    timestamp_delta_min, timestamp_delta_max = _INT64_MAX, _INT64_MIN
+    keyless_count = 0
     position = 0
     for index in range(header.record_count):
         try:
@@ -248,12 +257,18 @@ def check_records(
             raise _invalid(f"record {index} of {header.record_count} is malformed: {error}") from error
         if offset_delta != index:
             raise _invalid(f"record {index} has offset delta {offset_delta}")
-        if not timestamp_delta_min <= timestamp_delta <= timestamp_delta_max:
-            raise _invalid(f"record {index} is later than the batch's max_timestamp {header.max_timestamp}")
-        if requires_keys and key is None:
-            raise _invalid(f"record {index} has no key, which a compacted topic requires")
+        if timestamp_delta < timestamp_delta_min:
+            timestamp_delta_min = timestamp_delta
+        if timestamp_delta > timestamp_delta_max:
+            timestamp_delta_max = timestamp_delta
+        if key is None:
+            keyless_count += 1
     if position != len(data):
         raise _invalid(f"{len(data) - position} bytes follow the {header.record_count} records")
+    earliest, latest = header.base_timestamp + timestamp_delta_min, header.base_timestamp + timestamp_delta_max
+    if earliest < _INT64_MIN or latest > _INT64_MAX:
+        raise _invalid(f"the timestamps {earliest} to {latest} take more than 64 bits")
+    return CheckedRecords(data, earliest, max(latest, -1), keyless_count)
 
 
 def _invalid(why: str) -> KafkaError:

@@ -36,9 +36,13 @@ UNMIRRORED = {
 SEAMS = {
     "client/environment.py": "the seam to clocks, entropy and threads",
     "client/tasks.py": "the seam to tasks",
+    "broker/replaced_file.py": "the only lock: two threads may write a checkpoint",
 }
 DISKS = {
     "broker/disk.py": "the seam to files",
+    "broker/disk_descriptors.py": "a part of it",
+    "broker/disk_file.py": "a part of it",
+    "broker/disk_page_cache.py": "a part of it",
     "client/network/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",
 }
 

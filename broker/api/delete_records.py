@@ -27,19 +27,22 @@ async def handle(context: Context, call: Call, request: DeleteRecordsRequest) ->
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
-                name=topic.name, partitions=[_delete(context, call, topic.name, wanted) for wanted in topic.partitions]
+                name=topic.name,
+                partitions=[await _delete(context, call, topic.name, wanted) for wanted in topic.partitions],
             )
             for topic in request.topics
         ]
     )
 
 
-def _delete(context: Context, call: Call, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+async def _delete(
+    context: Context, call: Call, topic: str, wanted: DeleteRecordsPartition
+) -> DeleteRecordsPartitionResult:
     try:
         partition = context.partitions.leader(topic, wanted.partition_index)
         offset = _checked(partition, wanted.offset)
         if offset > partition.log.log_start_offset:
-            context.partitions.delete_records(partition, offset)
+            await context.partitions.delete_records(partition, offset)
     except KafkaError as error:
         return _failed(wanted, call.failed(error))
     return DeleteRecordsPartitionResult(

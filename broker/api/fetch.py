@@ -3,6 +3,9 @@
 Subscribe, read everything, and answer at once if there is enough, time is up, or anything is urgent (an error, a
 diverging epoch); otherwise wait for news and read again. The handler's own task is the purgatory. At least one whole
 batch is answered even when it is larger than the limits (KIP-74). Fetch sessions: `broker/fetch_sessions.py` (KIP-227).
+What is not in the page cache is waited for only if nothing else is to be answered (`broker/cold_reads.py`).
+
+With read_committed nothing is read behind the last stable offset, and the aborted transactions are named (KIP-98).
 
 Versions: 4 isolation level (KIP-98). 5 log start offset. 7 sessions (KIP-227). 9 leader epochs (KIP-320). 10 zstd
 (KIP-110). 11 rack (KIP-392). 12 flexible, diverging epoch (KIP-595). 13 topic ids (KIP-516). 15 replica state
@@ -11,14 +14,17 @@ Versions: 4 isolation level (KIP-98). 5 log start offset. 7 sessions (KIP-227). 
 
 from collections.abc import Iterable
 
+from broker.cold_reads import TRIES, fetched_in
 from broker.context import Call, Context
+from broker.disk_page_cache import NotCached
 from broker.fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
-from broker.replication.partition import Partition
+from broker.replication.partition import READ_COMMITTED, Partition
 from broker.replication.watch import Watch
 from protocol.batch import iterate_batches
 from protocol.compression import Codec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -32,7 +38,6 @@ TOPIC_IDS_SINCE = 13
 REPLICA_STATE_SINCE = 15
 ZSTD_SINCE = 10
 STORAGE_ERROR_SINCE = 6
-READ_COMMITTED = 1
 
 Answers = dict[PartitionKey, PartitionData]
 
@@ -68,25 +73,27 @@ class Reading:
         self._wanted = wanted
         self._size_bytes_max = min(request.max_bytes, context.config.fetch_max_bytes)
         self._is_consumer = _replica_id(request, call.version) < 0
+        self._reads_committed = self._is_consumer and request.isolation_level == READ_COMMITTED
         self._size_bytes = 0
         self._urgent = False
+        self._missing: list[NotCached] = []
 
     async def answers(self) -> Answers:
         """The reading to answer with. While waiting it is thrown away, and so is what it counted as errors."""
         environment = self._context.environment
         deadline_ms = environment.monotonic_ms() + self._request.max_wait_ms
-        answers = self._read()
+        answers = await self._read_patiently()
         if self._is_enough(answers) or self._request.max_wait_ms <= 0:
             return answers
         with Watch(environment.loop, self._watched()) as watch, self._context.interruptible(watch.interrupt):
             while True:
                 watch.mark()
-                answers = self._read()
+                answers = await self._read_patiently()
                 remaining_ms = deadline_ms - environment.monotonic_ms()
                 if self._is_enough(answers) or remaining_ms <= 0 or self._context.stopping:
                     return answers
                 if not await watch.wait(self._request.min_bytes - self._size_bytes, remaining_ms):
-                    return self._read()
+                    return await self._read_patiently()
 
     def _is_enough(self, answers: Answers) -> bool:
         return self._urgent or not answers or self._size_bytes >= self._request.min_bytes
@@ -100,9 +107,25 @@ class Reading:
                 continue  # it was answered with an error already, which is urgent; this one vanished since
         return partitions
 
+    async def _read_patiently(self) -> Answers:
+        """One reading. Where all that there is to answer is not in memory, it is fetched first."""
+        disk, environment = self._context.disk, self._context.environment
+        for _ in range(TRIES):
+            with disk.cached_only():
+                answers = self._read()
+            if not self._missing:
+                return answers
+            fetching = fetched_in(disk, environment, self._missing)
+            if self._is_enough(answers):
+                self._context.tasks.start(fetching, "fetch in what the next Fetch will ask for")
+                return answers
+            await fetching
+        return self._read()
+
     def _read(self) -> Answers:
         self._size_bytes = 0
         self._urgent = False
+        self._missing = []
         return {key: self._read_partition(key, wanted) for key, wanted in self._wanted.items()}
 
     def _read_partition(self, key: PartitionKey, wanted: FetchPartition) -> PartitionData:
@@ -119,7 +142,7 @@ class Reading:
                 answer.diverging_epoch = diverging
                 self._urgent = True
             else:
-                answer.records = self._records(partition, wanted)
+                self._read_records(partition, wanted, answer)
             return answer
         except KafkaError as error:
             self._urgent = True
@@ -136,27 +159,41 @@ class Reading:
         return partitions.leader(name, index, current_leader_epoch)
 
     def _told(self, partition: Partition, index: int) -> PartitionData:
-        high_watermark = partition.high_watermark.value
         return PartitionData(
             partition_index=index,
             error_code=ErrorCode.NONE,
-            high_watermark=high_watermark,
-            last_stable_offset=high_watermark,
+            high_watermark=partition.high_watermark.value,
+            last_stable_offset=partition.last_stable_offset,
             log_start_offset=partition.log.log_start_offset,
-            aborted_transactions=[] if self._request.isolation_level == READ_COMMITTED else None,
+            aborted_transactions=[] if self._reads_committed else None,
             records=b"",
         )
 
-    def _records(self, partition: Partition, wanted: FetchPartition) -> Buffer:
+    def _read_records(self, partition: Partition, wanted: FetchPartition, answer: PartitionData) -> None:
         room_bytes = self._size_bytes_max - self._size_bytes
-        size_bytes_max = min(wanted.partition_max_bytes, room_bytes)
-        records = partition.read(wanted.fetch_offset, max(0, size_bytes_max), at_least_one_batch=self._size_bytes == 0)
+        size_bytes_max = max(0, min(wanted.partition_max_bytes, room_bytes))
+        offset = wanted.fetch_offset
+        try:
+            records = partition.read(
+                offset,
+                size_bytes_max,
+                at_least_one_batch=self._size_bytes == 0,
+                only_committed=self._reads_committed,
+            )
+            if self._reads_committed:
+                answer.aborted_transactions = [
+                    AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
+                    for txn in partition.log.aborted_transactions(offset, records)
+                ]
+        except NotCached as missing:
+            self._missing.append(missing)
+            return
         if self._call.version < ZSTD_SINCE and _has_zstd(records):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd batches need Fetch version {ZSTD_SINCE} or later"
             )
         self._size_bytes += len(records)
-        return records
+        answer.records = records
 
 
 def _wanted(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:

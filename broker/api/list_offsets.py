@@ -2,7 +2,7 @@
 
 | timestamp | since version | offset answered |
 |---|---|---|
-| -1 latest | 1 | the high watermark; for read_committed the last stable offset, the same without transactions |
+| -1 latest | 1 | the high watermark; for read_committed the last stable offset |
 | -2 earliest | 1 | the log start |
 | -3 max timestamp (KIP-734) | 7 | the record with the largest timestamp, with that timestamp; -1 when there is none |
 | -4 earliest local (KIP-405) | 8 | the log start: nothing is tiered |
@@ -16,8 +16,11 @@ Versions: 2 isolation level (KIP-98). 4 leader epochs (KIP-320). 5 OFFSET_NOT_AV
 7 max timestamp. 8 earliest local. 9 latest tiered.
 """
 
+from typing import NamedTuple
+
+from broker.cold_reads import patiently
 from broker.context import Call, Context
-from broker.replication.partition import Partition
+from broker.replication.partition import READ_COMMITTED, Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -39,19 +42,31 @@ CONSUMER = -1
 """The replica id of those who are no replica."""
 
 
+class Asker(NamedTuple):
+    """Who asks decides how far is looked."""
+
+    is_consumer: bool
+    reads_committed: bool
+
+    def end_offset(self, partition: Partition) -> int:
+        if not self.is_consumer:
+            return partition.log.log_end_offset
+        return partition.last_stable_offset if self.reads_committed else partition.high_watermark.value
+
+
 async def handle(context: Context, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
     asked: dict[tuple[str, int], int] = {}
     for topic in request.topics:
         for wanted in topic.partitions:
             key = topic.name, wanted.partition_index
             asked[key] = asked.get(key, 0) + 1
-    is_consumer = request.replica_id == CONSUMER
+    asker = Asker(request.replica_id == CONSUMER, request.isolation_level == READ_COMMITTED)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _answer(context, call, topic.name, wanted, asked[topic.name, wanted.partition_index], is_consumer)
+                    await _answer(context, call, topic.name, wanted, asked[topic.name, wanted.partition_index], asker)
                     for wanted in topic.partitions
                 ],
             )
@@ -60,8 +75,8 @@ async def handle(context: Context, call: Call, request: ListOffsetsRequest) -> L
     )
 
 
-def _answer(
-    context: Context, call: Call, topic: str, wanted: ListOffsetsPartition, times_asked: int, is_consumer: bool
+async def _answer(
+    context: Context, call: Call, topic: str, wanted: ListOffsetsPartition, times_asked: int, asker: Asker
 ) -> ListOffsetsPartitionResponse:
     try:
         if times_asked > 1:
@@ -73,7 +88,7 @@ def _answer(
                 ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} means nothing in version {call.version}"
             )
         partition = context.partitions.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
-        return _found(partition, wanted, is_consumer)
+        return await patiently(context.disk, context.environment, lambda: _found(partition, wanted, asker))
     except KafkaError as error:
         code = call.failed(error)
         if code == ErrorCode.OFFSET_NOT_AVAILABLE and call.version < OFFSET_NOT_AVAILABLE_SINCE:
@@ -81,13 +96,13 @@ def _answer(
         return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
 
 
-def _found(partition: Partition, wanted: ListOffsetsPartition, is_consumer: bool) -> ListOffsetsPartitionResponse:
+def _found(partition: Partition, wanted: ListOffsetsPartition, asker: Asker) -> ListOffsetsPartitionResponse:
     """Raises KafkaError: OFFSET_NOT_AVAILABLE, KAFKA_STORAGE_ERROR."""
     log = partition.log
-    end_offset = partition.high_watermark.value if is_consumer else log.log_end_offset
+    end_offset = asker.end_offset(partition)
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
     if wanted.timestamp == LATEST:
-        if is_consumer:
+        if asker.is_consumer:
             _require_caught_up(partition)
         answer.offset = end_offset
         answer.leader_epoch = partition.leader_epoch
@@ -104,7 +119,7 @@ def _found(partition: Partition, wanted: ListOffsetsPartition, is_consumer: bool
             answer.timestamp = found.timestamp_ms
             answer.offset = found.offset
             answer.leader_epoch = found.leader_epoch
-        elif is_consumer:
+        elif asker.is_consumer:
             _require_caught_up(partition)
     return answer
 

@@ -1,8 +1,10 @@
 """Produce (key 0): append batches, answer when the acknowledgement that was asked for is true.
 
-Each partition of a request stands alone: its error is its own. All appends happen first, without an await, so arrival
-order is log order; then one wait covers them all, with the request's deadline. acks=0 has no answer: nothing is
-written back, and an error closes the connection, which is the only way to tell (`KafkaApis.handleProduceRequest`).
+Each partition of a request stands alone: its error is its own. What its batch must be like, and what a topic changes in
+it, is for `broker.log.validation` to say. All appends happen first, without an await, so arrival order is log order;
+then one wait covers them all, with the request's deadline (with acks=1 only for topics that are synced, by
+`flush.messages`). acks=0 has no answer: nothing is written back, and an error closes the connection, which is the only
+way to tell (`KafkaApis.handleProduceRequest`).
 
 Versions: 3 transactional id, magic 2 only (KIP-98). 5 log start offset. 7 zstd (KIP-110). 8 record errors (KIP-467).
 9 flexible. 10 current leader in the answer (KIP-951). 11 TRANSACTION_ABORTABLE may be answered (KIP-890). 0 to 2 are
@@ -10,11 +12,11 @@ advertised and not served: librdkafka switches gzip and snappy off unless it see
 """
 
 from broker.context import Call, CloseConnection, Context
+from broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
 from broker.replication.partition import ACKS_ALL, Partition
-from protocol.batch import BatchHeader, check_batch
-from protocol.compression import Codec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -23,7 +25,6 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from protocol.records import check_records
 
 ZSTD_SINCE = 7
 CURRENT_LEADER_SINCE = 10
@@ -36,6 +37,7 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
     if request.acks not in (ACKS_ALL, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; it must be 0, 1 or -1 (all)")
     response = ProduceResponse(responses=[])
+    now_ms = context.environment.now_ms()
     parked: list[Parked] = []
     for topic in request.topic_data:
         answers: list[PartitionProduceResponse] = []
@@ -43,7 +45,7 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
             answer = PartitionProduceResponse(index=data.index, error_code=0, base_offset=-1)
             answers.append(answer)
             try:
-                _append(context, call, request, topic.name, data, answer, parked)
+                _append(context, call, request, topic.name, data, answer, parked, now_ms)
             except KafkaError as error:
                 _fail(context, call, topic.name, answer, error, response)
         response.responses.append(TopicProduceResponse(name=topic.name, partition_responses=answers))
@@ -51,8 +53,7 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
         if call.errors:
             raise CloseConnection(f"Produce with acks=0 failed ({_first_error(response)}), and has no other answer")
         return None
-    if request.acks == ACKS_ALL:
-        await _wait(context, call, request.timeout_ms, parked, response)
+    await _wait(context, call, request, parked, response)
     return response
 
 
@@ -64,46 +65,37 @@ def _append(
     data: PartitionProduceData,
     answer: PartitionProduceResponse,
     parked: list[Parked],
+    now_ms: int,
 ) -> None:
     """Checks and appends one partition's batch. Raises KafkaError, and then nothing was appended."""
     partition = context.partitions.leader(topic, data.index)
     partition.require_replicas(request.acks)
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"no batch for {topic}-{data.index}; exactly one is required")
-    batch = memoryview(data.records)
-    header = _checked(partition, batch, call.version)
-    appended = partition.append(batch, header)
+    batch, header = validated(memoryview(data.records), partition.config, now_ms, with_zstd=call.version >= ZSTD_SINCE)
+    appended = partition.append(batch, header, now_ms)
     answer.base_offset = appended.base_offset
     answer.log_append_time_ms = appended.log_append_time_ms
+    if header.is_log_append_time and not appended.is_duplicate:
+        answer.log_append_time_ms = header.max_timestamp
     answer.log_start_offset = partition.log.log_start_offset
     parked.append((partition, appended.last_offset, answer))
 
 
-def _checked(partition: Partition, batch: memoryview, version: int) -> BatchHeader:
-    """The header of a batch that may be appended. Raises KafkaError."""
-    config = partition.config
-    if len(batch) > config.max_message_bytes:
-        raise KafkaError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch of {len(batch)} bytes for {partition.topic}-{partition.index}; "
-            f"max.message.bytes is {config.max_message_bytes}",
-        )
-    header = check_batch(batch)
-    if header.codec == Codec.ZSTD and version < ZSTD_SINCE:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce version {ZSTD_SINCE}, this is {version}"
-        )
-    if config.record_validation == "full":
-        check_records(batch, header)
-    return header
-
-
-async def _wait(context: Context, call: Call, timeout_ms: int, parked: list[Parked], response: ProduceResponse) -> None:
-    """One wait for all partitions: what was not replicated by the deadline answers REQUEST_TIMED_OUT."""
-    deadline_ms = context.environment.monotonic_ms() + timeout_ms
+async def _wait(
+    context: Context, call: Call, request: ProduceRequest, parked: list[Parked], response: ProduceResponse
+) -> None:
+    """One wait for all partitions: REQUEST_TIMED_OUT for what was not replicated, or not stored, by the deadline."""
+    is_all = request.acks == ACKS_ALL
+    deadline_ms = 0.0
     for partition, last_offset, answer in parked:
+        if not is_all and not partition.durability.waits:
+            continue
+        now_ms = context.environment.monotonic_ms()
+        deadline_ms = deadline_ms or now_ms + request.timeout_ms
+        wait = partition.replicated if is_all else partition.stored
         try:
-            await partition.replicated(last_offset, max(0.0, deadline_ms - context.environment.monotonic_ms()))
+            await wait(last_offset, max(0.0, deadline_ms - now_ms))
         except KafkaError as error:
             _fail(context, call, partition.topic, answer, error, response)
 
@@ -121,8 +113,22 @@ def _fail(
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
+    if isinstance(error, RecordsRefused):
+        _name_the_records(call, answer, error)
     if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= CURRENT_LEADER_SINCE:
         _name_the_leader(context, call, topic, answer, response)
+
+
+def _name_the_records(call: Call, answer: PartitionProduceResponse, error: RecordsRefused) -> None:
+    """Which records of the batch are to blame (KIP-467).
+
+    Each partition that fails has fewer of them than the one before, so that an answer stays small whatever was sent.
+    """
+    assert call.errors is not None, "this error is one of them"
+    answer.record_errors = [
+        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+        for index, message in error.record_errors[: RECORD_ERRORS_MAX // len(call.errors)]
+    ]
 
 
 def _name_the_leader(

@@ -21,7 +21,7 @@ import posixpath
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from broker.cluster.journal import decode_file, encode_commit, encode_file
+from broker.cluster.journal import Journal, decode_file, encode_commit, encode_file
 from broker.cluster.local import LocalStore
 from broker.cluster.state import Prepared, State
 from broker.cluster.store import Change, Event, StoreDamaged
@@ -55,21 +55,31 @@ class EmbeddedStore(LocalStore):
 
     @classmethod
     def open(
-        cls, disk: Disk, directory: str, *, run_blocking: RunBlocking | None = None, tasks: Tasks | None = None
+        cls,
+        disk: Disk,
+        directory: str,
+        *,
+        run_blocking: RunBlocking | None = None,
+        tasks: Tasks | None = None,
+        check: Callable[[Journal], None] | None = None,
     ) -> "EmbeddedStore":
         """Reads the store of a data directory, or begins one. Blocks.
 
-        Raises OSError, and StoreDamaged with the path and the reason; in that case nothing was written.
+        `check` sees what is there, before anything is written, and may refuse it by raising. Raises OSError, and
+        StoreDamaged with the path and the reason; in that case nothing was written.
         """
         assert (run_blocking is None) == (tasks is None), "a helper thread and somebody to wait for it, or neither"
         path = posixpath.join(directory, FILE_NAME)
-        if not disk.exists(path):
-            disk.write_whole(path, encode_file({}, (), 0))
-        data = disk.read_whole(path)
+        is_new = not disk.exists(path)
+        data = encode_file({}, (), 0) if is_new else disk.read_whole(path)
         try:
             journal = decode_file(data)
         except StoreDamaged as error:
             raise StoreDamaged(f"{path} can not be used: {error}") from None
+        if check is not None:
+            check(journal)
+        if is_new:
+            disk.write_whole(path, data)
         file = disk.open(path)
         if journal.end_position < len(data):
             logger.warning("%s: cut off %d bytes of an unfinished commit", path, len(data) - journal.end_position)
@@ -120,7 +130,7 @@ class EmbeddedStore(LocalStore):
     async def _append(self, record: bytes) -> None:
         self._file.append([record])
         try:
-            await self._run(self._file.sync)
+            await self._run(self._file.syncer())
         except OSError:
             self._is_damaged = True
             raise

@@ -9,11 +9,14 @@ from struct import Struct
 
 from broker.disk import File
 from protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
+from protocol.primitives import Buffer
 
 # base offset, batch length, (leader epoch to attributes), last offset delta: enough to go from batch to batch.
 BOUNDS = Struct(">qi11xi")
 # What batch_length does not count: itself and the base offset.
 LENGTH_OVERHEAD = 12
+# How far offsets of one segment may be apart: its indexes have 32 bits for them.
+RELATIVE_OFFSET_MAX = 2**31 - 1
 
 _PIECE_BYTES = 64 * 1024
 _CRC_PIECE_BYTES = 1024 * 1024
@@ -34,7 +37,8 @@ def walk(file: File, position: int, end: int, *, with_crc: bool = False) -> Iter
     Raises Damage at the first one that is torn, or wrong by its checksum if `with_crc`; and OSError.
     """
     piece_bytes = _CRC_PIECE_BYTES if with_crc else _PIECE_BYTES
-    data, data_position = b"", position
+    data: Buffer = b""
+    data_position = position
     ahead = piece_bytes
     while position < end:
         start = position - data_position
@@ -57,3 +61,19 @@ def walk(file: File, position: int, end: int, *, with_crc: bool = False) -> Iter
         yield position, header
         position += size_bytes
         ahead = piece_bytes if with_crc or size_bytes < piece_bytes // 2 else HEADER_SIZE
+
+
+def walk_segment(
+    file: File, position: int, base_offset: int, *, with_crc: bool = False
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Yields position and header of every batch of a segment from `position` on, each of which may stand there: offsets
+    only grow, and are no further from the segment's base offset than an index can say.
+
+    Raises Damage at the first one of which that is not true, or that `walk` does not take; and OSError.
+    """
+    next_offset = base_offset
+    for at, header in walk(file, position, file.size_bytes, with_crc=with_crc):
+        if header.base_offset < next_offset or header.last_offset - base_offset > RELATIVE_OFFSET_MAX:
+            raise Damage(at, f"a batch with offset {header.base_offset} cannot stand here")
+        next_offset = header.last_offset + 1
+        yield at, header

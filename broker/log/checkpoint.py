@@ -5,8 +5,8 @@
     orders 0 4711          one entry a line, words separated by a blank
     orders 1 12
 
-`leader-epoch-checkpoint` in a partition's directory has entries `epoch start_offset`; `log-start-offset-checkpoint` and
-`replication-offset-checkpoint` in the data directory have `topic partition offset`. All are replaced as a whole.
+`leader-epoch-checkpoint` in a partition's directory has entries `epoch start_offset`; those of the data directory
+(checkpoints.py) have `topic partition offset`. All are replaced as a whole.
 
     version: 0
     topic_id: 3xI2yV0ZQ1ixyKcJ9pRPvA
@@ -21,16 +21,18 @@ VERSION = 0
 PARTITION_METADATA = "partition.metadata"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 
 
 class CorruptCheckpoint(Exception):
     """A file that does not hold what its format says; the text names file and line."""
 
 
-def write_checkpoint(disk: Disk, path: str, entries: Sequence[Iterable[object]]) -> None:
-    """Replaces the file, durably. Raises OSError."""
+def encode_checkpoint(entries: Sequence[Iterable[object]]) -> bytes:
+    """The content of a checkpoint."""
     lines = [str(VERSION), str(len(entries)), *(" ".join(str(word) for word in entry) for entry in entries)]
-    disk.write_whole(path, ("\n".join(lines) + "\n").encode())
+    return ("\n".join(lines) + "\n").encode()
 
 
 def read_checkpoint(disk: Disk, path: str, words: int) -> list[list[str]]:
@@ -65,9 +67,9 @@ def read_numbers(path: str, entry: Sequence[str]) -> list[int]:
         raise CorruptCheckpoint(f"{path}: {error}") from error
 
 
-def write_offsets(disk: Disk, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Replaces an offset checkpoint: (topic, partition) -> offset. Raises OSError."""
-    write_checkpoint(disk, path, [(topic, partition, offset) for (topic, partition), offset in sorted(offsets.items())])
+def encode_offsets(offsets: Mapping[tuple[str, int], int]) -> bytes:
+    """The content of an offset checkpoint: (topic, partition) -> offset."""
+    return encode_checkpoint([(topic, partition, offset) for (topic, partition), offset in sorted(offsets.items())])
 
 
 def read_offsets(disk: Disk, path: str) -> dict[tuple[str, int], int]:

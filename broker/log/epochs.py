@@ -11,10 +11,12 @@ the log itself is made durable, or loses its first batches: `flush` writes it th
 
 import logging
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.disk import Disk
-from broker.log.checkpoint import CorruptCheckpoint, read_checkpoint, read_numbers, write_checkpoint
+from broker.log.checkpoint import CorruptCheckpoint, encode_checkpoint, read_checkpoint, read_numbers
+from broker.replaced_file import ReplacedFile
 
 logger = logging.getLogger(__name__)
 
@@ -33,17 +35,18 @@ class EpochCache:
 
     def __init__(self, disk: Disk, directory: str) -> None:
         """Reads the checkpoint. One that cannot be read counts as none: recovery adds what the batches say."""
-        self._is_written = True
-        self._disk = disk
-        self._path = f"{directory}/{LEADER_EPOCHS}"
+        self._file = ReplacedFile(disk, f"{directory}/{LEADER_EPOCHS}")
         self._entries: tuple[EpochEntry, ...] = ()
+        self._written: tuple[EpochEntry, ...] = ()  # what the file holds
         try:
-            rows = [read_numbers(self._path, entry) for entry in read_checkpoint(disk, self._path, 2)]
+            path = self._file.path
+            rows = [read_numbers(path, entry) for entry in read_checkpoint(disk, path, 2)]
         except CorruptCheckpoint as error:
             logger.warning("the leader epochs are taken from the batches: %s", error)
             return
         for epoch, start_offset in rows:
             self._entries = _with(self._entries, EpochEntry(epoch, start_offset))
+        self._written = self._entries
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
@@ -64,12 +67,46 @@ class EpochCache:
         if self._entries and epoch == self.latest and start_offset >= self._entries[-1].start_offset:
             return
         self._entries = _with(self._entries, EpochEntry(epoch, start_offset))
-        self._is_written = False
+
+    def take(self, entries: list[tuple[int, int]]) -> None:
+        """Takes these, oldest first, for all that was known; `flush` writes them down."""
+        self._entries = tuple(EpochEntry(epoch, start_offset) for epoch, start_offset in entries)
+
+    def drop_from(self, offset: int) -> None:
+        """Forgets epochs that begin at `offset` or later, in memory: the batches from there on say them better."""
+        kept = tuple(entry for entry in self._entries if entry.start_offset < offset)
+        if kept != self._entries:
+            self._entries = kept
+
+    def forget_above(self, epoch: int) -> None:
+        """Forgets later epochs than that of the leader, who has the latest: only damage can say so."""
+        kept = tuple(entry for entry in self._entries if entry.epoch <= epoch)
+        if kept != self._entries:
+            logger.error(
+                "%s: epochs above the leader's %d are forgotten: %s", self._file.path, epoch, self._entries[len(kept) :]
+            )
+            self._entries = kept
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the checkpoint lacks what `flush` would write."""
+        return self._written is not self._entries
 
     def flush(self) -> None:
-        """Makes what has changed durable. Raises OSError."""
-        if not self._is_written:
-            self._replace(self._entries)
+        """Makes what has changed durable, waiting for the device. Raises OSError."""
+        if self.is_stale:
+            self.writing()()
+
+    def writing(self) -> Callable[[], None]:
+        """Makes the entries of now durable when it is called, in whatever thread; raises OSError then."""
+        entries = self._entries
+        write = self._file.prepare(encode_checkpoint(entries))
+
+        def flush() -> None:
+            if write():
+                self._written = entries
+
+        return flush
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch that is at most `epoch`, and where it ends; (-1, -1) when `epoch` is unknown here.
@@ -107,7 +144,8 @@ class EpochCache:
         number = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
         if number:
             first = EpochEntry(self._entries[number - 1].epoch, start_offset)
-            self._entries = (first, *self._entries[number:])
+            if first != self._entries[0]:
+                self._entries = (first, *self._entries[number:])
 
     def clear(self) -> None:
         """Forgets everything; durable on return. Raises OSError."""
@@ -115,9 +153,8 @@ class EpochCache:
             self._replace(())
 
     def _replace(self, entries: tuple[EpochEntry, ...]) -> None:
-        write_checkpoint(self._disk, self._path, entries)
-        self._entries = entries
-        self._is_written = True
+        self._file.write(encode_checkpoint(entries))
+        self._entries = self._written = entries
 
 
 def _with(entries: tuple[EpochEntry, ...], new: EpochEntry) -> tuple[EpochEntry, ...]:

@@ -43,14 +43,19 @@ class Index:
     """What both have in common: rows of two columns in a file, of which the newest wait in memory."""
 
     ROW: Struct
+    ROWLESS_BYTES_MAX = 1 << 20
+    """Up to this size a log may do without a row; above, an index without any counts as lost. (With an
+    `index.interval.bytes` above it nothing is found to add, which costs a walk over the log's headers.)"""
 
-    __slots__ = ("_file", "_flushed", "_pending", "base_offset", "last_row")
+    __slots__ = ("_file", "_flushed", "_pending", "base_offset", "count", "last_row")
 
     def __init__(self, disk: Disk, path: str, base_offset: int) -> None:
         self.base_offset = base_offset
         self._file: File = disk.open(path)
         self._pending = bytearray()
         self._flushed = self._file.size_bytes // self.ROW.size if self.is_whole else 0  # rows in the file
+        self.count = self._flushed
+        """How many rows there are, those that wait included."""
         self.last_row: tuple[int, int] | None = self._row(self._flushed - 1) if self._flushed else None
 
     @property
@@ -62,20 +67,18 @@ class Index:
         """Whether the file holds a whole number of rows. If not, `replace` before any other use."""
         return self._file.size_bytes % self.ROW.size == 0
 
-    def __len__(self) -> int:
-        return self._flushed + len(self._pending) // self.ROW.size
-
     def rows(self) -> Iterator[tuple[int, int]]:
         """All rows as they stand in the file: offsets are relative to the base offset."""
-        for low in range(0, len(self), PAGE_ENTRIES):
-            yield from self.ROW.iter_unpack(self._read(low, min(low + PAGE_ENTRIES, len(self))))
+        for low in range(0, self.count, PAGE_ENTRIES):
+            yield from self.ROW.iter_unpack(self._read(low, min(low + PAGE_ENTRIES, self.count)))
 
     def replace(self, rows: bytes | bytearray) -> None:
         """Throws all rows away and takes these, as bytes. Raises OSError."""
         self._file.truncate(0)
         self._flushed = 0
         self._pending = bytearray(rows)
-        self.last_row = self._row(len(self) - 1) if rows else None
+        self.count = len(rows) // self.ROW.size
+        self.last_row = self._row(self.count - 1) if rows else None
         self.write_out()
 
     def write_out(self) -> None:
@@ -86,14 +89,37 @@ class Index:
         try:
             self._file.append([self._pending])
         except OSError as error:
-            logger.warning("%s: %d entries wait in memory: %s", self.path, len(self) - self._flushed, error)
+            logger.warning("%s: %d entries wait in memory: %s", self.path, self.count - self._flushed, error)
             return
-        self._flushed = len(self)
+        self._flushed = self.count
         self._pending = bytearray()  # a new one, for the old one may be held by the write
 
-    def sync(self) -> None:
-        self.write_out()
-        self._file.sync()
+    def is_plausible(self, log_size_bytes: int) -> bool:
+        """Whether it may be the index of a log of this size; what its rows say is not looked at."""
+        return self.is_whole and (self.count > 0 or log_size_bytes <= self.ROWLESS_BYTES_MAX)
+
+    @property
+    def file(self) -> File:
+        return self._file
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether rows wait in memory."""
+        return len(self._pending) > 0
+
+    @property
+    def is_page_due(self) -> bool:
+        """Whether as many rows wait as are written together."""
+        return len(self._pending) >= PAGE_ENTRIES * self.ROW.size
+
+    def is_ordered(self) -> bool:
+        """Whether both columns increase from row to row, as they must."""
+        before = (-1, -1)
+        for row in self.rows():
+            if row[0] <= before[0] or row[1] <= before[1]:
+                return False
+            before = row
+        return True
 
     def close(self) -> None:
         self._file.close()
@@ -101,13 +127,12 @@ class Index:
     def _append(self, row: tuple[int, int]) -> None:
         assert self.last_row is None or (row[0] > self.last_row[0] and row[1] > self.last_row[1]), (self.path, row)
         self._pending += self.ROW.pack(*row)
+        self.count += 1
         self.last_row = row
-        if len(self._pending) >= PAGE_ENTRIES * self.ROW.size:
-            self.write_out()
 
     def _truncate(self, count: int) -> None:
         """Keeps the first `count` rows."""
-        if count >= len(self):
+        if count >= self.count:
             return
         if count < self._flushed:
             self._file.truncate(count * self.ROW.size)
@@ -115,11 +140,12 @@ class Index:
             self._pending = bytearray()
         else:
             del self._pending[(count - self._flushed) * self.ROW.size :]
+        self.count = count
         self.last_row = self._row(count - 1) if count else None
 
     def _floor(self, column: int, value: int) -> int:
         """The number of the last row whose column is at most `value`, or -1."""
-        low, high = 0, len(self)
+        low, high = 0, self.count
         if self.last_row is None or self.last_row[column] <= value:
             return high - 1
         while high - low > PAGE_ENTRIES:
@@ -161,8 +187,10 @@ class OffsetIndex(Index):
 
     __slots__ = ()
 
-    def is_full(self, size_bytes_max: int) -> bool:
-        return len(self) >= size_bytes_max // 8
+    @property
+    def size_bytes_with_next(self) -> int:
+        """The size that the index has with one more row."""
+        return (self.count + 1) * 8
 
     def append(self, offset: int, position: int) -> None:
         self._append((offset - self.base_offset, position))
@@ -196,13 +224,18 @@ class TimeIndex(Index):
 
     __slots__ = ()
 
-    def is_full(self, size_bytes_max: int) -> bool:
-        """One place stays free for the entry that a segment gets when it is rolled or closed."""
-        return len(self) >= size_bytes_max // 12 - 1
+    @property
+    def size_bytes_with_next(self) -> int:
+        """The size that the index has with one more row, and that which a segment gets when it is rolled or closed."""
+        return (self.count + 2) * 12
 
     def append_if_larger(self, timestamp_ms: int, offset: int) -> None:
-        """Adds the entry unless the last one has the timestamp already; -1, no timestamp, is never added."""
-        if timestamp_ms > (-1 if self.last_row is None else self.last_row[0]):
+        """Adds the entry unless the last one has the timestamp already; -1, no timestamp, is never added.
+
+        Nor is one that a damaged header claims for a batch before that of the last entry.
+        """
+        last_ms, last_offset = self.last_row or (-1, -1)
+        if timestamp_ms > last_ms and offset - self.base_offset > last_offset:
             self._append((timestamp_ms, offset - self.base_offset))
 
     @property
@@ -213,6 +246,11 @@ class TimeIndex(Index):
         """The last entry whose timestamp is at most `timestamp_ms`."""
         number = self._floor(0, timestamp_ms)
         return None if number < 0 else self._entry(self._row(number))
+
+    def floor_pair(self, timestamp_ms: int) -> list[TimeEntry]:
+        """The last entry whose timestamp is at most `timestamp_ms`, and the one before it."""
+        number = self._floor(0, timestamp_ms)
+        return [self._entry(self._row(each)) for each in (number - 1, number) if each >= 0]
 
     def truncate_to_offset(self, offset: int) -> None:
         """Forgets the batches that end with `offset` or after it."""

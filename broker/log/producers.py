@@ -1,4 +1,5 @@
-"""What a partition knows of its idempotent producers (KIP-98; ProducerStateEntry.java, ProducerAppendInfo.java).
+"""What a partition knows of its idempotent and transactional producers (KIP-98; ProducerStateManager.java,
+ProducerAppendInfo.java).
 
 A producer numbers its records, and sends a batch again when it got no answer. The partition keeps for each producer id
 the epoch and the last five batches (clients have at most five requests in flight), and decides for the next one:
@@ -7,15 +8,24 @@ the epoch and the last five batches (clients have at most five requests in fligh
     epoch lower than the known one                                  INVALID_PRODUCER_EPOCH
     epoch higher                                                    must start with sequence 0
     same epoch                                                      must go on where the last batch ended
-    nothing known (new, or its batches were deleted)                any sequence
+    nothing known (new, expired, or its batches were deleted)       any sequence
 
 Everything else is OUT_OF_ORDER_SEQUENCE_NUMBER, a batch older than the five, too. Sequences run from 0 to 2^31-1 and
-then from 0 again, and a batch may cross that border. Pure: the log calls `check` before it writes and `update` after.
+then from 0 again, and a batch may cross that border.
+
+A transaction begins with a producer's first transactional batch and ends with the coordinator's marker. From its first
+offset on nothing is stable: not before the marker stands, nor before the high watermark has passed the marker.
+
+    last stable offset = the smaller of the high watermark and the first unstable offset
+
+Pure: the log calls `check` before it writes and `update` after. `snapshots.py` keeps all of this in a file.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from broker.log.markers import Marker
 from protocol.batch import BatchHeader
 from protocol.errors import ErrorCode, KafkaError
 
@@ -23,6 +33,8 @@ BATCHES_KEPT = 5
 SEQUENCE_MAX = 2**31 - 1
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
+NO_EPOCH = -1
+NO_OFFSET = -1
 
 
 class ProducedBatch(NamedTuple):
@@ -35,27 +47,55 @@ class ProducedBatch(NamedTuple):
     timestamp_ms: int
 
 
+class CompletedTxn(NamedTuple):
+    """A transaction whose marker was appended at `last_offset`."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
 class ProducerState:
     """One producer id."""
 
-    __slots__ = ("batches", "epoch", "last_timestamp_ms")
+    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp_ms")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_KEPT)
         self.last_timestamp_ms = -1
+        self.coordinator_epoch = NO_EPOCH
+        self.current_txn_first_offset = NO_OFFSET  # -1: no transaction is open
 
     @property
     def last_sequence(self) -> int:
         """The last sequence under this epoch, or -1 when the epoch has brought no records yet."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
+    def move_to(self, epoch: int) -> None:
+        """Takes the epoch of the newest batch. Sequences of another one mean nothing any more; a transaction stays
+        open, for only a marker ends it."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+
 
 class Producers:
     """All producer ids of a partition."""
 
-    def __init__(self) -> None:
-        self._states: dict[int, ProducerState] = {}
+    def __init__(self, states: Iterable[tuple[int, ProducerState]] = ()) -> None:
+        """With what a snapshot held: pairs of producer id and state."""
+        self._states: dict[int, ProducerState] = dict(states)
+        open_txns = [
+            (state.current_txn_first_offset, producer_id)
+            for producer_id, state in self._states.items()
+            if state.current_txn_first_offset != NO_OFFSET
+        ]
+        # First offset -> producer id, in the order of the log: offsets only grow, and so do these.
+        self._open_txns: dict[int, int] = dict(sorted(open_txns))
+        # First offset -> offset of the marker, which the high watermark has not passed yet.
+        self._unreplicated_txns: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._states)
@@ -63,10 +103,11 @@ class Producers:
     def get(self, producer_id: int) -> ProducerState | None:
         return self._states.get(producer_id)
 
-    @property
-    def last_offset(self) -> int:
-        """The largest offset that is remembered, or -1."""
-        return max((state.batches[-1].last_offset for state in self._states.values() if state.batches), default=-1)
+    def states(self) -> Iterable[tuple[int, ProducerState]]:
+        """Every producer id with its state."""
+        return self._states.items()
+
+    # -- appending ------------------------------------------------------------------------------------------------
 
     def check(self, header: BatchHeader) -> ProducedBatch | None:
         """Decides about a batch that a client sent: None to append it, or what it is a duplicate of.
@@ -95,20 +136,84 @@ class Producers:
                 f"producer {header.producer_id}, epoch {header.producer_epoch}: "
                 f"sequence {header.base_sequence} came where {expected} was expected",
             )
+        if state.current_txn_first_offset != NO_OFFSET:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {header.producer_id} has a transaction open since offset {state.current_txn_first_offset}, "
+                "and the batch belongs to none",
+            )
         return None
 
-    def update(self, header: BatchHeader, base_offset: int) -> None:
-        """Remembers a batch that stands in the log, whoever wrote it; nothing is checked."""
-        if header.producer_id == NO_PRODUCER_ID:
-            return
-        state = self._states.get(header.producer_id)
-        if state is None or state.epoch != header.producer_epoch:
-            state = self._states[header.producer_id] = ProducerState(header.producer_epoch)
+    def update(self, header: BatchHeader, base_offset: int, marker: Marker | None = None) -> CompletedTxn | None:
+        """Remembers a batch that stands in the log, whoever wrote it; nothing is checked.
+
+        `marker` is what a control batch holds. Returns the transaction that it ends, if one was open.
+        """
+        producer_id = header.producer_id
+        if producer_id == NO_PRODUCER_ID or (header.is_control and marker is None):
+            return None
+        state = self._states.get(producer_id)
+        if state is None:
+            state = self._states[producer_id] = ProducerState(header.producer_epoch)
+        else:
+            state.move_to(header.producer_epoch)
         state.last_timestamp_ms = header.max_timestamp
-        if not header.is_control:  # a marker carries the epoch and no sequence
-            sequences = header.base_sequence, header.last_sequence
-            offsets = base_offset, base_offset + header.last_offset_delta
-            state.batches.append(ProducedBatch(*sequences, *offsets, header.max_timestamp))
+        if marker is not None:
+            return self._end_txn(producer_id, state, base_offset, marker)
+        offsets = base_offset, base_offset + header.last_offset_delta
+        sequences = header.base_sequence, header.last_sequence
+        state.batches.append(ProducedBatch(*sequences, *offsets, header.max_timestamp))
+        if header.is_transactional and state.current_txn_first_offset == NO_OFFSET:
+            state.current_txn_first_offset = base_offset
+            self._open_txns[base_offset] = producer_id
+        return None
+
+    def _end_txn(self, producer_id: int, state: ProducerState, offset: int, marker: Marker) -> CompletedTxn | None:
+        state.coordinator_epoch = marker.coordinator_epoch
+        first_offset = state.current_txn_first_offset
+        if first_offset == NO_OFFSET:
+            return None  # nothing of the transaction came to this partition
+        state.current_txn_first_offset = NO_OFFSET
+        del self._open_txns[first_offset]
+        self._unreplicated_txns[first_offset] = offset
+        return CompletedTxn(producer_id, first_offset, offset, marker.is_abort)
+
+    # -- stability ------------------------------------------------------------------------------------------------
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of an open transaction, or of one whose marker may still be lost; None without any."""
+        first = self.first_undecided_offset
+        if not self._unreplicated_txns:
+            return first
+        unreplicated = min(self._unreplicated_txns)
+        return unreplicated if first is None else min(first, unreplicated)
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """The first offset of an open transaction; None without any."""
+        return next(iter(self._open_txns), None)
+
+    def high_watermark_moved(self, high_watermark: int) -> None:
+        """Markers before `high_watermark` cannot be lost any more."""
+        if self._unreplicated_txns:
+            self._unreplicated_txns = {
+                first: last for first, last in self._unreplicated_txns.items() if last >= high_watermark
+            }
+
+    # -- forgetting -----------------------------------------------------------------------------------------------
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forgets who appended nothing for `producer.id.expiration.ms`, by the records' time, and has no transaction
+        open. Returns how many."""
+        idle = [
+            producer_id
+            for producer_id, state in self._states.items()
+            if state.current_txn_first_offset == NO_OFFSET and now_ms - state.last_timestamp_ms >= expiration_ms
+        ]
+        for producer_id in idle:
+            del self._states[producer_id]
+        return len(idle)
 
 
 def _next_sequence(sequence: int) -> int:

@@ -7,7 +7,9 @@ why: `failure` holds the error.
 What acks mean (Kafka's `Partition.appendRecordsToLeader` and `checkEnoughReplicasReachOffset`): 0, no answer and no
 promise; 1, on the leader's log; -1, on every in-sync replica and on at least `min.insync.replicas` of them, checked
 before the append (NOT_ENOUGH_REPLICAS, nothing appended) and after it (NOT_ENOUGH_REPLICAS_AFTER_APPEND, the records
-stay).
+stay). When a record is on the leader's log, the topic's `flush.messages` decides (durability.py).
+
+Readers of committed records stop before the first offset that may still be aborted: the last stable offset (KIP-98).
 """
 
 from collections.abc import Callable
@@ -15,13 +17,17 @@ from collections.abc import Callable
 from broker.config import TopicConfig
 from broker.log.log import Appended, Log
 from broker.progress import Progress
+from broker.replication.durability import Durability
 from broker.replication.replicas import Replicas
 from client.environment import Environment
+from client.tasks import Tasks
 from protocol.batch import BatchHeader
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import Buffer
 
 ACKS_ALL = -1
+READ_COMMITTED = 1
+"""The isolation level of readers who stop before the last stable offset."""
 
 
 class Partition:
@@ -30,6 +36,7 @@ class Partition:
     __slots__ = (
         "appended_bytes",
         "config",
+        "durability",
         "environment",
         "failure",
         "high_watermark",
@@ -38,6 +45,7 @@ class Partition:
         "log",
         "replica_lag_ms_max",
         "replicas",
+        "tasks",
         "topic",
         "topic_id",
         "watchers",
@@ -51,18 +59,24 @@ class Partition:
         log: Log,
         config: TopicConfig,
         environment: Environment,
+        tasks: Tasks,
         replica_lag_ms_max: float,
+        high_watermark: int = 0,
     ) -> None:
+        """`high_watermark` is what the checkpoint says."""
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
         self.log = log
         self.config = config
         self.environment = environment
+        self.tasks = tasks
+        self.durability = Durability(log, environment, tasks, self.update_high_watermark)
+        self.durability.configure(config)
         self.replica_lag_ms_max = replica_lag_ms_max
         self.leader_epoch = -1
         self.replicas = Replicas(-1, (), ())
-        self.high_watermark = Progress(log.log_start_offset)
+        self.high_watermark = Progress(min(max(high_watermark, log.log_start_offset), log.log_end_offset))
         self.appended_bytes = 0
         """How many bytes were appended since the start: what a waiting Fetch measures growth by."""
         self.watchers: dict[Callable[[Partition], None], None] = {}
@@ -80,10 +94,24 @@ class Partition:
         """
         assert leader_epoch > self.leader_epoch, (leader_epoch, self.leader_epoch)
         self.leader_epoch = leader_epoch
+        self.log.begin_epoch(leader_epoch)
         self.replicas = replicas
         self.failure = None
         self.high_watermark.restart(max(self.high_watermark.value, self.log.log_start_offset))
+        self.log.producers.high_watermark_moved(self.high_watermark.value)
         self.update_high_watermark()
+
+    def configure(self, config: TopicConfig) -> None:
+        """Takes over what counts for the topic from now on; the log's part is the caller's."""
+        self.config = config
+        self.durability.configure(config)
+        self.update_high_watermark()
+
+    def close(self) -> None:
+        """The partition goes: whoever waits for anything is told."""
+        self.resign()
+        assert self.failure is not None
+        self.durability.close(self.failure)
 
     def resign(self, error: KafkaError | None = None) -> None:
         """Stops leading: every parked request gets `error` (NOT_LEADER_OR_FOLLOWER unless told otherwise)."""
@@ -119,24 +147,53 @@ class Partition:
                 f"min.insync.replicas is {self.config.min_insync_replicas}",
             )
 
-    def append(self, batch: memoryview, header: BatchHeader) -> Appended:
+    def append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         """Appends one checked batch as leader, after `require_replicas`. With acks=-1 the caller then awaits
-        `replicated()`.
+        `replicated()`, otherwise `stored()`.
 
         Raises KafkaError: NOT_LEADER_OR_FOLLOWER, and what `Log.append` raises.
         """
-        self.require_leader()
-        appended = self.log.append(batch, header, self.leader_epoch, self.environment.now_ms())
+        if self.failure is not None:
+            raise self.failure
+        log = self.log
+        appended = log.append(batch, header, self.leader_epoch, now_ms)
         if not appended.is_duplicate:
             self.appended_bytes += len(batch)
+            if self.durability.waits:
+                self.durability.appended()
+            if log.has_rolled:
+                log.has_rolled = False
+                self.tasks.start(self.durability.sync_closed_segments(), f"sync segments of {log.directory}")
             self.update_high_watermark()
         return appended
+
+    async def stored(self, last_offset: int, timeout_ms: float) -> None:
+        """Returns once `last_offset` counts as written here, which with acks=1 is the promise.
+
+        Raises KafkaError: REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR when the device did not take it.
+        """
+        durability = self.durability
+        if not durability.waits:
+            return
+        durability.want(last_offset + 1)
+        try:
+            await durability.settled.reach(last_offset + 1, timeout_ms)
+        except TimeoutError:
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"offset {last_offset} of {self.topic}-{self.index} was not synced within {timeout_ms:.0f} ms",
+            ) from None
 
     async def replicated(self, last_offset: int, timeout_ms: float) -> None:
         """Returns once `last_offset` is on every in-sync replica and on enough of them.
 
-        Raises KafkaError: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER.
+        Raises KafkaError: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER,
+        KAFKA_STORAGE_ERROR.
         """
+        if self.durability.waits:
+            deadline_ms = self.environment.monotonic_ms() + timeout_ms
+            await self.stored(last_offset, timeout_ms)
+            timeout_ms = max(0.0, deadline_ms - self.environment.monotonic_ms())
         try:
             await self.high_watermark.reach(last_offset + 1, timeout_ms)
         except TimeoutError:
@@ -155,22 +212,33 @@ class Partition:
         """Moves the high watermark as far as the replicas allow, and wakes whom that concerns. Only a leader knows."""
         if self.failure is not None:
             return
-        moved = self.high_watermark.advance(
-            self.replicas.high_watermark(
-                self.log.log_end_offset,
+        replicas, end_offset = self.replicas, self.durability.end_offset
+        if replicas.followers:
+            end_offset = replicas.high_watermark(
+                end_offset,
                 self.high_watermark.value,
                 self.config.min_insync_replicas,
                 self.environment.monotonic_ms(),
                 self.replica_lag_ms_max,
             )
-        )
-        if moved:
+        if self.high_watermark.advance(end_offset):
+            self.log.producers.high_watermark_moved(self.high_watermark.value)
             self.notify()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def read(self, offset: int, size_bytes_max: int, *, at_least_one_batch: bool) -> Buffer:
-        """Whole batches from the one that holds `offset`, up to the high watermark; empty when there is none.
+    @property
+    def last_stable_offset(self) -> int:
+        """Nothing before it can be aborted any more, or be lost with its marker."""
+        first_unstable = self.log.producers.first_unstable_offset
+        high_watermark = self.high_watermark.value
+        return high_watermark if first_unstable is None else min(first_unstable, high_watermark)
+
+    def read(
+        self, offset: int, size_bytes_max: int, *, at_least_one_batch: bool, only_committed: bool = False
+    ) -> Buffer:
+        """Whole batches from the one that holds `offset`, up to the high watermark, or up to the last stable offset
+        if `only_committed`; empty when there is none. Aborted records are among them (`Log.aborted_transactions`).
 
         Raises KafkaError: OFFSET_OUT_OF_RANGE below the log start or above the log end.
         """
@@ -181,7 +249,7 @@ class Partition:
                 f"offset {offset} of {self.topic}-{self.index} is not between {log.log_start_offset} and "
                 f"{log.log_end_offset}",
             )
-        end_offset = self.high_watermark.value
+        end_offset = self.last_stable_offset if only_committed else self.high_watermark.value
         if offset >= end_offset:
             return b""
         return log.read(offset, size_bytes_max, end_offset, at_least_one_batch)

@@ -158,4 +158,4 @@ def batch(*values: bytes, timestamps_ms: Sequence[int] | None = None, key: bytes
 def append(partition: Partition, data: bytes) -> int:
     """Appends a batch as leader and returns its base offset."""
     view = memoryview(data)
-    return partition.append(view, check_batch(view)).base_offset
+    return partition.append(view, check_batch(view), partition.environment.now_ms()).base_offset

@@ -117,8 +117,8 @@ def test_memory_has_no_directory(invoked: list[Settings]) -> None:
             r"maybe for configuration auto\.create\.topics\.enable: .* true or false",
         ),
         (
-            ("--set", "log.message.timestamp.type=LogAppendTime"),
-            r"LogAppendTime .* log\.message\.timestamp\.type: .* not built",
+            ("--set", "log.message.timestamp.type=Sometime"),
+            r"Sometime .* log\.message\.timestamp\.type: .* one of CreateTime, LogAppendTime",
         ),
         (("--set", "nonsense"), r"'nonsense' is not of the form name=value"),
         (("--set", "log.dirs=/a,/b"), r"log\.dirs names 2 directories, and this broker keeps one"),

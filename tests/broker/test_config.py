@@ -129,9 +129,8 @@ def test_the_data_directory() -> None:
         ({"node.id": "1", "broker.id": "2"}, "broker.id (2) and node.id (1) are one and the same; they must be equal."),
         ({"listeners": ""}, "Invalid value for configuration listeners: it must name at least one NAME://HOST:PORT."),
         (
-            {"log.cleanup.policy": "compact"},
-            "Invalid value compact for configuration log.cleanup.policy: compaction is not built yet, so the only "
-            "policy is delete.",
+            {"log.cleanup.policy": "shrink"},
+            "Invalid value shrink for configuration log.cleanup.policy: it must be a list of compact, delete.",
         ),
     ],
 )
@@ -268,6 +267,7 @@ def test_only_what_was_asked_for() -> None:
         ({"segment.ms": "7", "gone": "1"},
          [("segment.ms", DELETE, None), ("gone", DELETE, ""), ("never", DELETE, None)], {}),
         ({}, [("cleanup.policy", APPEND, "delete")], {"cleanup.policy": "delete"}),
+        ({}, [("cleanup.policy", APPEND, "compact")], {"cleanup.policy": "delete,compact"}),
         ({"cleanup.policy": "delete"}, [("cleanup.policy", SUBTRACT, "delete,absent")], {"cleanup.policy": ""}),
         ({}, [("leader.replication.throttled.replicas", APPEND, "0:1, 1:2,0:1")],
          {"leader.replication.throttled.replicas": "0:1,1:2"}),
@@ -306,9 +306,8 @@ def test_a_topic_is_altered(
          "Error due to duplicate config keys : retention.ms"),
         ([("max.compaction.lag.ms", SET, "5")], ErrorCode.INVALID_CONFIG,
          "conflict topic config setting min.compaction.lag.ms (99) > max.compaction.lag.ms (5)"),
-        ([("cleanup.policy", APPEND, "compact")], ErrorCode.INVALID_CONFIG,
-         "Invalid value delete,compact for configuration cleanup.policy: compaction is not built yet, so the only "
-         "policy is delete."),
+        ([("cleanup.policy", APPEND, "shrink")], ErrorCode.INVALID_CONFIG,
+         "Invalid value delete,shrink for configuration cleanup.policy: it must be a list of compact, delete."),
         ([("segment.ms", SET, "7"), ("segment.bytes", SET, "13")], ErrorCode.INVALID_CONFIG,
          "Invalid value 13 for configuration segment.bytes: it must be a whole number of 32 bits of at least 1048576 "
          "(bytes)."),
@@ -351,9 +350,8 @@ def test_a_broker_is_altered() -> None:
         ("num.partitions", "4", ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: [num.partitions]"),
         ("nosuch.broker", "1", ErrorCode.INVALID_CONFIG, "Unknown broker config name: nosuch.broker"),
         ("max.connections", None, ErrorCode.INVALID_REQUEST, "Null value not supported for : max.connections"),
-        ("log.cleanup.policy", "compact", ErrorCode.INVALID_CONFIG,
-         "Invalid value compact for configuration log.cleanup.policy: compaction is not built yet, so the only policy "
-         "is delete."),
+        ("log.cleanup.policy", "shrink", ErrorCode.INVALID_CONFIG,
+         "Invalid value shrink for configuration log.cleanup.policy: it must be a list of compact, delete."),
     ],
 )  # fmt: skip
 def test_a_wrong_alteration_of_a_broker_is_refused(name: str, value: str | None, code: ErrorCode, message: str) -> None:

@@ -1,19 +1,24 @@
 """Connections on both event loops: order, back-pressure both ways, bounded memory, and what ends a connection."""
 
 import asyncio
+import io
 import logging
 import resource
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, cast
 
 import pytest
 
-from broker.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, Connection
+from broker.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, REPLIES_TOGETHER_BYTES, Connection
 from broker.server import Broker
+from protocol.frames import FrameReader
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest
-from tests.broker.wire import batch, connected, create_topic, produce, produced, running_broker
+from protocol.primitives import Buffer
+from tests.broker.wire import RawClient, batch, connected, create_topic, produce, produced, running_broker
 
 pytestmark = pytest.mark.both_loops
 
@@ -60,6 +65,61 @@ async def test_a_long_poll_delays_what_follows_it_and_new_data_ends_it() -> None
         _, answer = await reader.receive(waiting, 11)
         assert answer.responses[0].partitions[0].high_watermark == 1
         await reader.receive(MetadataRequest(topics=[]), 8)
+
+
+async def test_replies_to_requests_that_arrive_together_are_written_together() -> None:
+    async with running_broker() as broker, connected(broker) as client:
+        await create_topic(client, "orders")
+        [connection] = connections(broker)
+        with written_by(connection) as writes:
+            with together(client):
+                sent = [client.send(produce("orders", batch(b"x"), acks=1), 9) for _ in range(10)]
+            received = [int.from_bytes((await client.receive_frame())[:4], "big") for _ in sent]
+        assert received == sent
+        assert len(writes) == 1
+        with written_by(connection) as writes:
+            await produced(client, "orders", batch(b"y" * 2 * REPLIES_TOGETHER_BYTES))
+            with together(client):
+                for _ in range(3):
+                    client.send(fetch("orders"), 11)
+            for _ in range(3):
+                await client.receive_frame()
+        assert len(writes) == 4, "what is large does not wait for more"
+
+
+async def test_a_reply_does_not_wait_for_the_long_poll_behind_it() -> None:
+    async with running_broker() as broker, connected(broker) as client, connected(broker) as other:
+        await create_topic(other, "orders")
+        with together(client):
+            client.send(MetadataRequest(topics=[]), 8)
+            client.send(fetch("orders", max_wait_ms=60_000), 11)
+        await client.receive(MetadataRequest(topics=[]), 8)
+
+
+async def test_a_reply_is_sent_before_the_next_request_closes_the_connection() -> None:
+    async with running_broker() as broker, connected(broker) as client:
+        with together(client):
+            client.send(MetadataRequest(topics=[]), 8)
+            client.writer.write(struct.pack(">ihhi", 8, 999, 0, 1))
+        await client.receive(MetadataRequest(topics=[]), 8)
+        assert await client.is_closed()
+
+
+async def test_a_connection_uses_its_receive_buffer_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of 10 KB, one by one: a buffer that counted as held would be replaced after every few of them."""
+    replaced: list[int] = []
+    replace: Callable[[FrameReader, int], None] = vars(FrameReader)["_replace"]
+
+    def counted(reader: FrameReader, size_bytes: int) -> None:
+        replaced.append(size_bytes)
+        replace(reader, size_bytes)
+
+    monkeypatch.setattr("protocol.frames.FrameReader._replace", counted)
+    async with running_broker() as broker, connected(broker) as client:
+        await create_topic(client, "orders")
+        for _ in range(100):
+            await produced(client, "orders", batch(b"x" * 10_000))
+    assert len(replaced) <= 5
 
 
 async def test_a_peer_that_reads_slowly_gets_every_byte_right() -> None:
@@ -217,6 +277,40 @@ async def test_a_client_that_vanishes_in_a_long_poll_leaves_nothing_behind() -> 
 
 
 # -- helpers --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def together(client: RawClient) -> Generator[None]:
+    """What is sent within the block goes to the socket in one piece."""
+    writer, sent = client.writer, io.BytesIO()
+    client.writer = cast(asyncio.StreamWriter, sent)
+    try:
+        yield
+    finally:
+        client.writer = writer
+    writer.write(sent.getvalue())
+
+
+@contextmanager
+def written_by(connection: Connection) -> Generator[list[None]]:
+    """One entry for each time that the connection gives its transport something to write."""
+    transport, writes = connection.transport, list[None]()
+    assert transport is not None
+    write = transport.writelines
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(transport, name)
+
+        def writelines(self, parts: list[Buffer]) -> None:
+            writes.append(None)
+            write(parts)
+
+    connection.transport = cast(asyncio.Transport, Watched())
+    try:
+        yield writes
+    finally:
+        connection.transport = transport
 
 
 def connections(broker: Broker) -> list[Connection]:

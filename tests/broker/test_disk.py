@@ -1,12 +1,12 @@
-"""Real files where they fail: writes cut at every byte, full disks, too few descriptors, two processes on one lock."""
+"""Real files where they fail: full disks, files that vanish, two processes on one lock; and how files are opened."""
 
 import errno
 import os
 import resource
 import subprocess
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,191 +15,11 @@ from broker import disk as disk_module
 from broker.disk import FileDisk, LockHeld, descriptor_budget, raise_descriptor_limit, socket_budget
 from protocol.primitives import Buffer
 
-PARTS = (b"0123", bytearray(b"456789ab"), memoryview(b"cdef"))
-WHOLE = b"0123456789abcdef"
-
-pwritev, ftruncate, os_open = os.pwritev, os.ftruncate, os.open
-
-
-class Writes:
-    """Stands in for os.pwritev: the next call writes `counts[0]` bytes only, and so on; an OSError is raised."""
-
-    def __init__(self, *script: int | OSError) -> None:
-        self.script = list(script)
-
-    def __call__(self, descriptor: int, parts: Sequence[Buffer], position: int) -> int:
-        step = self.script.pop(0) if self.script else None
-        if isinstance(step, OSError):
-            raise step
-        data = b"".join(parts)
-        return pwritev(descriptor, [data if step is None else data[:step]], position)
+pwritev = os.pwritev
 
 
 def full() -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@pytest.mark.parametrize("written", range(1, len(WHOLE)))
-def test_a_short_write_is_completed(written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = FileDisk().open(f"{tmp_path}/f")
-    file.append([b"before"])
-    monkeypatch.setattr(os, "pwritev", Writes(written, 1))
-    assert file.append(PARTS) == 6
-    assert file.size_bytes == 22
-    assert Path(file.path).read_bytes() == b"before" + WHOLE
-
-
-@pytest.mark.parametrize("written", range(len(WHOLE)))
-def test_a_write_that_fails_half_way_is_cut_off_at_once(
-    written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = FileDisk().open(f"{tmp_path}/f")
-    file.append([b"before"])
-    monkeypatch.setattr(os, "pwritev", Writes(written, full()) if written else Writes(full()))
-    with pytest.raises(OSError) as caught:
-        file.append(PARTS)
-    assert caught.value.errno == errno.ENOSPC
-    assert file.size_bytes == 6
-    assert Path(file.path).read_bytes() == b"before"
-    assert file.append([b" after"]) == 6
-    assert Path(file.path).read_bytes() == b"before after"
-
-
-@pytest.mark.parametrize("written", range(1, len(WHOLE)))
-def test_where_even_the_cut_fails_it_is_made_up_for_before_the_next_append(
-    written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cuts: list[int] = []
-
-    def broken(descriptor: int, length: int) -> None:
-        cuts.append(length)
-        if len(cuts) <= 2:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        ftruncate(descriptor, length)
-
-    file = FileDisk().open(f"{tmp_path}/f")
-    file.append([b"before"])
-    monkeypatch.setattr(os, "pwritev", Writes(written, full()))
-    monkeypatch.setattr(os, "ftruncate", broken)
-    with pytest.raises(OSError) as caught:
-        file.append(PARTS)
-    assert caught.value.errno == errno.ENOSPC, "the first error is the one that tells"
-    assert Path(file.path).read_bytes() == b"before" + WHOLE[:written]
-    assert file.size_bytes == 6
-    assert file.pread(100, 0) == b"before", "what was not appended is not read"
-    with pytest.raises(OSError) as caught:
-        file.append([b"!"])
-    assert caught.value.errno == errno.EIO, "no append while the leftover stands"
-    assert file.append([b"!"]) == 6
-    assert cuts == [6, 6, 6]
-    assert Path(file.path).read_bytes() == b"before!"
-
-
-def test_a_file_that_takes_nothing_is_an_error_and_no_endless_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = FileDisk().open(f"{tmp_path}/f")
-    monkeypatch.setattr(os, "pwritev", Writes(3, 0))
-    with pytest.raises(OSError, match="takes no more bytes"):
-        file.append(PARTS)
-    assert Path(file.path).read_bytes() == b""
-
-
-def test_short_reads_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = FileDisk().open(f"{tmp_path}/f")
-    file.append([WHOLE])
-    pread = os.pread
-
-    def short(descriptor: int, size: int, position: int) -> bytes:
-        return pread(descriptor, min(size, 3), position)
-
-    monkeypatch.setattr(os, "pread", short)
-    assert file.pread(100, 1) == WHOLE[1:]
-    os.truncate(file.path, 8)
-    assert file.pread(100, 1) == WHOLE[1:8], "a file that was cut behind our back ends where it ends"
-
-
-def test_at_most_so_many_descriptors_are_open_and_evicted_files_go_on(tmp_path: Path) -> None:
-    disk = FileDisk(descriptors_max=3)
-    before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
-    files = [disk.open(f"{tmp_path}/{number}") for number in range(20)]
-    for round_ in range(3):
-        for number, file in enumerate(files):
-            file.append([b"%d:%d " % (number, round_)])
-            assert disk.open_descriptors <= 3
-    if sys.platform == "linux":
-        assert len(os.listdir("/proc/self/fd")) == before + 3
-    for number, file in enumerate(files):
-        assert file.pread(100, 0) == b"%d:0 %d:1 %d:2 " % (number, number, number)
-    for file in files:
-        file.close()
-    assert disk.open_descriptors == 0
-
-
-def test_the_least_recently_used_file_is_evicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk = FileDisk(descriptors_max=2)
-    hot, cold, new = (disk.open(f"{tmp_path}/{name}") for name in ("hot", "cold", "new"))
-    for file in (hot, cold, hot, new):
-        file.append([b"x"])
-    opened: list[str] = []
-
-    def watched(path: str, flags: int, mode: int = 0o777) -> int:
-        opened.append(path)
-        return os_open(path, flags, mode)
-
-    monkeypatch.setattr(os, "open", watched)
-    for file in (hot, new, cold):
-        file.pread(1, 0)
-    assert opened == [cold.path]
-
-
-def test_an_evicted_file_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
-    disk = FileDisk(descriptors_max=1)
-    gone = disk.open(f"{tmp_path}/gone")
-    disk.open(f"{tmp_path}/other")
-    disk.remove(gone.path)
-    with pytest.raises(FileNotFoundError):
-        gone.append([b"x"])
-    assert disk.list_dir(str(tmp_path)) == ["other"]
-
-
-def test_files_not_used_yet_hold_no_descriptor(tmp_path: Path) -> None:
-    for number in range(5):
-        (tmp_path / str(number)).write_bytes(b"old")
-    disk = FileDisk()
-    files = [disk.open(f"{tmp_path}/{number}") for number in range(5)]
-    assert disk.open_descriptors == 0
-    assert [file.size_bytes for file in files] == [3] * 5
-    assert files[3].pread(3, 0) == b"old"
-    assert disk.open_descriptors == 1
-
-
-def test_when_the_process_runs_out_of_descriptors_files_give_theirs_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = FileDisk()
-    files = [disk.open(f"{tmp_path}/{number}") for number in range(4)]
-    room = [False, False, True]
-
-    def crowded(path: str, flags: int, mode: int = 0o777) -> int:
-        if not room.pop(0):
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
-        return os_open(path, flags, mode)
-
-    monkeypatch.setattr(os, "open", crowded)
-    new = disk.open(f"{tmp_path}/new")
-    assert disk.open_descriptors == 3, "two files gave way to the new one"
-    monkeypatch.setattr(os, "open", os_open)
-    for file in (*files, new):
-        file.append([b"x"])
-
-    def none_left(path: str, flags: int, mode: int = 0o777) -> int:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
-
-    monkeypatch.setattr(os, "open", none_left)
-    with pytest.raises(OSError) as caught:
-        disk.open(f"{tmp_path}/refused")
-    assert caught.value.errno == errno.EMFILE
 
 
 @pytest.mark.parametrize("step", ["pwritev", "fsync", "replace"])
@@ -246,6 +66,131 @@ def test_a_leftover_of_an_interrupted_write_whole_does_not_leak_into_the_next(tm
     assert (tmp_path / "f").read_bytes() == b"short"
 
 
+@pytest.mark.parametrize("written", range(8))
+def test_a_file_that_runs_out_of_room_while_it_is_made_is_removed(
+    written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [written]
+
+    def little(descriptor: int, parts: Sequence[Buffer], position: int) -> int:
+        if not left[0]:
+            raise full()
+        data = b"".join(parts)[: left[0]]
+        left[0] -= len(data)
+        return pwritev(descriptor, [data], position)
+
+    monkeypatch.setattr(os, "pwritev", little)
+    disk = FileDisk()
+    with pytest.raises(OSError) as caught:
+        disk.write_new(f"{tmp_path}/f", [b"012", b"", b"34567"])
+    assert caught.value.errno == errno.ENOSPC
+    assert disk.list_dir(str(tmp_path)) == []
+    left[0] = 8
+    assert disk.write_new(f"{tmp_path}/f", [b"012", b"", b"34567"]) == 8, "short writes are completed"
+    assert disk.read_whole(f"{tmp_path}/f") == b"01234567"
+
+
+def test_write_new_syncs_what_it_wrote_and_removes_what_it_cannot_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FileDisk()
+    disk.write_new(f"{tmp_path}/other", [b"x"])
+    synced: list[tuple[int, int]] = []
+
+    def watched(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced.append((status.st_ino, status.st_size))
+        if len(synced) == 2:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fdatasync", watched)
+    assert disk.write_new(f"{tmp_path}/f", [b"ab", b"cd"]) == 4
+    assert synced == [((tmp_path / "f").stat().st_ino, 4)]
+    with pytest.raises(OSError) as caught:
+        disk.write_new(f"{tmp_path}/g", [b"ab"])
+    assert caught.value.errno == errno.EIO
+    assert disk.list_dir(str(tmp_path)) == ["f", "other"]
+
+
+def test_write_new_removes_the_file_when_it_is_interrupted(tmp_path: Path) -> None:
+    def interrupted() -> Iterator[bytes]:
+        yield b"some"
+        assert (tmp_path / "f").read_bytes() == b"some", "each part is written before the next is asked for"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        FileDisk().write_new(f"{tmp_path}/f", interrupted())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_removed_either_does_not_hide_the_first_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(path: str) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    def failing(*_: object) -> int:
+        raise full()
+
+    monkeypatch.setattr(os, "pwritev", failing)
+    monkeypatch.setattr(os, "remove", stuck)
+    with pytest.raises(OSError) as caught:
+        FileDisk().write_new(f"{tmp_path}/f", [b"x"])
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_sizes_leaves_out_what_is_no_file_and_what_vanishes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b", "a", "gone"):
+        (tmp_path / name).write_bytes(name.encode())
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "link").symlink_to("b")
+    (tmp_path / "broken").symlink_to("missing")
+    os.mkfifo(tmp_path / "pipe")
+    scandir = os.scandir
+
+    def late(path: str) -> object:
+        with scandir(path) as entries:
+            found = list(entries)
+        (tmp_path / "gone").unlink()
+        return nullcontext(found)
+
+    monkeypatch.setattr(os, "scandir", late)
+    assert list(FileDisk().sizes(str(tmp_path)).items()) == [("a", 1), ("b", 1), ("link", 1)]
+
+
+def test_a_file_whose_size_is_known_is_opened_without_asking_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"0123")
+    disk = FileDisk()
+    asked: list[str] = []
+
+    def watched(path: str) -> os.stat_result:
+        asked.append(path)
+        return stat(path)
+
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", watched)
+    known = disk.open(f"{tmp_path}/f", 4)
+    assert asked == []
+    asking = disk.open(f"{tmp_path}/f")
+    assert asked == [f"{tmp_path}/f"], "and one look at any other"
+    assert disk.open_descriptors == 0
+    for file in (known, asking):
+        assert file.size_bytes == 4
+        assert file.pread(10, 0) == b"0123"
+
+
+def test_a_file_that_was_taken_for_granted_but_is_gone_is_not_made_again(tmp_path: Path) -> None:
+    disk = FileDisk()
+    file = disk.open(f"{tmp_path}/gone", 4)
+    with pytest.raises(FileNotFoundError):
+        file.append([b"x"])
+    assert disk.list_dir(str(tmp_path)) == []
+
+
 HOLDER = """
 import sys
 from broker.disk import FileDisk
@@ -267,6 +212,36 @@ def test_a_lock_is_held_against_other_processes_until_they_are_killed(tmp_path: 
         holder.kill()
         holder.wait()
         FileDisk().lock(path).release()
+
+
+RECORD_HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "a")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("refused", flush=True)
+else:
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_that_apache_kafka_holds_is_respected_and_ours_is_one_that_it_respects(tmp_path: Path) -> None:
+    """FileChannel.tryLock takes a record lock (fcntl), which knows nothing of flock."""
+    path = f"{tmp_path}/.lock"
+    command = [sys.executable, "-c", RECORD_HOLDER, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(LockHeld):
+            FileDisk().lock(path)
+        holder.kill()
+    lock = FileDisk().lock(path)
+    with pytest.raises(LockHeld):
+        FileDisk().lock(path)  # which closes a descriptor of the file, and that must not cost us the lock
+    assert subprocess.run(command, capture_output=True, check=True, timeout=60).stdout == b"refused\n"
+    lock.release()
 
 
 def test_a_lock_file_that_cannot_be_opened_is_no_held_lock(tmp_path: Path) -> None:
@@ -315,26 +290,6 @@ def test_a_limit_that_cannot_be_raised_is_put_up_with(monkeypatch: pytest.Monkey
     monkeypatch.setattr(resource, "getrlimit", limits)
     monkeypatch.setattr(resource, "setrlimit", refuse)
     assert raise_descriptor_limit() == 256
-
-
-def test_a_helper_thread_syncs_a_file_that_the_loops_thread_has_evicted(tmp_path: Path) -> None:
-    """It takes a descriptor of its own, so that neither the cache nor anybody's descriptor changes under the other."""
-    disk = FileDisk(descriptors_max=1)
-    first, second = disk.open(str(tmp_path / "first")), disk.open(str(tmp_path / "second"))
-    second.append([b"x"])  # evicts the first
-    thread = threading.Thread(target=first.sync)
-    thread.start()
-    thread.join()
-    assert disk.open_descriptors == 1
-    second.append([b"y"])
-    assert second.pread(2, 0) == b"xy"
-
-
-def test_a_closed_file_cannot_be_synced(tmp_path: Path) -> None:
-    file = FileDisk().open(str(tmp_path / "file"))
-    file.close()
-    with pytest.raises(OSError, match="closed"):
-        file.sync()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """One option: text to value and back as Kafka's ConfigDef does it, and refusals that say what is allowed."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -116,3 +117,24 @@ def test_the_nearest_name_is_suggested() -> None:
         "Unknown topic config name: retention.m; did you mean retention.ms?"
     )
     assert str(unknown_name("topic", "colour", known)) == "Unknown topic config name: colour"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.5, "0.5"),
+        (0.0, "0.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (1.25e-7, "1.25E-7"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (12345678.5, "1.23456785E7"),
+        (-2.5e10, "-2.5E10"),
+        (sys.float_info.max, "1.7976931348623157E308"),
+    ],
+)
+def test_decimals_are_written_as_java_does(value: float, text: str) -> None:
+    option = Option("o", ConfigType.DOUBLE, value, "A decimal.")
+    assert option.text(value) == text
+    assert option.parse(text) == value

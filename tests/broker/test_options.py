@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.option import ConfigError, ConfigType, Dynamic, Option
+from broker.option import LONG_MAX, ConfigError, ConfigType, Dynamic, Effect, Option
 from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS, BrokerOptions, TopicOptions
 
 ALL = [*TOPIC_OPTIONS.values(), *BROKER_OPTIONS.values()]
@@ -47,15 +47,8 @@ def test_rows_stand_in_order_of_their_names() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("cleanup.policy", "compact", "compaction is not built yet"),
-        ("cleanup.policy", "compact,delete", "compaction is not built yet"),
-        ("compression.type", "zstd", "recompression is not built yet"),
-        ("compression.type", "uncompressed", "recompression is not built yet"),
-        ("message.timestamp.type", "LogAppendTime", "stamping by the broker is not built yet"),
-        ("message.timestamp.before.max.ms", "1000", "checking timestamps is not built yet"),
-        ("message.timestamp.after.max.ms", "1000", "checking timestamps is not built yet"),
-        ("flush.messages", "1", "flushing by count or time is not built yet"),
-        ("flush.ms", "1", "flushing by count or time is not built yet"),
+        ("remote.log.copy.disable", "true", "tiered storage is not built"),
+        ("remote.log.delete.on.disable", "true", "tiered storage is not built"),
         ("remote.storage.enable", "true", "tiered storage is not built"),
     ],
 )
@@ -65,6 +58,41 @@ def test_what_is_not_built_is_refused_with_a_sentence(name: str, value: str, rea
     for each in (row, BROKER_OPTIONS[row.synonym]) if row.synonym else (row,):
         with pytest.raises(ConfigError, match=rf"^Invalid value {value} for configuration {each.name}: .*{reason}"):
             each.parse(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("cleanup.policy", "compact", ("compact",)),
+        ("cleanup.policy", "compact,delete", ("compact", "delete")),
+        ("compression.type", "zstd", "zstd"),
+        ("compression.type", "uncompressed", "uncompressed"),
+        ("message.timestamp.type", "LogAppendTime", "LogAppendTime"),
+        ("message.timestamp.before.max.ms", "1000", 1000),
+        ("message.timestamp.after.max.ms", "9223372036854775807", LONG_MAX),
+        ("flush.messages", "1", 1),
+        ("flush.ms", "0", 0),
+    ],
+)
+def test_what_a_log_does_is_for_topic_and_broker_to_say(name: str, value: str, expected: object) -> None:
+    topic_row = TOPIC_OPTIONS[name]
+    for row in (topic_row, BROKER_OPTIONS[topic_row.synonym]):
+        assert row.parse(value) == expected
+        assert row.effect is Effect.BUILT
+
+
+def test_what_is_kept_without_effect_belongs_to_parts_that_are_not_built() -> None:
+    stored = {row.name for row in ALL if row.effect is Effect.STORED}
+    assert stored == {
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "log.cleaner.threads",
+        "log.local.retention.bytes",
+        "log.local.retention.ms",
+        "unclean.leader.election.enable",
+    }
 
 
 @pytest.mark.parametrize("text", ["*", "0:1", "0:1,2:3", ""])

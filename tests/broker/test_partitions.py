@@ -14,7 +14,7 @@ from broker.cluster.topics import add_partitions, delete_topic, new_partition, w
 from broker.context import Context
 from broker.disk import Disk
 from broker.log.checkpoint import LOG_START_OFFSETS, PARTITION_METADATA, read_offsets, write_partition_metadata
-from broker.memory_disk import MemoryDisk
+from broker.memory_disk import Content, MemoryDisk
 from broker.replication.replicas import Replicas
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import Buffer
@@ -30,7 +30,7 @@ class PartlyFullDisk(MemoryDisk):
     full = ""
     stuck = ""
 
-    def write(self, content: bytearray, data: Buffer) -> None:
+    def write(self, content: Content, data: Buffer) -> None:
         if self.full and self.is_dir(self.full):
             below = [f"{self.full}/{name}" for name in self.list_dir(self.full)]
             if any(self._find(path) is content for path in below):
@@ -171,7 +171,7 @@ async def test_a_topic_created_again_under_its_name_is_another_one() -> None:
     async with running_broker() as context:
         former = await make_topic(context, "orders")
         append(context.partitions.leader("orders", 0), batch(b"a", b"b"))
-        context.partitions.delete_records(context.partitions.leader("orders", 0), 2)
+        await context.partitions.delete_records(context.partitions.leader("orders", 0), 2)
         await delete(context)
         assert await make_topic(context, "orders") != former
         log = context.partitions.leader("orders", 0).log
@@ -315,16 +315,16 @@ async def test_a_log_start_is_written_before_it_is_true_and_survives(disk: Partl
         for index in range(2):
             append(context.partitions.leader("orders", index), batch(b"a", b"b", b"c"))
         partition = context.partitions.leader("orders", 1)
-        context.partitions.delete_records(partition, 2)
+        await context.partitions.delete_records(partition, 2)
         assert read_offsets(disk, CHECKPOINT) == {("orders", 1): 2}
         disk.full = CHECKPOINT
         with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
-            context.partitions.delete_records(partition, 3)
+            await context.partitions.delete_records(partition, 3)
         with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
-            context.partitions.delete_records(context.partitions.leader("orders", 0), 1)
+            await context.partitions.delete_records(context.partitions.leader("orders", 0), 1)
         disk.full = ""
         assert [each.log.log_start_offset for each in context.partitions] == [0, 2]
-        context.partitions.delete_records(partition, 3)
+        await context.partitions.delete_records(partition, 3)
         assert read_offsets(disk, CHECKPOINT) == {("orders", 1): 3}
     async with running_broker(disk=disk, store=store) as context:
         assert [each.log.log_start_offset for each in context.partitions] == [0, 3]
@@ -338,7 +338,7 @@ async def test_a_log_start_that_could_not_be_forgotten_is_not_inherited(
     async with running_broker(disk=disk, store=store) as context:
         await make_topic(context, "orders")
         append(context.partitions.leader("orders", 0), batch(b"a", b"b"))
-        context.partitions.delete_records(context.partitions.leader("orders", 0), 2)
+        await context.partitions.delete_records(context.partitions.leader("orders", 0), 2)
         disk.full = CHECKPOINT
         await delete(context)
         await make_topic(context, "orders")

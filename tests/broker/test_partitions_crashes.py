@@ -16,7 +16,7 @@ import pytest
 from broker.context import Context
 from broker.disk import File
 from broker.log.checkpoint import LOG_START_OFFSETS, PARTITION_METADATA
-from broker.memory_disk import MemoryDisk
+from broker.memory_disk import Content, MemoryDisk
 from broker.server import Broker
 from client.environment import Environment
 from protocol.errors import ErrorCode
@@ -76,21 +76,21 @@ class RecordingDisk(MemoryDisk):
         if self.crashes is not None:
             self.crashes.append(Crash(tree_of(self), self.facts, operation))
 
-    def open(self, path: str) -> File:
+    def open(self, path: str, size_bytes: int | None = None) -> File:
         is_new = not self.exists(path)
-        file = super().open(path)
+        file = super().open(path, size_bytes)
         if is_new:
             self.remember(f"open {path}")
         return file
 
-    def write(self, content: bytearray, data: Buffer) -> None:
+    def write(self, content: Content, data: Buffer) -> None:
         half = len(data) // 2
         super().write(content, memoryview(data)[:half])
         self.remember("half of a write")
         super().write(content, memoryview(data)[half:])
         self.remember("a write")
 
-    def cut(self, content: bytearray, size_bytes: int) -> None:
+    def cut(self, content: Content, size_bytes: int) -> None:
         super().cut(content, size_bytes)
         self.remember("a cut")
 

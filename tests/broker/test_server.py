@@ -16,7 +16,7 @@ from broker import meta_properties
 from broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from broker.cluster.keys import CLUSTER_KEY, encode_cluster
 from broker.cluster.store import StoreDamaged, Txn
-from broker.disk import Disk, FileDisk
+from broker.disk import FileDisk
 from broker.listeners import Listener
 from broker.log.checkpoint import LOG_START_OFFSETS
 from broker.memory_disk import MemoryDisk
@@ -27,6 +27,7 @@ from client.environment import Environment
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.broker.servers import broker_on, files, started
 from tests.broker.wire import (
     RawClient,
     batch,
@@ -43,22 +44,9 @@ INSIDE = Listener("INSIDE", "127.0.0.1", 0)
 OUTSIDE = Listener("OUTSIDE", "127.0.0.1", 0)
 
 
-def broker_on(disk: Disk, data_dir: str = "data", node_id: int = 0) -> Broker:
-    return Broker(settings(data_dir, node_id=node_id), Environment(), disk)
-
-
 def listening(listeners: list[Listener], advertised: list[Listener] | None = None) -> Broker:
     told = {listener.name: listener for listener in [*listeners, *(advertised or [])]}
     return Broker(replace(settings(), listeners=listeners, advertised=told), Environment(), MemoryDisk())
-
-
-@asynccontextmanager
-async def started(broker: Broker) -> AsyncGenerator[Broker]:
-    await broker.start()
-    try:
-        yield broker
-    finally:
-        await broker.stop()
 
 
 @asynccontextmanager
@@ -119,8 +107,10 @@ async def test_a_directory_put_together_from_two_clusters_is_refused() -> None:
     store = EmbeddedStore.open(disk, "data")
     await store.commit(Txn(put={CLUSTER_KEY: encode_cluster("another")}))
     await store.close()
-    with pytest.raises(StartRefused, match=rf"data belongs to cluster {ours}, and its metadata to cluster another"):
+    before = files(disk)
+    with pytest.raises(ForeignDirectory, match=rf"data belongs to cluster {ours}, and its metadata to cluster another"):
         await broker_on(disk).start()
+    assert files(disk) == before
 
 
 @pytest.mark.parametrize("content", [b"", b"version=1\n", b"version=9\n", b"\x00" * 80])
@@ -278,31 +268,6 @@ async def test_the_leader_epoch_is_bumped_and_stored_before_the_first_append_aft
             data = bytes(broker.context.partitions.leader("orders", 0).log.read(start, 1 << 20, start + 1, True))
             assert int.from_bytes(data[12:16], "big") == stored[-1]
     assert stored == [0, 1, 2]
-
-
-async def test_a_directory_of_an_unknown_topic_is_kept_aside_and_one_begun_is_removed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    disk = MemoryDisk()
-    async with started(broker_on(disk)) as broker, connected(broker) as client:
-        await create_topic(client, "orders")
-    disk.make_dir("data/foreign-0")
-    disk.write_whole("data/foreign-0/file", b"needed?")
-    disk.make_dir("data/orders-1.00ff-delete")
-    disk.make_dir("data/orders-00")  # a name that we never give
-    disk.make_dir("data/notes")
-    async with started(broker_on(disk)):
-        pass
-    names = [name for name in disk.list_dir("data") if disk.is_dir(f"data/{name}")]
-    assert len(names) == 4
-    assert {"notes", "orders-0"} < {*names}
-    (stray,) = (name for name in names if name.startswith("foreign-0."))
-    assert stray.endswith("-stray")
-    assert disk.read_whole(f"data/{stray}/file") == b"needed?"
-    assert sum("belongs to no topic known here" in record.getMessage() for record in caplog.records) == 2
-    async with started(broker_on(disk)):
-        pass
-    assert [name for name in disk.list_dir("data") if disk.is_dir(f"data/{name}")] == names
 
 
 # -- stopping ---------------------------------------------------------------------------------------------------------

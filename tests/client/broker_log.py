@@ -4,8 +4,9 @@ It takes batches as a leader does: checked whole (`protocol.batch`, `protocol.re
 `max.message.bytes`, and by the rules for idempotent producers that our real broker has (`broker.log.producers`). Losing
 data, deleting from the front and forgetting producers are scripted by tests.
 
-What a leader cannot see but must never happen goes to `violations`: the same sequences with other records, which the
-rules take for a duplicate, so that records would be acknowledged and lost.
+What a leader does not refuse but must never happen goes to `violations`: the same sequences with other records, which
+the rules take for a duplicate, so that records would be acknowledged and lost; a header whose latest timestamp is not
+that of the records, by which lookups pass over them.
 """
 
 from collections.abc import Callable
@@ -69,7 +70,9 @@ class PartitionLog:
                 ErrorCode.MESSAGE_TOO_LARGE, f"the batch takes {len(view)} bytes, {size_bytes_max} are allowed"
             )
         header = check_batch(view)
-        check_records(view, header)
+        latest_ms = check_records(view, header).max_timestamp_ms
+        if latest_ms != header.max_timestamp:
+            self.violations.append(f"{self.name}: a max_timestamp of {header.max_timestamp}, the latest is {latest_ms}")
         if header.producer_id >= 0:
             known = self._producers.get(header.producer_id)
             if known is None and header.base_sequence != 0 and not self.knows_kip_360:

@@ -48,10 +48,18 @@ def test_bytes_that_are_no_good_batch_are_refused(log: PartitionLog) -> None:
     assert refusal(log, b"") is ErrorCode.INVALID_RECORD
     assert refusal(log, good + good) is ErrorCode.INVALID_RECORD
     assert refusal(log, good[:-1] + b"\1") is ErrorCode.CORRUPT_MESSAGE
-    payload = encode_records([Record(0, 2_000, None, b"a record later than the header's latest", ())], 0, 1_000)
-    late = pack_batch(payload, record_count=1, last_offset_delta=0, base_timestamp=1_000, max_timestamp=1_000)
-    assert refusal(log, late) is ErrorCode.INVALID_RECORD
     log.append(good, 0, len(good))
+    assert log.violations == []
+
+
+@pytest.mark.parametrize("max_timestamp", [1_999, 2_001])
+def test_a_header_with_another_latest_timestamp_than_the_records_is_noticed(
+    log: PartitionLog, max_timestamp: int
+) -> None:
+    payload = encode_records([Record(0, 2_000, None, b"value", ())], 0, 1_000)
+    data = pack_batch(payload, record_count=1, last_offset_delta=0, base_timestamp=1_000, max_timestamp=max_timestamp)
+    log.append(data, 0)
+    assert log.violations == [f"orders-0: a max_timestamp of {max_timestamp}, the latest is 2000"]
 
 
 def test_a_batch_sent_again_is_answered_with_its_first_offset_within_a_window_of_five(log: PartitionLog) -> None:

@@ -1,7 +1,7 @@
 """The same raw requests sent to Apache Kafka 4.3.1 and to `odradek serve`: the answers are equal, or listed here.
 
-The questions are in `questions_of_data.py` and `questions_of_admin.py`. A difference stands in `DIFFERENT` with both
-answers and the reason; one that is none any more, or has become another one, fails.
+The questions are in `questions_of_data.py`, `questions_of_validation.py` and `questions_of_admin.py`. A difference
+stands in `DIFFERENT` with both answers and the reason; one that is none any more, or has become another one, fails.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from typing import NamedTuple
 import pytest
 
 from tests.apache_kafka import ApacheKafka
-from tests.compat import questions_of_admin, questions_of_data
+from tests.compat import questions_of_admin, questions_of_data, questions_of_validation
 from tests.compat.peer import Peer
 from tests.compat.questions import QUESTIONS, Answer
 from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
 
-ASKED_IN = (questions_of_admin, questions_of_data)
+ASKED_IN = (questions_of_admin, questions_of_data, questions_of_validation)
 """Importing them fills `QUESTIONS`."""
 
 
@@ -32,6 +32,7 @@ class Difference(NamedTuple):
 ONE_ANSWER_EACH = "Kafka answers once what a request names twice; we answer each time, so that nothing seems unanswered"
 BY_HEADER = "record.validation=header, docs/decisions/005-record-validation.md"
 REFUSED, TAKEN = [("INVALID_RECORD", -1)], [("NONE", 0)]
+LAST_FOUND = ("NONE", 2, 1_700_000_000_002)
 
 DIFFERENT: dict[str, Difference] = {
     "create_the_same_twice_in_one_request": Difference(
@@ -63,14 +64,14 @@ DIFFERENT: dict[str, Difference] = {
     "bytes_behind_the_last_record": Difference(REFUSED, TAKEN, BY_HEADER),
     "bytes_behind_the_last_compressed_record": Difference(REFUSED, TAKEN, BY_HEADER),
     "looking_for_a_record_later_than_the_largest_timestamp": Difference(
-        ("NONE", 2, 1_700_000_000_002), ("NONE", -1, -1), f"{BY_HEADER}; Kafka finds the largest timestamp anew"
+        LAST_FOUND, ("NONE", -1, -1), f"{BY_HEADER}; Kafka finds the largest timestamp anew"
     ),
     "a_batch_of_a_codec_that_it_is_not": Difference([("UNKNOWN_SERVER_ERROR", -1)], TAKEN, BY_HEADER),
     "a_batch_of_a_codec_that_does_not_exist": Difference(
         [("UNKNOWN_SERVER_ERROR", -1)], [("UNSUPPORTED_COMPRESSION_TYPE", -1)], "the mistake is the client's"
     ),
     "a_batch_that_claims_log_append_time": Difference(
-        TAKEN, [("INVALID_TIMESTAMP", -1)], "Kafka clears the bit and counts the CRC anew; we never change a batch"
+        TAKEN, [("INVALID_TIMESTAMP", -1)], "Kafka clears the bit, and refuses it in other topics; no client sets it"
     ),
     "a_transactional_batch_without_a_transactional_id": Difference(
         [("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", -1)],
@@ -86,7 +87,7 @@ DIFFERENT: dict[str, Difference] = {
         "KIP-110 asks for it; Kafka looks at the topic's compression.type only, not at what the batches are",
     ),
     "the_largest_timestamp_of_deleted_records": Difference(
-        ("NONE", 2, 1_700_000_000_002), ("NONE", -1, -1), "Kafka answers an offset before the log start"
+        LAST_FOUND, ("NONE", -1, -1), "Kafka answers an offset before the log start"
     ),
 }
 
@@ -128,9 +129,9 @@ BY_RECORD = {
     "bytes_behind_the_last_compressed_record": (REFUSED, REFUSED),
     # Kafka says that it does not know what went wrong; we, that it is the batch.
     "a_batch_of_a_codec_that_it_is_not": ([("UNKNOWN_SERVER_ERROR", -1)], [("CORRUPT_MESSAGE", -1)]),
-    # Kafka finds the largest timestamp anew, which we cannot without changing the batch, and compares offsets in
-    # compressed batches only.
-    "records_later_than_the_largest_timestamp": (TAKEN, REFUSED),
+    "records_later_than_the_largest_timestamp": (TAKEN, TAKEN),
+    "looking_for_a_record_later_than_the_largest_timestamp": (LAST_FOUND, LAST_FOUND),
+    # Kafka compares offsets in compressed batches only.
     "a_gap_between_the_offsets_of_records": (TAKEN, REFUSED),
 }
 """With `record.validation=full`: what Kafka answers, and we."""

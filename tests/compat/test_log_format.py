@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from broker.disk import FileDisk
-from broker.log.log import Log, LogConfig
+from broker.log.config import LogConfig
+from broker.log.log import Log
 from protocol.batch import read_header
 from protocol.compression import Codec
 from protocol.record_encoding import build_batch

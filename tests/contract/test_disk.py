@@ -1,25 +1,43 @@
-"""What every disk promises (broker/disk.py): on real files, on real files with a single descriptor, in memory."""
+"""What every disk promises (broker/disk.py): on real files, with a single descriptor or without RWF_NOWAIT, in memory,
+and in a memory that plays a cold device."""
 
 import errno
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from broker.disk import Disk, FileDisk, LockHeld
+from broker.disk import Disk, File, FileDisk, LockHeld
+from broker.disk_page_cache import NotCached
 from broker.memory_disk import MemoryDisk
+from protocol.primitives import Buffer
+
+
+class ColdDisk(MemoryDisk):
+    """Nothing is in memory before it was read."""
+
+    def cached_bytes(self, path: str, position: int, size_bytes: int) -> int:
+        return 0
+
 
 MakeDisk = Callable[[], Disk]
+WITHOUT_FLAG = "files, without RWF_NOWAIT"
 DISKS: dict[str, MakeDisk] = {
     "files": FileDisk,
     "files, one descriptor": lambda: FileDisk(descriptors_max=1),
+    WITHOUT_FLAG: FileDisk,
     "memory": MemoryDisk,
+    "memory, cold": ColdDisk,
     "memory, bounded": lambda: MemoryDisk(size_bytes_max=1 << 20),
 }
 
 
 @pytest.fixture(params=list(DISKS))
-def disk(request: pytest.FixtureRequest) -> Disk:
+def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    if request.param == WITHOUT_FLAG:
+        monkeypatch.delattr(os, "RWF_NOWAIT", raising=False)
     return DISKS[request.param]()
 
 
@@ -90,7 +108,15 @@ def test_a_closed_file_takes_nothing(disk: Disk, top: str) -> None:
     file.sync()
     file.close()
     file.close()
-    for use in (lambda: file.append([b"y"]), lambda: file.pread(1, 0), lambda: file.truncate(0), file.sync):
+    uses: tuple[Callable[[], object], ...] = (
+        lambda: file.append([b"y"]),
+        lambda: file.pread(1, 0),
+        lambda: file.truncate(0),
+        lambda: file.preallocate(100),
+        file.syncer,
+        file.sync,
+    )
+    for use in uses:
         with pytest.raises(OSError) as caught:
             use()
         assert caught.value.errno == errno.EBADF
@@ -136,6 +162,33 @@ def test_exists_and_is_dir(disk: Disk, top: str) -> None:
     disk.open(f"{top}/f").close()
     assert [disk.exists(path) for path in (top, f"{top}/f", f"{top}/g", f"{top}/f/g")] == [True, True, False, False]
     assert [disk.is_dir(path) for path in (top, f"{top}/f", f"{top}/g")] == [True, False, False]
+
+
+def test_sizes_tells_files_and_their_sizes_by_name(disk: Disk, top: str) -> None:
+    assert disk.sizes(top) == {}
+    for size_bytes, name in enumerate(("b", "a", "c")):
+        disk.write_whole(f"{top}/{name}", bytes(size_bytes))
+    disk.make_dir(f"{top}/d")
+    disk.write_whole(f"{top}/d/below", b"x")
+    assert list(disk.sizes(top).items()) == [("a", 1), ("b", 0), ("c", 2)]
+    disk.open(f"{top}/a").append([b"more"])
+    assert disk.sizes(top)["a"] == 5
+    with pytest.raises(FileNotFoundError):
+        disk.sizes(f"{top}/missing")
+    with pytest.raises(NotADirectoryError):
+        disk.sizes(f"{top}/a")
+
+
+def test_a_file_can_be_opened_by_the_size_that_was_told(disk: Disk, top: str) -> None:
+    disk.write_whole(f"{top}/f", b"0123")
+    for name, size_bytes in disk.sizes(top).items():
+        file = disk.open(f"{top}/{name}", size_bytes)
+        assert (file.size_bytes, file.pread(10, 1)) == (4, b"123")
+        assert file.append([b"45"]) == 4
+    assert disk.read_whole(f"{top}/f") == b"012345"
+    with pytest.raises(FileNotFoundError):
+        disk.open(f"{top}/missing", 4).pread(1, 0)
+    assert disk.list_dir(top) == ["f"]
 
 
 def test_rename_replaces_a_file(disk: Disk, top: str) -> None:
@@ -220,3 +273,173 @@ def test_sizes_of_the_disk_are_plausible(disk: Disk, top: str) -> None:
     disk.write_whole(f"{top}/f", bytes(1000))
     assert 0 < disk.free_bytes(top) <= disk.total_bytes(top)
     assert disk.total_bytes(top) < 1 << 63
+
+
+# ----------------------------------------------------------------------------------------------------------- durability
+def test_a_syncer_works_once_whatever_became_of_the_file(disk: Disk, top: str) -> None:
+    file = disk.open(f"{top}/f")
+    file.append([b"x"])
+    syncers = [file.syncer() for _ in range(3)]
+    syncers[0]()
+    disk.rename(f"{top}/f", f"{top}/g")
+    syncers[1]()
+    disk.remove(f"{top}/g")
+    file.close()
+    syncers[2]()
+    for syncer in syncers:
+        syncer.close()
+        with pytest.raises(AssertionError):
+            syncer()
+    assert disk.list_dir(top) == []
+
+
+def test_a_syncer_may_be_given_up(disk: Disk, top: str) -> None:
+    syncer = disk.open(f"{top}/f").syncer()
+    syncer.close()
+    syncer.close()
+    with pytest.raises(AssertionError):
+        syncer()
+
+
+# ---------------------------------------------------------------------------------------------------------- preallocate
+needs_fallocate = pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason=f"{sys.platform} cannot preallocate")
+
+
+@needs_fallocate
+def test_preallocated_room_is_behind_the_end(disk: Disk, top: str) -> None:
+    file = disk.open(f"{top}/f")
+    file.append([b"abc"])
+    file.preallocate(1000)
+    assert disk.sizes(top) == {"f": 1000}
+    assert file.size_bytes == 3
+    assert file.pread(100, 0) == b"abc"
+    assert file.pread(100, 3) == b""
+    assert file.append([b"de", b"f"]) == 3
+    assert disk.sizes(top) == {"f": 1000}
+    assert file.pread(100, 2) == b"cdef"
+    file.preallocate(2)
+    file.preallocate(500)
+    assert disk.sizes(top) == {"f": 1000}, "less than is there changes nothing"
+    assert file.append([bytes(2000)]) == 6
+    assert disk.sizes(top) == {"f": 2006}
+
+
+@needs_fallocate
+@pytest.mark.parametrize("size_bytes", [0, 2, 3])
+def test_truncate_drops_what_is_preallocated(size_bytes: int, disk: Disk, top: str) -> None:
+    file = disk.open(f"{top}/f")
+    file.append([b"abc"])
+    file.preallocate(1000)
+    file.truncate(size_bytes)
+    assert disk.read_whole(f"{top}/f") == b"abc"[:size_bytes]
+    assert file.append([b"d"]) == size_bytes
+    assert disk.read_whole(f"{top}/f") == b"abc"[:size_bytes] + b"d"
+
+
+@needs_fallocate
+def test_a_file_opened_again_ends_where_the_zeros_do(disk: Disk, top: str) -> None:
+    """As after a crash: where the content ends is for the log to find out."""
+    file = disk.open(f"{top}/f")
+    file.append([b"abc"])
+    file.preallocate(10)
+    file.append([b"d"])
+    file.close()
+    assert disk.read_whole(f"{top}/f") == b"abcd" + bytes(6)
+    assert disk.read_range(f"{top}/f", 3, 100) == b"d" + bytes(6)
+    again = disk.open(f"{top}/f")
+    assert again.size_bytes == 10
+    assert again.pread(100, 0) == b"abcd" + bytes(6)
+    again.truncate(4)
+    assert again.append([b"e"]) == 4
+    assert disk.read_whole(f"{top}/f") == b"abcde"
+
+
+# ------------------------------------------------------------------------------------------------------ without waiting
+def patient(disk: Disk, file: File, size_bytes: int, position: int, at_least: int | None = None) -> bytes:
+    """Reads within the block; what is not there is fetched once, and the second try succeeds."""
+    try:
+        with disk.cached_only():
+            return bytes(file.pread(size_bytes, position, at_least))
+    except NotCached as missing:
+        expected = min(size_bytes, file.size_bytes - position)
+        assert (missing.path, missing.position, missing.size_bytes) == (file.path, position, expected)
+        disk.read_range(missing.path, missing.position, missing.size_bytes)
+        with disk.cached_only():
+            return bytes(file.pread(size_bytes, position, at_least))
+
+
+def test_what_is_not_in_memory_is_read_at_the_second_try(disk: Disk, top: str) -> None:
+    file = disk.open(f"{top}/f")
+    content = bytes(range(256)) * 1024
+    file.append([content])
+    for position, size_bytes in ((0, 10), (5, 100_000), (200_000, 10**6), (0, len(content)), (len(content) - 1, 1)):
+        wanted = content[position : position + size_bytes]
+        assert patient(disk, file, size_bytes, position) == wanted
+        assert wanted.startswith(patient(disk, file, size_bytes, position, at_least=1))
+        assert patient(disk, file, size_bytes, position, at_least=10**9) == wanted, "where the file ends, it ends"
+    with disk.cached_only():
+        assert file.pread(10, len(content)) == b""
+        assert file.pread(10, len(content) + 1) == b""
+        assert file.pread(0, 0) == b""
+
+
+def test_outside_of_the_block_reads_wait(disk: Disk, top: str) -> None:
+    file = disk.open(f"{top}/f")
+    file.append([b"0123"])
+    with disk.cached_only(), disk.cached_only():
+        pass
+    assert file.pread(10, 0) == b"0123"
+    assert file.pread(10, 1, at_least=1) == b"123"
+    with pytest.raises(ZeroDivisionError), disk.cached_only():
+        _ = 1 // 0
+    assert file.pread(10, 2) == b"23"
+
+
+def test_read_range_answers_what_is_there(disk: Disk, top: str) -> None:
+    disk.write_whole(f"{top}/f", b"0123456789")
+    assert disk.read_range(f"{top}/f", 0, 4) == b"0123"
+    assert disk.read_range(f"{top}/f", 7, 100) == b"789"
+    assert disk.read_range(f"{top}/f", 10, 100) == b""
+    assert disk.read_range(f"{top}/f", 100, 100) == b""
+    with pytest.raises(FileNotFoundError):
+        disk.read_range(f"{top}/missing", 0, 1)
+    with pytest.raises(IsADirectoryError):
+        disk.read_range(top, 0, 1)
+
+
+# ------------------------------------------------------------------------------------------------------------ new files
+def test_write_new_makes_a_file_of_parts_or_replaces_its_content(disk: Disk, top: str) -> None:
+    parts: list[Buffer] = [b"abc", bytearray(b"de"), memoryview(b"xfgh")[1:], b""]
+    assert disk.write_new(f"{top}/f", iter(parts)) == 8
+    assert disk.read_whole(f"{top}/f") == b"abcdefgh"
+    assert disk.write_new(f"{top}/f", [b"short"]) == 5
+    assert disk.read_whole(f"{top}/f") == b"short"
+    assert disk.write_new(f"{top}/f", []) == 0
+    assert disk.sizes(top) == {"f": 0}
+    with pytest.raises(FileNotFoundError):
+        disk.write_new(f"{top}/missing/f", [])
+    with pytest.raises(IsADirectoryError):
+        disk.write_new(top, [])
+
+
+def test_write_new_takes_parts_one_by_one_out_of_the_same_buffer(disk: Disk, top: str) -> None:
+    buffer = bytearray(3)
+
+    def parts() -> Iterator[bytearray]:
+        for number in range(100):
+            assert disk.sizes(top) == {"f": 3 * number}, "nothing is collected"
+            buffer[:] = b"%03d" % number
+            yield buffer
+
+    assert disk.write_new(f"{top}/f", parts()) == 300
+    assert disk.read_whole(f"{top}/f") == b"".join(b"%03d" % number for number in range(100))
+
+
+def test_write_new_removes_the_file_when_a_part_cannot_be_had(disk: Disk, top: str) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"some"
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        disk.write_new(f"{top}/f", parts())
+    assert disk.list_dir(top) == []

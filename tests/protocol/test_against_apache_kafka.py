@@ -165,7 +165,7 @@ UNEXPECTED = ErrorCode.UNKNOWN_SERVER_ERROR
 UNSUPPORTED = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 CANNOT_HELP = "sending again cannot help, so the code is one that is not retried"
 NOT_EXPECTED = "an error that Kafka does not expect, and so does not name"
-STORED_AS_SENT = "Kafka corrects the batch, we store what was sent"
+CLEARED = "Kafka clears the bit, which no client sets"
 
 REFUSALS = {
     "nothing": Refusal(b"", INVALID),
@@ -187,7 +187,7 @@ REFUSALS = {
     "codec 5": Refusal(plain.batch(attributes=5), UNEXPECTED, UNSUPPORTED, NOT_EXPECTED),
     "no sequence": Refusal(plain.batch(producer_id=1, producer_epoch=0), INVALID),
     "no producer epoch": Refusal(plain.batch(producer_id=1, base_sequence=0), NONE, INVALID, "no client sends it"),
-    "LogAppendTime": Refusal(plain.batch(attributes=8), NONE, ErrorCode.INVALID_TIMESTAMP, STORED_AS_SENT),
+    "LogAppendTime": Refusal(plain.batch(attributes=8), NONE, ErrorCode.INVALID_TIMESTAMP, CLEARED),
     "LogAppendTime, no timestamps": Refusal(
         plain.batch(attributes=8, base_timestamp=-1, max_timestamp=-1), ErrorCode.INVALID_TIMESTAMP
     ),
@@ -205,7 +205,7 @@ REFUSALS = {
         INVALID,
         "Kafka looks at offsets in compressed batches only",
     ),
-    "later than max_timestamp": Refusal(plain.batch([plain.record(timestamp_delta=1)]), NONE, INVALID, STORED_AS_SENT),
+    "later than max_timestamp": Refusal(plain.batch([plain.record(timestamp_delta=1)]), NONE),
     "linked lz4 blocks": Refusal(
         packed(Codec.LZ4, bytes(cramjam.lz4.compress(plain.record()))), UNEXPECTED, CORRUPT, NOT_EXPECTED
     ),

@@ -19,6 +19,7 @@ from protocol.batch import (
     pack_batch,
     patched_prefix,
     read_header,
+    rebuild_batch,
 )
 from protocol.compression import Codec
 from protocol.errors import ErrorCode, KafkaError, MalformedMessage
@@ -282,6 +283,35 @@ def test_the_patched_prefix_sets_offset_and_epoch_and_keeps_the_checksum(base_of
     stored = patched_prefix(header, base_offset, leader_epoch) + GOOD[16:]
     assert read_header(stored) == header._replace(base_offset=base_offset, partition_leader_epoch=leader_epoch)
     assert crc_matches(stored)
+
+
+@settings(deadline=None)
+@given(
+    fields, int64, st.sampled_from(Codec), st.sampled_from(Codec), st.booleans(), st.binary(max_size=30), st.binary()
+)
+def test_a_rebuilt_batch_is_the_old_one_but_for_what_was_named(
+    given_fields: dict[str, int],
+    max_timestamp: int,
+    codec: Codec,
+    before: Codec,
+    is_log_append_time: bool,
+    payload: bytes,
+    other_payload: bytes,
+) -> None:
+    """Beside a batch of the plain encoder; bits of the attributes that nobody named stay, used or not."""
+    others = given_fields.pop("attributes")
+    rest = others & ~0x0F
+    old = plain.batch((), payload=payload, attributes=rest | before | others & 0x08, **given_fields)
+    new = rebuild_batch(
+        read_header(old),
+        memoryview(other_payload),
+        codec=codec,
+        max_timestamp=max_timestamp,
+        is_log_append_time=is_log_append_time,
+    )
+    given_fields["max_timestamp"] = max_timestamp
+    attributes = rest | codec | 0x08 * is_log_append_time
+    assert new == plain.batch((), payload=other_payload, attributes=attributes, **given_fields)
 
 
 # ------------------------------------------------------------------------------------------------- several in a row

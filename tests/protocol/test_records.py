@@ -15,7 +15,7 @@ from protocol.batch import HEADER_SIZE, check_batch, crc_matches, read_header
 from protocol.compression import Codec, compress
 from protocol.errors import ErrorCode, KafkaError
 from protocol.record_encoding import build_batch, encode_records
-from protocol.records import HEADERS_MAX, Record, check_records, iterate_records
+from protocol.records import HEADERS_MAX, CheckedRecords, Record, check_records, iterate_records, unpack_records
 from tests.protocol import plain
 
 NOW = 1_700_000_000_000
@@ -49,15 +49,15 @@ def plainly(records: Sequence[Record], base_timestamp: int) -> list[bytes]:
     ]
 
 
-def check(batch: bytes, *, requires_keys: bool = False) -> None:
+def check(batch: bytes) -> CheckedRecords:
     """Both checks that `record.validation=full` makes of a client's batch."""
-    check_records(memoryview(batch), check_batch(memoryview(batch)), requires_keys=requires_keys)
+    return check_records(memoryview(batch), check_batch(memoryview(batch)))
 
 
-def refusal(batch: bytes, *, requires_keys: bool = False) -> ErrorCode:
+def refusal(batch: bytes) -> ErrorCode:
     """The code with which a batch is refused, by its header where that tells already."""
     with pytest.raises(KafkaError) as caught:
-        check(batch, requires_keys=requires_keys)
+        check(batch)
     return caught.value.code
 
 
@@ -218,6 +218,7 @@ LONG = bytes(300)  # lengths of two bytes
         pytest.param([plain.record(headers=[(b"", None)] * 100)], id="100 headers"),
         pytest.param([plain.record(timestamp_delta=-NOW)], id="before all others"),
         pytest.param([plain.record(timestamp_delta=-NOW - 5)], id="before 1970"),
+        pytest.param([plain.record(timestamp_delta=1)], id="later than max_timestamp"),
     ],
 )
 @pytest.mark.parametrize("codec", Codec)
@@ -235,7 +236,6 @@ def test_good_records_pass(codec: Codec, records: list[bytes]) -> None:
         pytest.param([plain.record(0), plain.record(2)], id="an offset left out"),
         pytest.param([plain.record(1), plain.record(0)], id="offsets going back"),
         pytest.param([plain.record(0), plain.record(2**31 - 1)], id="the largest offset delta"),
-        pytest.param([plain.record(timestamp_delta=1)], id="later than max_timestamp"),
         pytest.param([plain.record(timestamp_delta=2**63 - 1)], id="timestamp beyond 64 bits"),
         pytest.param([plain.record(length=3)], id="shorter than it says"),
         pytest.param([plain.record(length=6)], id="one byte shorter than it says"),
@@ -308,11 +308,15 @@ def test_another_number_of_records_than_announced_is_refused(codec: Codec, count
         list(iterate_records(batch))
 
 
-def test_a_timestamp_below_64_bits_is_refused() -> None:
-    batch = plain.batch([plain.record(timestamp_delta=-(2**63))], base_timestamp=-1)
+@pytest.mark.parametrize(("base", "delta"), [(-1, -(2**63)), (-(2**63), -1), (1, 2**63 - 1), (2**63 - 1, 1)])
+def test_a_timestamp_of_more_than_64_bits_is_refused(base: int, delta: int) -> None:
+    """The next one to it is none: the bounds are exact."""
+    batch = plain.batch([plain.record(timestamp_delta=delta)], base_timestamp=base)
     assert refusal(batch) is ErrorCode.INVALID_RECORD
     with pytest.raises(KafkaError):
         list(iterate_records(batch))
+    inside = delta + 1 if delta < 0 else delta - 1
+    check(plain.batch([plain.record(timestamp_delta=inside)], base_timestamp=base))
 
 
 def test_headers_are_bounded_in_number() -> None:
@@ -358,11 +362,33 @@ def test_a_record_that_is_cut_is_not_read_in_part() -> None:
         next(iterate_records(plain.batch([whole[:-2]])))
 
 
-def test_keys_are_required_where_the_topic_is_compacted() -> None:
-    batch = plain.batch([plain.record(0, key=b""), plain.record(1)])
-    check(batch)
-    assert refusal(batch, requires_keys=True) is ErrorCode.INVALID_RECORD
-    check(plain.batch([plain.record(0, key=b""), plain.record(1, key=b"k")]), requires_keys=True)
+@pytest.mark.parametrize("codec", Codec)
+@settings(deadline=None)
+@given(records=record_lists())
+def test_a_check_says_what_it_found(codec: Codec, records: list[Record]) -> None:
+    """Also where the header says something else of the largest timestamp, which does not count."""
+    encoded = b"".join(plainly(records, NOW))
+    batch = plain.batch(
+        payload=compress(codec, encoded), attributes=codec, record_count=len(records), base_timestamp=NOW
+    )
+    times = [record.timestamp_ms for record in records]
+    found = check(batch)
+    assert found == CheckedRecords(encoded, min(times), max(times), [record.key for record in records].count(None))
+    assert unpack_records(batch, read_header(batch)) == encoded
+
+
+def test_records_without_timestamps_have_minus_one_for_the_largest() -> None:
+    """As Kafka: also where all are below it, so that the header of such a batch says -1."""
+
+    def bounds(*timestamps_ms: int) -> tuple[int, int]:
+        records = [plain.record(offset, timestamp_delta=1 + time) for offset, time in enumerate(timestamps_ms)]
+        found = check(plain.batch(records, base_timestamp=-1, max_timestamp=5))
+        return found.min_timestamp_ms, found.max_timestamp_ms
+
+    assert bounds(-1, -1) == (-1, -1)
+    assert bounds(-7, -1) == (-7, -1)
+    assert bounds(-9) == (-9, -1)
+    assert bounds(-1, 0) == (-1, 0)
 
 
 def test_lz4_blocks_that_java_cannot_read_are_refused_and_can_be_read() -> None:

@@ -271,9 +271,9 @@ async def test_assignments_go_with_minus_one_for_count_and_factor(partitions: in
         ("retention.ms", "-2", "Invalid value -2 for configuration retention.ms"),
         ("segment.bytes", "99999999999", "Invalid value 99999999999 for configuration segment.bytes"),
         ("cleanup.policy", "bogus", "Invalid value bogus for configuration cleanup.policy"),
-        ("cleanup.policy", "compact", "compaction is not built yet"),
-        ("message.timestamp.type", "LogAppendTime", "stamping by the broker is not built yet"),
-        ("compression.type", "zstd", "recompression is not built yet"),
+        ("message.timestamp.type", "Sometime", "it must be one of CreateTime, LogAppendTime"),
+        ("compression.type", "brotli", "it must be one of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ("remote.storage.enable", "true", "tiered storage is not built"),
         ("retention.ms", None, "Null value not supported for topic configs: retention.ms"),
     ],
 )

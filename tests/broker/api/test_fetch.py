@@ -96,7 +96,7 @@ async def test_an_offset_outside_of_the_log(offset: int) -> None:
 async def test_an_offset_below_the_log_start() -> None:
     async with running_broker() as context:
         partition = await with_records(context)
-        context.partitions.delete_records(partition, 2)
+        await context.partitions.delete_records(partition, 2)
         below, at = await fetched(context, request(wanted(offset=1))), await fetched(context, request(wanted(offset=2)))
     assert codes(below) == [ErrorCode.OFFSET_OUT_OF_RANGE]
     assert (offsets(at[0]), at[0].log_start_offset) == ([2], 2)

@@ -43,7 +43,7 @@ async def test_a_moved_log_start_is_news() -> None:
     async with running_broker() as context:
         partition = await with_records(context)
         session = await session_of(context, wanted(0, 3))
-        context.partitions.delete_records(partition, 2)
+        await context.partitions.delete_records(partition, 2)
         (answer,) = await fetched(context, request(session=(session, 1)))
     assert (answer.log_start_offset, offsets(answer)) == (2, [])
 

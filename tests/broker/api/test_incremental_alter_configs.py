@@ -86,7 +86,7 @@ async def test_lists_are_added_to_and_taken_from() -> None:
     [
         ((SET, "nosuch", "1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: nosuch"),
         ((SET, "retention.ms", "soon"), ErrorCode.INVALID_CONFIG, "Invalid value soon for configuration retention.ms"),
-        ((SET, "cleanup.policy", "compact"), ErrorCode.INVALID_CONFIG, "compaction is not built yet"),
+        ((SET, "remote.storage.enable", "true"), ErrorCode.INVALID_CONFIG, "tiered storage is not built"),
         ((SET, "min.insync.replicas", "0"), ErrorCode.INVALID_CONFIG, "Invalid value 0"),
         ((APPEND, "retention.ms", "1"), ErrorCode.INVALID_CONFIG, "Can't APPEND to key retention.ms"),
         ((SET, "retention.ms", None), ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),

@@ -114,7 +114,7 @@ async def test_an_empty_partition_has_a_first_and_a_last_offset_and_nothing_else
 async def test_after_records_were_deleted_the_first_offset_is_the_log_start() -> None:
     async with running_broker() as context:
         await with_records(context)
-        context.partitions.delete_records(context.partitions.leader("orders", 0), 2)
+        await context.partitions.delete_records(context.partitions.leader("orders", 0), 2)
         offsets = [told(each) for each in await listed(context, (0, -1, EARLIEST))]
         found = [told(each) for each in await listed(context, (0, -1, 0))]
     assert offsets == [(ErrorCode.NONE, -1, 2, 0)]

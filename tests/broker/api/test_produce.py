@@ -8,7 +8,7 @@ import pytest
 
 from broker.cluster.keys import BrokerState
 from broker.context import CloseConnection
-from broker.memory_disk import MemoryDisk
+from broker.memory_disk import Content, MemoryDisk
 from broker.replication.replicas import Replicas
 from protocol.compression import Codec
 from protocol.crc32c import crc32c
@@ -70,7 +70,7 @@ async def test_the_real_log_start_is_answered() -> None:
     async with running_broker() as context:
         await make_topic(context, "orders")
         await produced(context, (0, batch(b"a", b"b")))
-        context.partitions.delete_records(context.partitions.leader("orders", 0), 1)
+        await context.partitions.delete_records(context.partitions.leader("orders", 0), 1)
         (answer,) = await produced(context, (0, batch(b"c")))
     assert answer.log_start_offset == 1
 
@@ -302,7 +302,7 @@ async def test_a_full_disk_is_told_and_when_there_is_room_again_appending_goes_o
     class Filling(MemoryDisk):
         is_full = False
 
-        def write(self, content: bytearray, data: Buffer) -> None:
+        def write(self, content: Content, data: Buffer) -> None:
             if self.is_full:
                 content += memoryview(data)[:10]
                 raise OSError(errno.ENOSPC, "no room")

@@ -12,8 +12,8 @@ from broker.cluster import embedded
 from broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from broker.cluster.journal import FORMAT_VERSION, MAGIC
 from broker.cluster.store import Conflict, Entry, StoreClosed, StoreDamaged, Txn
-from broker.disk import File
-from broker.memory_disk import MemoryDisk
+from broker.disk import File, Syncer
+from broker.memory_disk import Content, MemoryDisk
 from client.environment import Environment
 from client.tasks import Tasks
 from protocol.crc32c import crc32c
@@ -42,15 +42,19 @@ class FaultyFile:
             self._disk.could_crash_with(before + added[:length])
         return self._file.append(parts)
 
-    def pread(self, size_bytes: int, position: int) -> bytes:
-        return self._file.pread(size_bytes, position)
+    def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes | bytearray:
+        return self._file.pread(size_bytes, position, at_least)
+
+    def preallocate(self, size_bytes: int) -> None:
+        self._file.preallocate(size_bytes)
 
     def truncate(self, size_bytes: int) -> None:
         self._file.truncate(size_bytes)
 
+    def syncer(self) -> Syncer:
+        return self._file.syncer()
+
     def sync(self) -> None:
-        if self._disk.sync_fails:
-            raise OSError(errno.EIO, "sync failed", self.path)
         self._file.sync()
 
     def close(self) -> None:
@@ -73,8 +77,13 @@ class FaultyDisk(MemoryDisk):
         if self.crashes is not None:
             self.crashes.append((content, self.acknowledged))
 
-    def open(self, path: str) -> File:
-        return FaultyFile(self, super().open(path))
+    def open(self, path: str, size_bytes: int | None = None) -> File:
+        return FaultyFile(self, super().open(path, size_bytes))
+
+    def sync(self, content: Content) -> None:
+        if self.sync_fails:
+            raise OSError(errno.EIO, "sync failed")
+        super().sync(content)
 
     def write_whole(self, path: str, data: Buffer) -> None:
         if self.exists(path):

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.disk import Disk, File
-from broker.log.log import Appended, Log, LogConfig
-from broker.memory_disk import MemoryDisk
+from broker.log.config import LogConfig
+from broker.log.log import Appended, Log
+from broker.memory_disk import Content, MemoryDisk
 from protocol.batch import read_header
 from protocol.compression import Codec
 from protocol.errors import ErrorCode, KafkaError
@@ -49,8 +50,24 @@ def append(log: Log, data: bytes, leader_epoch: int = 0, now_ms: int = 0) -> App
     return log.append(memoryview(data), read_header(data), leader_epoch, now_ms)
 
 
-def open_log(disk: Disk, config: LogConfig | None = None, *, now_ms: int = 0, log_start_offset: int = 0) -> Log:
-    return Log.open(disk, DIRECTORY, config or LogConfig(), now_ms, log_start_offset=log_start_offset)
+def open_log(
+    disk: Disk,
+    config: LogConfig | None = None,
+    *,
+    now_ms: int = 0,
+    log_start_offset: int = 0,
+    recovery_point: int = 0,
+    is_clean: bool = False,
+) -> Log:
+    return Log.open(
+        disk,
+        DIRECTORY,
+        config or LogConfig(),
+        now_ms,
+        log_start_offset=log_start_offset,
+        recovery_point=recovery_point,
+        is_clean=is_clean,
+    )
 
 
 def contents(disk: Disk) -> dict[str, bytes]:
@@ -72,6 +89,9 @@ def read_all(log: Log, size_bytes_max: int = 1 << 20) -> bytes:
             offset = header.last_offset + 1
         assert position == len(data), "whole batches only"
     return b"".join(pieces)
+
+
+Known = dict[int, tuple[int, list[tuple[int, int, int, int]]]]
 
 
 @dataclass
@@ -127,9 +147,9 @@ class Model:
                     return (record.timestamp_ms, record.offset, epoch) if record.offset < end_offset else None
         return None
 
-    def producers(self) -> dict[int, tuple[int, list[tuple[int, int, int, int]]]]:
-        """Producer id -> epoch, and first and last sequence and offset of the last five batches."""
-        producers: dict[int, tuple[int, list[tuple[int, int, int, int]]]] = {}
+    def producers(self) -> Known:
+        """Producer id -> epoch, and first and last sequence and offset of the last five batches, deleted ones too."""
+        producers: Known = {}
         for first, last, data in self.batches:
             header = read_header(data)
             if header.producer_id >= 0:
@@ -147,10 +167,11 @@ class Model:
         return [(before[-1][0], self.log_start_offset), *kept] if before else kept
 
 
-def assert_same(log: Log, model: Model) -> None:
+def assert_same(log: Log, model: Model, *, may_forget: bool = False) -> None:
     """The log holds what the model holds: offsets, bytes by every way of reading them, producers and epochs.
 
     In an empty log an epoch that begins at the end says nothing, and a truncation forgets it where a restart does not.
+    `may_forget`: a snapshot may have failed, so that what only deleted batches said of a producer is not known.
     """
     assert (log.log_start_offset, log.log_end_offset) == (model.log_start_offset, model.log_end_offset)
     expected = b"".join(data for _, _, data in model.readable())
@@ -161,17 +182,34 @@ def assert_same(log: Log, model: Model) -> None:
         assert data == model.read(offset, 0, log.log_end_offset, True)
         header = read_header(data)
         assert header.base_offset <= offset <= header.last_offset
-    producers = {
-        producer_id: (state.epoch, [tuple(known[:4]) for known in state.batches])
-        for producer_id in range(10)
-        if (state := log.producers.get(producer_id)) is not None
-    }
+    producers = known_producers(log)
+    if may_forget:
+        producers = with_forgotten(producers, model.producers(), log.base_offsets[0])
     assert producers == model.producers()
     entries, expected_entries = [tuple(entry) for entry in log.epochs.entries], model.epochs_from_start()
     if log.log_start_offset == log.log_end_offset:
         entries = [entry for entry in entries if entry[1] != log.log_end_offset]
         expected_entries = [entry for entry in expected_entries if entry[1] != log.log_end_offset]
     assert entries == expected_entries
+
+
+def known_producers(log: Log) -> Known:
+    return {
+        producer_id: (state.epoch, [known[:4] for known in state.batches])
+        for producer_id, state in log.producers.states()
+    }
+
+
+def with_forgotten(producers: Known, complete: Known, first_offset: int) -> Known:
+    """Adds batches before `first_offset`, where the log begins, that `producers` do not know."""
+    filled: Known = {}
+    for producer_id, (epoch, batches) in complete.items():
+        known_epoch, known = producers.get(producer_id, (epoch, []))
+        lacking = batches[: len(batches) - len(known)]
+        if all(batch[2] < first_offset for batch in lacking):
+            known = lacking + known
+        filled[producer_id] = (known_epoch, known)
+    return filled
 
 
 def error_of(use: Callable[[], object]) -> ErrorCode:
@@ -235,21 +273,29 @@ class FaultyDisk(MemoryDisk):
         if self._step() < 1:
             raise self._error()
 
-    def write(self, content: bytearray, data: Buffer) -> None:
+    def write(self, content: Content, data: Buffer) -> None:
         allowed = self._step(len(data))
         super().write(content, memoryview(data)[:allowed])
         if allowed < len(data):
             raise self._error()
 
-    def cut(self, content: bytearray, size_bytes: int) -> None:
-        if size_bytes < len(content):
+    def cut(self, content: Content, size_bytes: int) -> None:
+        if size_bytes < content.size_bytes:
             self._single()
         super().cut(content, size_bytes)
 
-    def open(self, path: str) -> File:
+    def reserve(self, content: Content, size_bytes: int) -> None:
+        self._single()
+        super().reserve(content, size_bytes)
+
+    def open(self, path: str, size_bytes: int | None = None) -> File:
         if not self.exists(path):
             self._single()
-        return super().open(path)
+        return super().open(path, size_bytes)
+
+    def sync(self, content: Content) -> None:
+        self._single()
+        super().sync(content)
 
     def make_dir(self, path: str) -> None:
         if not self.exists(path):

@@ -25,12 +25,12 @@ class CountedFile:
         self.size_bytes = len(content)
         self.reads: list[int] = []
         self.append = self._file.append
-        self.truncate = self._file.truncate
+        self.truncate, self.preallocate, self.syncer = self._file.truncate, self._file.preallocate, self._file.syncer
         self.sync = self._file.sync
         self.close = self._file.close
 
-    def pread(self, size_bytes: int, position: int) -> bytes:
-        data = self._file.pread(size_bytes, position)
+    def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes | bytearray:
+        data = self._file.pread(size_bytes, position, at_least)
         self.reads.append(len(data))
         return data
 

@@ -4,11 +4,11 @@ import pytest
 
 from broker.log.checkpoint import (
     CorruptCheckpoint,
+    encode_checkpoint,
+    encode_offsets,
     read_checkpoint,
     read_offsets,
     read_partition_metadata,
-    write_checkpoint,
-    write_offsets,
     write_partition_metadata,
 )
 from broker.memory_disk import MemoryDisk
@@ -19,10 +19,10 @@ TOPIC_ID = bytes(range(16))
 def test_an_offset_checkpoint_is_version_count_and_lines() -> None:
     disk = MemoryDisk()
     offsets = {("orders", 1): 12, ("orders", 0): 4711, ("a.b-c_d", 10): 9_000_000_000_000}
-    write_offsets(disk, "checkpoint", offsets)
+    disk.write_whole("checkpoint", encode_offsets(offsets))
     assert disk.read_whole("checkpoint") == b"0\n3\na.b-c_d 10 9000000000000\norders 0 4711\norders 1 12\n"
     assert read_offsets(disk, "checkpoint") == offsets
-    write_offsets(disk, "checkpoint", {})
+    disk.write_whole("checkpoint", encode_offsets({}))
     assert disk.read_whole("checkpoint") == b"0\n0\n"
     assert read_offsets(disk, "checkpoint") == {}
 
@@ -65,7 +65,7 @@ def test_a_corrupt_checkpoint_says_what_is_wrong(content: bytes, reason: str) ->
 
 def test_entries_may_be_anything_without_blanks() -> None:
     disk = MemoryDisk()
-    write_checkpoint(disk, "c", [(1, "x"), (2, "y")])
+    disk.write_whole("c", encode_checkpoint([(1, "x"), (2, "y")]))
     assert read_checkpoint(disk, "c", 2) == [["1", "x"], ["2", "y"]]
 
 

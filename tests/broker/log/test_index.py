@@ -56,36 +56,40 @@ def test_both_columns_must_grow() -> None:
             index.append(offset, position)
 
 
-def test_an_index_is_full_by_bytes_and_the_time_index_one_entry_earlier() -> None:
+def test_the_next_row_of_the_time_index_needs_room_for_its_last_one_too() -> None:
     disk = MemoryDisk()
     offsets, times = offset_index(disk), time_index(disk)
-    seen: list[tuple[bool, bool]] = []
-    for number in range(1, 5):
-        seen.append((offsets.is_full(8 * 3 + 7), times.is_full(12 * 3 + 11)))
+    seen: list[tuple[int, int]] = []
+    for number in range(1, 4):
+        seen.append((offsets.size_bytes_with_next, times.size_bytes_with_next))
         offsets.append(BASE + number, number)
         times.append_if_larger(number, BASE + number)
-    assert seen == [(False, False), (False, False), (False, True), (True, True)]
+    assert seen == [(8, 24), (16, 36), (24, 48)]
 
 
 def test_an_empty_index_finds_nothing() -> None:
     offsets, times = offset_index(MemoryDisk()), time_index(MemoryDisk())
-    assert len(offsets) == len(times) == 0
+    assert offsets.count == times.count == 0
     assert list(offsets.rows()) == list(times.rows()) == []
     assert (offsets.floor_offset(5000), offsets.floor_position(0), offsets.last) == (None, None, None)
     assert (times.floor_timestamp(5000), times.last) == (None, None)
 
 
-def test_entries_are_written_a_page_at_a_time_and_found_before_and_after() -> None:
+def test_a_page_of_entries_is_due_and_they_are_found_before_and_after() -> None:
     disk = MemoryDisk()
     index = offset_index(disk)
     for number in range(PAGE_ENTRIES - 1):
         index.append(BASE + number, number + 1)
-    assert len(disk.read_whole("f.index")) == 0
+    assert not index.is_page_due
     index.append(BASE + 9000, 9001)
+    assert index.is_page_due
+    assert len(disk.read_whole("f.index")) == 0
+    index.write_out()
+    assert not index.is_page_due
     assert len(disk.read_whole("f.index")) == PAGE_ENTRIES * 8
     index.append(BASE + 9001, 9002)
     assert len(disk.read_whole("f.index")) == PAGE_ENTRIES * 8
-    assert len(index) == PAGE_ENTRIES + 1
+    assert index.count == PAGE_ENTRIES + 1
     assert index.floor_offset(BASE + 7) == OffsetEntry(BASE + 7, 8)
     assert index.floor_offset(BASE + 9001) == OffsetEntry(BASE + 9001, 9002)
     assert index.floor_offset(BASE + 9000) == OffsetEntry(BASE + 9000, 9001)
@@ -97,10 +101,12 @@ def test_an_entry_that_cannot_be_written_waits() -> None:
     disk.fail_at(0, full, for_good=True)
     for number in range(3 * PAGE_ENTRIES):
         index.append(BASE + number, number + 1)
-    assert len(index) == 3 * PAGE_ENTRIES
+    assert index.count == 3 * PAGE_ENTRIES
     assert index.floor_offset(BASE + 700) == OffsetEntry(BASE + 700, 701)
+    index.write_out()
+    assert len(disk.read_whole("f.index")) == 0
     disk.heal()
-    index.sync()
+    index.write_out()
     again = offset_index(disk)
     assert list(again.rows()) == [(number, number + 1) for number in range(3 * PAGE_ENTRIES)]
 
@@ -110,7 +116,7 @@ def test_a_file_that_ends_in_half_an_entry_is_not_whole_until_replaced() -> None
     disk.write_whole("f.index", bytes(8 * 3 + 5))
     index = offset_index(disk)
     assert not index.is_whole
-    assert len(index) == 0
+    assert index.count == 0
     index.replace(bytes.fromhex("00000004 00001122"))
     assert index.is_whole
     assert index.last == OffsetEntry(1004, 0x1122)

@@ -1,6 +1,5 @@
 """One partition's log on a disk in memory: files byte by byte, rolling, reading, timestamps, truncation, flushing."""
 
-import os
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from broker.disk import FileDisk
-from broker.log.log import Appended, Log, LogConfig
-from broker.log.segment import Segment
-from broker.memory_disk import MemoryDisk
+from broker.log.config import LogConfig
+from broker.log.log import Appended, Log
+from broker.log.segment import remove_files
+from broker.memory_disk import Content, MemoryDisk
 from protocol.batch import read_header
 from protocol.compression import Codec
 from protocol.errors import ErrorCode
@@ -290,6 +290,8 @@ def test_advancing_the_log_start_deletes_the_segments_before_it() -> None:
     assert log.base_offsets == bases[1:], "the segment that holds the log start stays"
     log.advance_log_start(bases[2])
     assert log.base_offsets == bases[2:]
+    remove_files(disk, log.segments.take_retired())
+    assert log.segments.take_retired() == []
     assert [name for name in disk.list_dir(DIRECTORY) if name < f"{bases[2]:020d}"] == []
     log.advance_log_start(3)
     assert log.log_start_offset == bases[2], "never back"
@@ -318,62 +320,6 @@ def test_the_log_start_of_the_checkpoint_holds_after_a_restart() -> None:
     assert open_log(MemoryDisk(), log_start_offset=33).log_end_offset == 33
 
 
-def test_flush_syncs_what_is_new_and_the_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc to name what is synced")
-    disk = FileDisk()
-    disk.make_dir(f"{tmp_path}/data")
-    log = Log.open(disk, f"{tmp_path}/data/orders-0", LogConfig(segment_bytes=2 * SIZE), 0)
-    synced: list[str] = []
-    fsync = os.fsync
-
-    def watched(descriptor: int) -> None:
-        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
-        fsync(descriptor)
-
-    append(log, ONE)
-    monkeypatch.setattr(os, "fsync", watched)
-    log.flush()
-    epochs = ["leader-epoch-checkpoint.tmp", "orders-0"]
-    assert synced == [*epochs, "00000000000000000000.log", "orders-0", "data"]
-    synced.clear()
-    log.flush()
-    assert synced == []
-    append(log, ONE)
-    log.flush()
-    assert synced == ["00000000000000000000.log"]
-    synced.clear()
-    append(log, ONE)
-    append(log, ONE)
-    append(log, ONE)
-    log.flush()
-    assert synced == [
-        *(f"00000000000000000002.{suffix}" for suffix in ("log", "index", "timeindex")),
-        "00000000000000000004.log",
-        "orders-0",
-        "data",
-    ], "what was complete and synced before is not synced again"
-    assert log.recovery_point == 5
-
-
-def test_what_is_appended_after_a_truncation_is_synced_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = open_log(MemoryDisk())
-    for _ in range(3):
-        append(log, ONE)
-    log.flush()
-    log.truncate_to(1)
-    assert log.recovery_point == 1
-    append(log, ONE)
-    synced: list[str] = []
-
-    def noted(segment: Segment) -> None:
-        synced.append(segment.file.path)
-
-    monkeypatch.setattr(Segment, "sync", noted)
-    log.flush()
-    assert synced == [f"{DIRECTORY}/00000000000000000000.log"]
-
-
 def test_a_truncation_that_failed_must_be_completed_before_the_next_append() -> None:
     disk = FaultyDisk()
     log, model = small_log(disk)
@@ -394,29 +340,6 @@ def test_an_epoch_without_records_is_forgotten_even_where_nothing_is_cut() -> No
     log.epochs.assign(2, 1)
     log.truncate_to(1)
     assert [tuple(entry) for entry in log.epochs.entries] == [(1, 0)]
-
-
-def test_after_a_failed_sync_the_log_takes_no_more_appends_until_the_next_start() -> None:
-    disk = MemoryDisk()
-    log = open_log(disk)
-    append(log, ONE)
-    file = log._segments[0].file  # pyright: ignore[reportPrivateUsage]
-
-    class Unsynced:
-        path, size_bytes = file.path, file.size_bytes
-        append, pread, truncate, close = file.append, file.pread, file.truncate, file.close
-
-        def sync(self) -> None:
-            raise full()
-
-    log._segments[0].file = Unsynced()  # pyright: ignore[reportPrivateUsage]
-    assert error_of(log.flush) is STORAGE
-    log._segments[0].file = file  # pyright: ignore[reportPrivateUsage]
-    assert error_of(lambda: append(log, ONE)) is STORAGE
-    log.truncate_to(0)
-    assert error_of(lambda: append(log, ONE)) is STORAGE, "no truncation makes up for it"
-    log.close_without_flush()
-    assert append(open_log(disk), ONE).base_offset == 0
 
 
 def test_a_closed_log_takes_nothing() -> None:
@@ -492,3 +415,81 @@ def test_config_is_replaced_as_a_whole() -> None:
     assert (config.segment_bytes, config.segment_ms) == (1073741824, 604800000)
     assert (config.segment_index_bytes, config.index_interval_bytes) == (10485760, 4096)
     assert replace(config, segment_bytes=1).segment_bytes == 1
+
+
+def test_a_preallocated_segment_takes_its_room_at_once_and_gives_the_rest_back_when_it_is_complete() -> None:
+    disk = MemoryDisk()
+    config = LogConfig(segment_bytes=3 * SIZE, preallocate=True)
+    log = open_log(disk, config)
+    first, second = (f"{DIRECTORY}/{base:020d}.log" for base in (0, 3))
+    append(log, ONE)
+    assert len(disk.read_whole(first)) == 3 * SIZE
+    assert log.size_bytes == SIZE, "what is not written is not there"
+    for _ in range(3):
+        append(log, ONE)
+    assert len(disk.read_whole(first)) == len(disk.read_whole(second)) == 3 * SIZE
+    log.close()
+    assert disk.read_whole(second) == stored(ONE, 3)
+
+
+def test_what_a_killed_process_had_preallocated_is_given_back_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = MemoryDisk()
+    config = LogConfig(segment_bytes=10 * SIZE, preallocate=True)
+    log = open_log(disk, config)
+    for _ in range(2):
+        append(log, ONE)
+    log.close_without_flush()
+    log = open_log(disk, config)
+    assert (log.log_end_offset, log.size_bytes) == (2, 2 * SIZE)
+    assert disk.read_whole(f"{DIRECTORY}/{0:020d}.log") == stored(ONE, 0) + stored(ONE, 1)
+    assert [record.levelname for record in caplog.records if record.levelname != "INFO"] == []
+
+
+class ReservelessDisk(MemoryDisk):
+    """Has room for what is written, and refuses to reserve any while `is_full`."""
+
+    is_full = False
+
+    def reserve(self, content: Content, size_bytes: int) -> None:
+        if self.is_full:
+            raise full()
+        super().reserve(content, size_bytes)
+
+
+def test_a_preallocation_without_room_makes_no_segment() -> None:
+    disk = ReservelessDisk()
+    log = open_log(disk, LogConfig(segment_bytes=SIZE, preallocate=True))
+    append(log, ONE)
+    disk.is_full = True
+    assert error_of(lambda: append(log, ONE)) is STORAGE
+    assert log.base_offsets == [0]
+    disk.is_full = False
+    assert append(log, ONE).base_offset == 1
+    assert read_all(log) == stored(ONE, 0) + stored(ONE, 1)
+
+
+@pytest.mark.parametrize(("chance", "until_ms"), [(0.0, 100), (0.5, 70), (0.99, 41)])
+def test_a_random_part_of_the_jitter_is_taken_off_the_age_of_each_segment(chance: float, until_ms: int) -> None:
+    """So that the segments of many partitions, begun together, do not all end together."""
+    config = LogConfig(segment_ms=100, segment_jitter_ms=60)
+    log = Log.open(MemoryDisk(), DIRECTORY, config, 0, random=lambda: chance)
+    append(log, batch(T0))
+    log.roll(0)
+    append(log, batch(T0))
+    append(log, batch(T0 + until_ms))
+    assert log.base_offsets == [0, 1]
+    append(log, batch(T0 + until_ms + 1))
+    assert log.base_offsets == [0, 1, 3]
+
+
+def test_jitter_is_never_more_than_the_age_itself() -> None:
+    log = Log.open(MemoryDisk(), DIRECTORY, LogConfig(segment_ms=10, segment_jitter_ms=1000), 0, random=lambda: 0.999)
+    append(log, batch(T0))
+    log.roll(0)
+    append(log, batch(T0))
+    append(log, batch(T0 + 1))
+    assert log.base_offsets == [0, 1]
+    append(log, batch(T0 + 2))
+    assert log.base_offsets == [0, 1, 3]

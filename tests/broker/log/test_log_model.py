@@ -6,7 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.log.log import Log, LogConfig
+from broker.log.config import LogConfig
+from broker.log.log import Log
 from broker.memory_disk import MemoryDisk
 from protocol.compression import Codec
 from protocol.errors import ErrorCode, KafkaError
@@ -100,11 +101,8 @@ class LogHistory(RuleBasedStateMachine):
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(self.log.base_offsets[0], self.model.log_end_offset + 2), "offset")
-        known = self.model.producers()
         self.log.truncate_to(offset)
         self.model.truncate_to(offset)
-        if any(batches[-1][3] >= self.model.log_end_offset for _, batches in known.values()):
-            self._forget_deleted()  # what was cut off had changed the producers: they are learnt anew from what is left
         self.epoch += 1
 
     @rule(data=st.data())
@@ -137,12 +135,7 @@ class LogHistory(RuleBasedStateMachine):
 
     def _start(self) -> None:
         self.log = open_log(self.disk, self.config, log_start_offset=self.model.log_start_offset)
-        self._forget_deleted()
         self.epoch += 1
-
-    def _forget_deleted(self) -> None:
-        """What stood in segments that are gone says nothing about producers any more."""
-        self.model.batches = [entry for entry in self.model.batches if entry[0] >= self.log.base_offsets[0]]
 
     @rule(data=st.data(), size_bytes_max=st.integers(0, 1000), at_least_one_batch=st.booleans())
     @precondition(lambda self: self.model.log_end_offset > self.model.log_start_offset)

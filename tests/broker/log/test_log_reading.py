@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from broker.disk import FileDisk
-from broker.log.log import Log, LogConfig, TimestampOffset
+from broker.log.config import LogConfig
+from broker.log.log import Log
+from broker.log.lookup import TimestampOffset
 from broker.memory_disk import MemoryDisk
 from protocol.batch import HEADER_SIZE
 from protocol.compression import Codec

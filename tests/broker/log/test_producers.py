@@ -2,11 +2,13 @@
 
 import pytest
 
-from broker.log.producers import SEQUENCE_MAX, ProducedBatch, Producers
+from broker.log.markers import Marker
+from broker.log.producers import SEQUENCE_MAX, CompletedTxn, ProducedBatch, Producers
 from protocol.batch import BatchHeader, read_header
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import T0, batch
 
+ABORT, COMMIT = Marker(True, 5), Marker(False, 5)
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
@@ -138,18 +140,86 @@ def test_batches_without_producer_are_not_remembered() -> None:
     producers = Producers()
     producers.update(read_header(batch()), 0)
     assert len(producers) == 0
-    assert producers.last_offset == -1
 
 
 def test_a_marker_brings_its_epoch_and_no_sequence() -> None:
-    """A transaction marker in an adopted log: under the same epoch sequences go on, a new epoch begins at 0."""
+    """Under the same epoch sequences go on, a new epoch begins at 0."""
     partition = Partition()
     partition.send(0, 3)
     marker = header(-1)._replace(attributes=0x30)
-    partition.producers.update(marker, 103)
+    assert partition.producers.update(marker, 103, COMMIT) is None, "no transaction was open"
     assert partition.send(0, 3) == 100
     assert partition.send(3) == 103
-    partition.producers.update(marker._replace(producer_epoch=1), 104)
+    partition.producers.update(marker._replace(producer_epoch=1), 104, COMMIT)
     assert partition.send(4) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert partition.send(1, epoch=1) is OUT_OF_ORDER
     assert partition.send(0, epoch=1) == 104
+
+
+def test_what_compaction_left_of_a_marker_says_nothing() -> None:
+    partition = Partition()
+    partition.send(0, 3)
+    partition.producers.update(header(-1, epoch=1)._replace(attributes=0x30, record_count=0), 103)
+    assert partition.send(3) == 103
+
+
+def transactional(sequence: int, *, producer_id: int = 7, epoch: int = 0) -> BatchHeader:
+    return read_header(batch(T0, producer=(producer_id, epoch, sequence), is_transactional=True))
+
+
+def ending(producer_id: int = 7, epoch: int = 0) -> BatchHeader:
+    return header(-1, producer_id=producer_id, epoch=epoch)._replace(attributes=0x30)
+
+
+def stability(producers: Producers) -> tuple[int | None, int | None]:
+    """The first unstable and the first undecided offset."""
+    return producers.first_unstable_offset, producers.first_undecided_offset
+
+
+def test_nothing_is_stable_from_the_first_offset_of_the_oldest_open_transaction_on() -> None:
+    producers = Producers()
+    assert stability(producers) == (None, None)
+    producers.update(transactional(0, producer_id=1), 10)
+    producers.update(transactional(0, producer_id=2), 11)
+    producers.update(transactional(1, producer_id=1), 12)
+    assert stability(producers) == (10, 10)
+    assert producers.update(ending(1), 13, ABORT) == CompletedTxn(1, 10, 13, True)
+    assert stability(producers) == (10, 11), "the marker may be lost"
+    producers.high_watermark_moved(13)
+    assert producers.first_unstable_offset == 10, "it is the marker that must be passed"
+    producers.high_watermark_moved(14)
+    assert producers.first_unstable_offset == 11
+    assert producers.update(ending(2), 14, COMMIT) == CompletedTxn(2, 11, 14, False)
+    producers.high_watermark_moved(15)
+    assert stability(producers) == (None, None)
+    assert producers.update(ending(2), 15, COMMIT) is None
+
+
+def test_a_transaction_outlives_an_epoch_and_ends_with_a_marker_of_the_new_one() -> None:
+    """The coordinator fences a producer that is gone with a higher epoch (KIP-98)."""
+    producers = Producers()
+    producers.update(transactional(0, epoch=3), 10)
+    assert producers.update(ending(epoch=4), 11, ABORT) == CompletedTxn(7, 10, 11, True)
+    state = producers.get(7)
+    assert state is not None
+    assert (state.epoch, list(state.batches), state.coordinator_epoch) == (4, [], 5)
+
+
+def test_a_batch_outside_of_the_open_transaction_is_refused() -> None:
+    partition = Partition()
+    partition.producers.update(transactional(0), 100)
+    assert partition.send(1) is ErrorCode.INVALID_TXN_STATE
+    partition.producers.update(ending(), 101, COMMIT)
+    assert partition.send(1) == 100
+
+
+def test_idle_producers_expire_by_the_time_of_their_records_unless_a_transaction_is_open() -> None:
+    producers = Producers()
+    producers.update(header(0, producer_id=1, timestamp=T0), 0)
+    producers.update(header(0, producer_id=2, timestamp=T0 + 1), 1)
+    producers.update(transactional(0, producer_id=3), 2)
+    assert producers.expire(T0 + 99, 100) == 0
+    assert producers.expire(T0 + 100, 100) == 1
+    assert sorted(producer_id for producer_id, _ in producers.states()) == [2, 3]
+    assert producers.expire(T0 + 10_000, 100) == 1
+    assert [producer_id for producer_id, _ in producers.states()] == [3]

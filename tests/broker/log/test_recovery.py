@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from broker.disk import FileDisk
-from broker.log.log import Log, LogConfig
+from broker.log.config import LogConfig
+from broker.log.log import Log
 from broker.memory_disk import MemoryDisk
 from protocol.batch import HEADER_SIZE
 from protocol.errors import ErrorCode, KafkaError
@@ -241,19 +242,17 @@ def test_an_index_that_is_missing_short_or_wrong_is_built_anew(how: str, suffix:
     assert contents(disk) == before
 
 
-def test_a_true_but_sparse_index_is_built_anew_and_a_denser_one_is_kept() -> None:
+def test_behind_the_recovery_point_indexes_are_as_dense_as_is_wanted_now() -> None:
     disk, model = written()
-    dense = {name: content for name, content in contents(disk).items() if "index" in name}
     log = open_log(disk, LogConfig(segment_bytes=400, index_interval_bytes=10_000))
-    assert {name: content for name, content in contents(disk).items() if "index" in name} == dense
-    log.close()
+    assert_same(log, model)
+    assert all(content == b"" for name, content in contents(disk).items() if name.endswith(".index"))
     log = open_log(disk, LogConfig(segment_bytes=400, index_interval_bytes=0))
     assert_same(log, model)
     log.close()
     for name, content in contents(disk).items():
         if name.endswith(".index"):
             batches = [entry for entry in model.batches if entry[0] >= int(name[:20])]
-            assert len(content) >= len(dense[name])
             assert content[:4] == struct.pack(">i", batches[1][1] - int(name[:20])), "each batch but the first"
 
 
@@ -319,6 +318,22 @@ def test_leader_epochs_come_from_the_batches_where_the_checkpoint_lacks_them(con
     assert_same(log, model)
     log.flush()
     assert disk.read_whole(path) == b"0\n4\n0 0\n1 10\n2 20\n3 30\n"
+
+
+@pytest.mark.parametrize("checkpoint", [b"0\n1\n4 0\n", b"0\n1\n4 8\n"])
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_where_compaction_took_the_first_batches_their_epoch_is_not_looked_for(
+    checkpoint: bytes, is_clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = MemoryDisk()
+    disk.make_dir(DIRECTORY)
+    disk.write_whole(f"{DIRECTORY}/{0:020d}.log", stored(batch(T0), 8, 4) + stored(batch(T0), 9, 4))
+    disk.write_whole(f"{DIRECTORY}/leader-epoch-checkpoint", checkpoint)
+    for _ in range(3):
+        log = open_log(disk, CONFIG, is_clean=is_clean)
+        assert (log.epochs.latest, log.epochs.epoch_for(8), log.log_end_offset) == (4, 4, 10)
+        log.close()
+    assert "leader epochs" not in caplog.text
 
 
 def test_an_epoch_that_was_cut_off_with_its_batches_is_forgotten() -> None:

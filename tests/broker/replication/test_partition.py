@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from broker.config import BrokerConfig
-from broker.log.log import Log, LogConfig
+from broker.log.config import LogConfig
+from broker.log.log import Log
 from broker.memory_disk import MemoryDisk
 from broker.replication.partition import ACKS_ALL, Partition
 from broker.replication.replicas import Replicas
 from client.environment import Environment
+from client.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.support import append, batch
 
@@ -32,7 +34,9 @@ def partition_with(
     """A partition that broker 0 leads in epoch 0. Its followers have not fetched yet."""
     log = Log.open(disk or MemoryDisk(), "data/orders-0", LogConfig(), 0)
     config = BrokerConfig({"min.insync.replicas": str(min_insync)}).topic({})
-    partition = Partition("orders", TOPIC_ID, 0, log, config, Environment(), LAG_MS_MAX)
+    environment = Environment()
+    tasks = Tasks(environment.loop)
+    partition = Partition("orders", TOPIC_ID, 0, log, config, environment, tasks, LAG_MS_MAX)
     partition.become_leader(0, Replicas(0, assigned, assigned if isr is None else isr))
     return partition
 

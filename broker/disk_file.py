@@ -1,0 +1,173 @@
+"""A file of `FileDisk`: what `File` (disk.py) promises, on a descriptor that may be evicted between two calls.
+
+    0 ............ size_bytes ............ end of the file on the device
+    what was appended | what a failed append left, or what was preallocated
+
+The logical end, `size_bytes`, is kept here and never asked of the device. Behind it there may lie bytes of a batch that
+was half-written, which are cut off before anything else is written, or room that was preallocated, which stays until
+`truncate`. Nobody reads either.
+"""
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import get_ident
+
+from broker.disk_descriptors import Descriptors
+from broker.disk_page_cache import PageCache, complete
+from protocol.primitives import Buffer
+
+# writev refuses more parts than IOV_MAX, 1024 on Linux and macOS.
+PARTS_MAX = 1024
+_NO_DEVICE = -1
+
+
+class DescriptorSyncer:
+    """Makes the file durable through a descriptor of its own, once."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __call__(self) -> None:
+        assert self._descriptor >= 0, "a syncer is called once, and not when it was closed"
+        try:
+            sync_content(self._descriptor)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    # A helper thread's work that was cancelled before it began is dropped, and nobody is left to close it.
+    __del__ = close
+
+
+class DescriptorFile:
+    """A file that is open on a disk; `fd` belongs to the table of descriptors."""
+
+    __slots__ = (
+        "_descriptors",
+        "_device",
+        "_is_preallocated",
+        "_is_torn",
+        "_page_cache",
+        "fd",
+        "path",
+        "size_bytes",
+    )
+
+    def __init__(
+        self, descriptors: Descriptors, page_cache: PageCache, path: str, descriptor: int, size_bytes: int
+    ) -> None:
+        self._descriptors = descriptors
+        self._page_cache = page_cache
+        self._device = _NO_DEVICE
+        self._is_preallocated = False
+        self._is_torn = False  # bytes of a failed append may lie behind size_bytes
+        self.fd = descriptor
+        self.path = path
+        self.size_bytes = size_bytes
+
+    def append(self, parts: Sequence[Buffer]) -> int:
+        descriptor = self._descriptors.of(self)
+        position = self.size_bytes
+        if self._is_torn:
+            self._cut_back(descriptor)
+        total = sum(map(len, parts))
+        try:
+            written = os.pwritev(descriptor, parts, position) if len(parts) <= PARTS_MAX else 0
+            if written != total:
+                write_all(descriptor, parts, position, written)
+        except BaseException:
+            self._is_torn = True
+            # A cut that fails is tried again before the next append, which fails as long as the cut does.
+            with suppress(OSError):
+                self._cut_back(descriptor)
+            raise
+        self.size_bytes = position + total
+        return position
+
+    def _cut_back(self, descriptor: int) -> None:
+        os.ftruncate(descriptor, self.size_bytes)
+        self._is_torn = self._is_preallocated = False
+
+    def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes | bytearray:
+        size_bytes = min(size_bytes, self.size_bytes - position)
+        if size_bytes <= 0:
+            return b""
+        descriptor = self._descriptors.of(self)
+        page_cache = self._page_cache
+        if page_cache.thread_id and page_cache.thread_id == get_ident():
+            if self._device == _NO_DEVICE:
+                self._device = os.fstat(descriptor).st_dev
+            return page_cache.pread(descriptor, self._device, self.path, size_bytes, position, at_least)
+        data = os.pread(descriptor, size_bytes, position)
+        return data if len(data) == size_bytes else complete(data, descriptor, size_bytes, position)
+
+    def preallocate(self, size_bytes: int) -> None:
+        descriptor = self._descriptors.of(self)
+        if self._is_torn:
+            self._cut_back(descriptor)
+        missing = size_bytes - self.size_bytes
+        if missing <= 0 or not hasattr(os, "posix_fallocate"):
+            return
+        self._is_preallocated = True
+        try:
+            os.posix_fallocate(descriptor, self.size_bytes, missing)
+        except OSError as error:
+            # It may have taken what there was; should the cut fail, too, `truncate` will do it.
+            with suppress(OSError):
+                self._cut_back(descriptor)
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+
+    def truncate(self, size_bytes: int) -> None:
+        assert 0 <= size_bytes <= self.size_bytes, "a file is only ever cut, never extended"
+        descriptor = self._descriptors.of(self)
+        if size_bytes == self.size_bytes and not self._is_torn and not self._is_preallocated:
+            return
+        os.ftruncate(descriptor, size_bytes)
+        self.size_bytes = size_bytes
+        self._is_torn = self._is_preallocated = False
+
+    def syncer(self) -> DescriptorSyncer:
+        return DescriptorSyncer(self._descriptors.another(self))
+
+    def sync(self) -> None:
+        self.syncer()()
+
+    def close(self) -> None:
+        self._descriptors.forget(self)
+
+
+def sync_content(descriptor: int) -> None:
+    """Returns once the content, and the size that is needed to read it, are on the device."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    else:
+        os.fsync(descriptor)  # macOS
+
+
+def write_all(descriptor: int, parts: Sequence[Buffer], position: int, written: int = 0) -> None:
+    """Completes a short write, or one with too many parts for a single call."""
+    skip = written
+    rest: list[memoryview] = []
+    for part in parts:
+        if skip < len(part):
+            rest.append(memoryview(part)[skip:])
+        skip = max(0, skip - len(part))
+    position += written
+    while rest:
+        count = os.pwritev(descriptor, rest[:PARTS_MAX], position)
+        if count == 0:
+            raise OSError(errno.EIO, "the file takes no more bytes")
+        position += count
+        while rest and count >= len(rest[0]):
+            count -= len(rest.pop(0))
+        if count:
+            rest[0] = rest[0][count:]

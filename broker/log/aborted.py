@@ -1,0 +1,148 @@
+"""The aborted transactions of a segment, `<base offset>.txnindex` (TransactionIndex.java, AbortedTxn.java).
+
+    i16 version, 0    i64 producer id    i64 first offset    i64 last offset    i64 last stable offset
+
+A row is added when an abort marker is appended to the segment; `last offset` is the marker's own, so rows are in its
+order. The file is made with the first row. A Fetch with read_committed answers the rows that overlap what it reads, and
+the consumer drops those records. `last stable offset` is the one right after the marker: nothing before it can be
+aborted by a later row.
+
+Derived data like the other indexes: a row that cannot be written waits in memory, and recovery builds the file anew
+from the markers.
+"""
+
+import logging
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from broker.disk import Disk, File
+
+logger = logging.getLogger(__name__)
+
+VERSION = 0
+ROW = Struct(">hqqqq")
+_PAGE_ROWS = 512
+
+
+class AbortedTxn(NamedTuple):
+    """A transaction that was aborted: its records lie between the two offsets, its marker at the last."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def encode_row(txn: AbortedTxn) -> bytes:
+    return ROW.pack(VERSION, *txn)
+
+
+class CorruptTransactionIndex(Exception):
+    """Rows that no log can have brought forth; the text says which."""
+
+
+class TransactionIndex:
+    """The rows of one segment."""
+
+    __slots__ = ("_disk", "_file", "_pending", "base_offset", "path")
+
+    def __init__(self, disk: Disk, path: str, base_offset: int, *, exists: bool) -> None:
+        """`exists`: whether the file is there; it is opened when it is needed."""
+        self._disk = disk
+        self._file: File | None = disk.open(path) if exists else None
+        self._pending = bytearray()
+        self.path = path
+        self.base_offset = base_offset
+
+    def __len__(self) -> int:
+        written = 0 if self._file is None else self._file.size_bytes // ROW.size
+        return written + len(self._pending) // ROW.size
+
+    def append(self, txn: AbortedTxn) -> None:
+        """Adds the transaction whose marker was appended just now."""
+        self._pending += encode_row(txn)
+        self.write_out()
+
+    def write_out(self) -> None:
+        """Writes the rows that wait. If that fails they go on waiting, and a line in the log says so."""
+        if not self._pending:
+            return
+        try:
+            if self._file is None:
+                self._file = self._disk.open(self.path)
+            self._file.append([self._pending])
+        except OSError as error:
+            logger.warning("%s: %d entries wait in memory: %s", self.path, len(self._pending) // ROW.size, error)
+            return
+        self._pending = bytearray()
+
+    def rows(self) -> Iterator[AbortedTxn]:
+        """All rows, in order. Raises CorruptTransactionIndex, OSError."""
+        last_offset = self.base_offset - 1
+        for row in self._raw_rows():
+            txn = AbortedTxn._make(row[1:])
+            is_ordered = last_offset < txn.last_offset and 0 <= txn.first_offset < txn.last_offset
+            if row[0] != VERSION or not is_ordered or not 0 <= txn.last_stable_offset <= txn.last_offset + 1:
+                raise CorruptTransactionIndex(f"{self.path} holds {txn} (version {row[0]}) after offset {last_offset}")
+            last_offset = txn.last_offset
+            yield txn
+
+    def _raw_rows(self) -> Iterator[tuple[int, ...]]:
+        if self._file is not None:
+            page_bytes = _PAGE_ROWS * ROW.size
+            for position in range(0, self._file.size_bytes, page_bytes):
+                page = self._file.pread(page_bytes, position)
+                if len(page) % ROW.size:
+                    raise CorruptTransactionIndex(f"{self.path} ends within a row")
+                yield from ROW.iter_unpack(page)
+        yield from ROW.iter_unpack(bytes(self._pending))
+
+    def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[AbortedTxn], bool]:
+        """The transactions with records in [fetch_offset, end_offset), and whether later segments hold none.
+
+        Raises CorruptTransactionIndex, OSError.
+        """
+        found: list[AbortedTxn] = []
+        for txn in self.rows():
+            if txn.last_offset >= fetch_offset and txn.first_offset < end_offset:
+                found.append(txn)
+            if txn.last_stable_offset >= end_offset:
+                return found, True
+        return found, False
+
+    def replace(self, txns: list[AbortedTxn]) -> None:
+        """Throws all rows away and takes these. Raises OSError."""
+        if self._file is not None:
+            self._file.truncate(0)
+        self._pending = bytearray(b"".join(map(encode_row, txns)))
+        self.write_out()
+
+    def truncate(self, end_offset: int) -> None:
+        """Forgets the markers at `end_offset` and behind. Raises CorruptTransactionIndex, OSError."""
+        kept = sum(1 for txn in self.rows() if txn.last_offset < end_offset)
+        if kept == len(self):
+            return
+        written = 0 if self._file is None else self._file.size_bytes // ROW.size
+        if self._file is not None and kept < written:
+            self._file.truncate(kept * ROW.size)
+        del self._pending[max(0, kept - written) * ROW.size :]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing, not even half a row."""
+        return not self._pending and (self._file is None or not self._file.size_bytes)
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether rows wait in memory."""
+        return len(self._pending) > 0
+
+    @property
+    def file(self) -> File | None:
+        """The file, once there is one."""
+        return self._file
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()

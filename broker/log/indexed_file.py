@@ -1,0 +1,185 @@
+"""A `.log` file and the index of its offsets: finding a batch, and reading whole batches.
+
+The index is opened with its first use, so that a start touches the files of the last segment only. Nobody has looked
+at its entries then. But an entry says where a batch starts, and that batch says its offsets: each one that is used is
+checked by what it points at, and an index that is wrong, missing or cut short is built anew from the log, which costs a
+walk and loses nothing.
+"""
+
+import logging
+
+from broker.disk import Disk, File
+from broker.log.batches import BOUNDS, LENGTH_OVERHEAD, Damage
+from broker.log.index import OffsetEntry, OffsetIndex
+from protocol.batch import HEADER_SIZE, MAGIC
+from protocol.primitives import Buffer
+
+logger = logging.getLogger(__name__)
+
+# A search for an offset reads this much at a time: an index interval and the next header.
+_LOCATE_BYTES = 4096 + 2 * HEADER_SIZE
+# Readers that go on where they stopped find their position here instead of in the index.
+_RESUME_POINTS = 16
+_MAGIC_POSITION = 16
+
+
+class IndexedFile:
+    """The batches of one segment, open for reading. Every method may raise OSError."""
+
+    __slots__ = ("_disk", "_offset_index", "_offset_index_path", "_resume_points", "base_offset", "file", "next_offset")
+
+    def __init__(self, disk: Disk, file: File, offset_index_path: str, base_offset: int) -> None:
+        self._disk = disk
+        self._offset_index: OffsetIndex | None = None
+        self._offset_index_path = offset_index_path
+        self._resume_points: dict[int, int] = {}
+        self.file = file
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return self.file.size_bytes
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The index, as its file has it; one that is not whole is built anew first."""
+        if self._offset_index is None:
+            index = OffsetIndex(self._disk, self._offset_index_path, self.base_offset)
+            if index.is_plausible(self.file.size_bytes):
+                self._offset_index = index
+            else:
+                index.close()
+                self.rebuild_indexes(f"{self._offset_index_path} is missing or cut short")
+        assert self._offset_index is not None
+        return self._offset_index
+
+    def rebuild_indexes(self, why: str) -> None:
+        """Makes the indexes what the log calls for."""
+        raise NotImplementedError
+
+    def locate(self, offset: int) -> int:
+        """The position of the first batch that ends at or after `offset`; the size when there is none."""
+        position = self._resume_points.get(offset)
+        if position is not None:
+            return position
+        data, data_position = self._from_before(offset)
+        position, end = data_position, self.file.size_bytes
+        while position < end:
+            start = position - data_position
+            if start + HEADER_SIZE > len(data):
+                data, data_position, start = self.file.pread(_LOCATE_BYTES, position), position, 0
+            base_offset, size_bytes, last_offset_delta = bounds(self.file, data, start, position)
+            if base_offset + last_offset_delta >= offset:
+                return position
+            position += size_bytes
+        return end
+
+    def indexed_position(self, offset: int) -> int:
+        """The position of an indexed batch that ends at or before `offset`, or else 0: all before it ends before."""
+        return self._from_before(offset)[1]
+
+    def _from_before(self, offset: int) -> tuple[Buffer, int]:
+        """What stands at an indexed batch before which all end before `offset`, and its position.
+
+        Where the index knows none: nothing, and position 0.
+        """
+        entry = self.offset_index.floor_offset(offset)
+        if entry is None:
+            return b"", 0
+        data = self.file.pread(_LOCATE_BYTES, entry.position)
+        if self._is_true(entry, data, 0):
+            return data, entry.position
+        self.rebuild_indexes(f"{self.offset_index.path} says that offset {entry.offset} is at {entry.position}")
+        entry = self.offset_index.floor_offset(offset)
+        return b"", 0 if entry is None else entry.position
+
+    def _is_true(self, entry: OffsetEntry, data: Buffer, start: int) -> bool:
+        """Whether a batch begins at `data[start:]`, where the entry points to, that bears it out.
+
+        The entry names the last offset of that batch, or of a later one that was appended together with it (Kafka's
+        followers write such entries); so the batch begins at or before the entry's offset.
+        """
+        if start + HEADER_SIZE > len(data) or data[start + _MAGIC_POSITION] != MAGIC:
+            return False
+        base_offset, batch_length, last_offset_delta = BOUNDS.unpack_from(data, start)
+        if batch_length + LENGTH_OVERHEAD < HEADER_SIZE or last_offset_delta < 0:
+            return False
+        return bool(self.base_offset <= base_offset and base_offset + last_offset_delta <= entry.offset)
+
+    def read(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> Buffer:
+        """Whole batches from the one that holds `offset` on, as many as fit and end before `end_offset`.
+
+        Within `Disk.cached_only()` they are those that are in the page cache, if one is; else it raises NotCached.
+        """
+        start = self.locate(offset)
+        file_end = self.file.size_bytes
+        end = min(file_end, start + max(size_bytes_max, 0))
+        is_rest = end == file_end and end_offset >= self.next_offset
+        # One header more than asked for: it tells the size of a first batch that does not fit, and the offset at
+        # which this reader will go on.
+        size_bytes = end - start if is_rest else min(end + HEADER_SIZE, file_end) - start
+        data = self.file.pread(size_bytes, start, HEADER_SIZE)
+        if is_rest and len(data) == size_bytes:
+            stop = end
+        else:
+            stop = start + self._whole_batches(data, start, min(end, start + len(data)), end_offset)
+        if stop == start and len(data):
+            base_offset, first_size_bytes, last_offset_delta = bounds(self.file, data, 0, start)
+            fits = at_least_one_batch or start + first_size_bytes <= end
+            if fits and base_offset + last_offset_delta < end_offset:
+                stop = start + first_size_bytes
+                data = self.file.pread(min(stop + HEADER_SIZE, file_end) - start, start, first_size_bytes)
+        if len(data) < stop - start:
+            raise OSError(f"{self.file.path} has lost its end")
+        if stop == start:
+            return b""
+        self._remember(data, start, stop)
+        if len(data) == stop - start:
+            return data
+        # A view keeps all of `data` alive, which is only worth it where most of it is asked for.
+        return memoryview(data)[: stop - start] if 2 * (stop - start) > len(data) else data[: stop - start]
+
+    def _whole_batches(self, data: Buffer, start: int, end: int, end_offset: int) -> int:
+        """How many bytes of `data`, read at `start`, are whole batches that end before `end` and `end_offset`."""
+        position = start
+        by_position = self.offset_index.floor_position(end)
+        by_offset = self.offset_index.floor_offset(end_offset - 1)
+        if by_position is not None and by_offset is not None:
+            # Both start a batch that ends before end_offset or starts before end: everything before it is whole.
+            entry = min(by_position, by_offset, key=lambda entry: entry.position)
+            if start < entry.position <= end and self._is_true(entry, data, entry.position - start):
+                base_offset = BOUNDS.unpack_from(data, entry.position - start)[0]
+                position = entry.position if base_offset <= end_offset else start
+        while position + HEADER_SIZE <= end:
+            base_offset, size_bytes, last_offset_delta = bounds(self.file, data, position - start, position)
+            if position + size_bytes > end or base_offset + last_offset_delta >= end_offset:
+                break
+            position += size_bytes
+        return position - start
+
+    def _remember(self, data: Buffer, start: int, stop: int) -> None:
+        """Notes where a reader that took the batches from `start` to `stop` will go on."""
+        if stop == self.file.size_bytes:
+            next_offset = self.next_offset
+        elif stop - start + HEADER_SIZE <= len(data):
+            next_offset = BOUNDS.unpack_from(data, stop - start)[0]
+        else:
+            return
+        points = self._resume_points
+        if next_offset not in points and len(points) >= _RESUME_POINTS:
+            del points[next(iter(points))]
+        points[next_offset] = stop
+
+
+def bounds(file: File, data: Buffer, start: int, position: int) -> tuple[int, int, int]:
+    """Base offset, size in bytes and last offset delta of the batch at `data[start:]`, which is at `position`.
+
+    Raises Damage where there is none.
+    """
+    if start + HEADER_SIZE > len(data):
+        raise Damage(position, f"{file.path} has lost its end")
+    base_offset, batch_length, last_offset_delta = BOUNDS.unpack_from(data, start)
+    if batch_length + LENGTH_OVERHEAD < HEADER_SIZE:
+        raise Damage(position, f"{file.path}: no batch starts at position {position}")
+    return base_offset, batch_length + LENGTH_OVERHEAD, last_offset_delta

@@ -1,0 +1,53 @@
+"""Transaction markers: the control records with which a coordinator ends a transaction in a partition (KIP-98).
+
+A control batch holds one record (EndTransactionMarker.java, ControlRecordType.java):
+
+    key    i16 version, i16 type: 0 abort, 1 commit
+    value  i16 version, i32 epoch of the coordinator
+
+Fields that a later version adds stand behind these and are passed over. A control batch without records is what
+compaction leaves where all of a transaction is gone.
+"""
+
+from struct import Struct, error
+from typing import NamedTuple
+
+from protocol.batch import BatchHeader, read_header
+from protocol.errors import KafkaError, MalformedMessage
+from protocol.primitives import Buffer
+from protocol.records import iterate_records
+
+ABORT = 0
+COMMIT = 1
+
+_KEY = Struct(">hh")
+_VALUE = Struct(">hi")
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction."""
+
+    is_abort: bool
+    coordinator_epoch: int
+
+
+def read_marker(batch: Buffer, header: BatchHeader | None = None) -> Marker | None:
+    """The marker in a control batch; None where it holds none, or a control record of another type.
+
+    Raises MalformedMessage for one that cannot be read: the log is damaged there, or not of a version known here.
+    """
+    header = read_header(batch) if header is None else header
+    assert header.is_control, "only control batches hold markers"
+    if header.record_count == 0:
+        return None
+    try:
+        record = next(iterate_records(batch))
+        _, kind = _KEY.unpack_from(record.key or b"")
+        if kind not in (ABORT, COMMIT):
+            return None
+        _, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
+    except (KafkaError, StopIteration, error) as reason:
+        raise MalformedMessage(
+            f"the control batch at offset {header.base_offset} holds no marker: {reason}"
+        ) from reason
+    return Marker(kind == ABORT, coordinator_epoch)

@@ -1,0 +1,48 @@
+"""The names of partitions' directories in a data directory (LocalLog.java, LogManager.java). Pure.
+
+orders-0                       partition 0 of the topic `orders`
+orders-0.<32 digits>-delete    a deleted partition on its way out
+orders-0.<32 digits>-stray     one that the metadata did not know: kept, and not served
+orders-0.<32 digits>-future    Kafka's copy of a partition that moves to another log directory
+"""
+
+import re
+from typing import Final
+
+DELETE_SUFFIX: Final = "-delete"
+STRAY_SUFFIX: Final = "-stray"
+FUTURE_SUFFIX: Final = "-future"
+NAME_BYTES_MAX: Final = 255
+
+KAFKAS_OWN: Final = frozenset(
+    {
+        "__cluster_metadata",
+        "__consumer_offsets",
+        "__remote_log_metadata",
+        "__share_group_state",
+        "__transaction_state",
+    }
+)
+"""Topics that Kafka keeps for itself. An adopted data directory has them, and they are left where they are."""
+
+_RENAMED = re.compile(r".+\.[0-9a-f]{32}(-delete|-stray|-future)", re.DOTALL)
+_PARTITION = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
+
+
+def partition_of(name: str) -> tuple[str, int] | None:
+    """The topic and the index that a name says; None when it is no partition's. `orders-00` says 0, too, and is a name
+    that is never given."""
+    found = _PARTITION.fullmatch(name)
+    return None if found is None else (found[1], int(found[2]))
+
+
+def suffix_of(name: str) -> str | None:
+    """What a directory was renamed to, if a broker did that: one of the three suffixes."""
+    found = _RENAMED.fullmatch(name)
+    return None if found is None else found[1]
+
+
+def renamed(name: str, digits: str, suffix: str) -> str:
+    """The name under which a partition's directory is put aside; `digits` are 32, so that no two are the same."""
+    ending = f".{digits}{suffix}"
+    return name[: NAME_BYTES_MAX - len(ending)] + ending

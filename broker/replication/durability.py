@@ -1,0 +1,186 @@
+"""When what was appended counts: at once, as in Kafka's default, or after a sync (`flush.messages`, `flush.ms`).
+
+`flush.messages=N` syncs the log whenever N records are not on the device: with 1, each acknowledgement follows a sync,
+and no consumer reads what a power failure could take back. `flush.ms=T` syncs T milliseconds after an append.
+
+While one sync is under way the appends that come wait together for the next one: however many requests there are, they
+share it. Kafka syncs within each append (UnifiedLog.append), and ours would do so in the event loop.
+
+    settled <= log_end_offset      what counts towards acknowledgements and the high watermark
+"""
+
+import asyncio
+import logging
+from asyncio import Task, TimerHandle
+from collections.abc import Callable
+
+from broker.config import TopicConfig
+from broker.log.flush import DataNotSynced, Flush
+from broker.log.log import Log
+from broker.option import LONG_MAX
+from broker.progress import Progress
+from client.environment import Environment
+from client.tasks import Tasks
+from protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class Durability:
+    """The syncs of one log."""
+
+    __slots__ = (
+        "_environment",
+        "_flights",
+        "_flush_messages",
+        "_flush_ms",
+        "_is_configured",
+        "_log",
+        "_moved",
+        "_task",
+        "_tasks",
+        "_timer",
+        "settled",
+        "waits",
+    )
+
+    def __init__(self, log: Log, environment: Environment, tasks: Tasks, moved: Callable[[], None]) -> None:
+        """`moved` is called whenever a sync moved `settled`."""
+        self._log = log
+        self._environment = environment
+        self._tasks = tasks
+        self._moved = moved
+        self._flush_messages = self._flush_ms = LONG_MAX
+        self._is_configured = False
+        self._task: Task[None] | None = None
+        self._flights: dict[Task[OSError | None], None] = {}
+        self._timer: TimerHandle | None = None
+        self.settled = Progress(log.durable_offset)
+        self.waits = False
+        """Whether anything may have to wait at all. If not, `settled` stands still, and all of the log counts."""
+
+    @property
+    def end_offset(self) -> int:
+        """Everything before it counts."""
+        return self.settled.value if self.waits else self._log.log_end_offset
+
+    def configure(self, config: TopicConfig) -> None:
+        """Takes the topic's options over: those that it has when it is opened, and later ones.
+
+        What was acknowledged under other options counts. What a killed process left in the page cache does not: a
+        producer that got no answer asks again, and the answer is a promise.
+        """
+        self._flush_messages, self._flush_ms = config.flush_messages, config.flush_ms
+        waited, self.waits = self.waits, min(self._flush_messages, self._flush_ms) < LONG_MAX
+        if not self.waits or (self._is_configured and not waited):
+            self.settled.advance(self._log.log_end_offset)
+        self._is_configured = True
+        if self.waits and self.settled.value < self._log.log_end_offset:
+            self._start()
+
+    def appended(self) -> None:
+        """Something was appended, while `waits`."""
+        if self._is_settled:
+            self.settled.advance(self._log.log_end_offset)
+            self._set_timer()
+        else:
+            self._start()
+
+    def want(self, end_offset: int) -> None:
+        """Somebody waits until everything before `end_offset` counts. If nothing is under way (a sync has failed, or
+        the broker was killed before one), there must be one."""
+        if self.settled.value < end_offset:
+            self._start()
+
+    def close(self, error: KafkaError) -> None:
+        """The log goes: whoever waits gets `error`."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.settled.fail(error)
+
+    async def sync_closed_segments(self) -> None:
+        """Syncs what takes no more appends, and moves the recovery point to its end. A failure is logged."""
+        await self._settle(with_active=False)
+
+    async def settle(self) -> None:
+        """Syncs everything, and moves the recovery point to the end. A failure is logged."""
+        await self._settle(with_active=True)
+
+    async def _settle(self, *, with_active: bool) -> None:
+        if (flush := self._log.begin_flush(settle=True, with_active=with_active)) is None:
+            return
+        if (error := await self._flown(flush)) is not None:
+            logger.warning("%s: could not be synced: %s", self._log.directory, error)
+
+    async def landed(self) -> None:
+        """Returns when no sync is under way: what the device says to one must not be missed, whoever is cancelled."""
+        while self._flights:
+            await asyncio.gather(*self._flights, return_exceptions=True)
+
+    async def _flown(self, flush: Flush) -> OSError | None:
+        """Runs the flush in a helper thread, and returns what it failed with.
+
+        Whoever waits here may be cancelled; the log learns of the end all the same.
+        """
+        flight = self._tasks.start(self._fly(flush), f"sync {self._log.directory}")
+        self._flights[flight] = None
+        flight.add_done_callback(lambda flight: self._flights.pop(flight, None))
+        return await asyncio.shield(flight)
+
+    async def _fly(self, flush: Flush) -> OSError | None:
+        try:
+            await self._environment.run_blocking(flush.run)
+        except OSError as error:
+            self._log.end_flush(flush, error)
+            return error
+        self._log.end_flush(flush)
+        return None
+
+    @property
+    def _is_settled(self) -> bool:
+        return self._log.log_end_offset - self._log.durable_offset < self._flush_messages
+
+    def _set_timer(self) -> None:
+        if self._flush_ms < LONG_MAX and self._timer is None and self._log.durable_offset < self._log.log_end_offset:
+            self._timer = self._environment.loop.call_later(self._flush_ms / 1000, self._is_time)
+
+    def _is_time(self) -> None:
+        self._timer = None
+        self._start()
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = self._tasks.start(self._sync(), f"sync {self._log.directory}")
+
+    async def _sync(self) -> None:
+        try:
+            while await self._sync_once() and not self._is_settled:
+                continue
+            self._advance()  # somebody else may have synced
+        except KafkaError as error:
+            self._fail(error)
+        finally:
+            self._task = None
+
+    async def _sync_once(self) -> bool:
+        """Whether there was anything to sync. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        flush = self._log.begin_flush(settle=False)
+        if flush is None:
+            return False
+        if (error := await self._flown(flush)) is not None:
+            kept = "" if isinstance(error, DataNotSynced) else "; the records stay, and are synced with the next append"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log could not be synced: {error}{kept}") from error
+        self._advance()
+        return True
+
+    def _advance(self) -> None:
+        if self.settled.advance(self._log.log_end_offset if self._is_settled else self._log.durable_offset):
+            self._moved()
+        self._set_timer()
+
+    def _fail(self, error: KafkaError) -> None:
+        settled = self.settled
+        value = settled.value
+        settled.fail(error)
+        if not self._log.is_distrusted:
+            settled.restart(value)  # the next who asks has it tried again

@@ -1,0 +1,189 @@
+"""A disk that loses power: what was not synced may be gone, in part or as a whole, in any order.
+
+    disk = LosingDisk()
+    ...
+    after = disk.after_power_failure(Fate(random.Random(seed)))
+
+Of a file the content at its last sync is safe. What was changed since is kept, dropped, or kept page by page: a page
+that was never written reads as zeros, and the size may be the old one, the new one, or between. Of a directory the
+names at its last sync are safe. Each creation, renaming and removal since happened or did not, whichever the
+order, but a renaming is never half done. That is less than ext4 gives, and all that POSIX does.
+"""
+
+import posixpath
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from broker.disk import File
+from broker.memory_disk import Content, MemoryDisk
+from protocol.primitives import Buffer
+
+PAGE_BYTES = 64
+
+
+class Outcome(Protocol):
+    """What becomes of something that was not synced: a page of the file, or a change of a name in its directory."""
+
+    def is_kept(self, name: str) -> bool: ...
+
+    def size_bytes(self, name: str, old: int, new: int) -> int: ...
+
+
+class Fate:
+    """By chance. Whole runs that lose all or nothing come about by `share`, the probability to be kept."""
+
+    def __init__(self, rng: random.Random, share: float = 0.5) -> None:
+        self._rng = rng
+        self._share = share
+
+    def is_kept(self, name: str) -> bool:
+        return self._rng.random() < self._share
+
+    def size_bytes(self, name: str, old: int, new: int) -> int:
+        if self._share in (0.0, 1.0):
+            return new if self._share else old
+        return self._rng.choice((old, new, self._rng.randint(min(old, new), max(old, new))))
+
+
+class Chosen:
+    """Of files with these endings all is kept, of others nothing."""
+
+    def __init__(self, *kept: str) -> None:
+        self._kept = kept
+
+    def is_kept(self, name: str) -> bool:
+        return name.endswith(self._kept)
+
+    def size_bytes(self, name: str, old: int, new: int) -> int:
+        return new if self.is_kept(name) else old
+
+
+ALL_IS_LOST = Fate(random.Random(0), 0.0)
+ALL_IS_KEPT = Fate(random.Random(0), 1.0)
+
+Names = dict[str, Content | None]
+"""What a directory holds; None stands for a directory."""
+Change = Callable[[Names], None]
+
+
+@dataclass
+class _Safe:
+    """What the device holds of one directory, and what was done to its names since."""
+
+    names: Names = field(default_factory=dict[str, Content | None])
+    changes: list[tuple[str, Change]] = field(default_factory=list[tuple[str, Change]])
+
+
+class LosingDisk(MemoryDisk):
+    """A memory disk that knows what a loss of power would leave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._synced: dict[int, tuple[Content, bytes]] = {}
+        self._safe: dict[str, _Safe] = {"": _Safe()}
+
+    def after_power_failure(self, outcome: Outcome) -> "LosingDisk":
+        """The disk as the next start finds it. All that is left is safe then."""
+        after = LosingDisk()
+        self._revive("", after, outcome)
+        return after
+
+    def _revive(self, path: str, after: "LosingDisk", outcome: Outcome) -> None:
+        safe = self._safe[path]
+        names = dict(safe.names)
+        for name, change in safe.changes:
+            if outcome.is_kept(name):
+                change(names)
+        for name, content in sorted(names.items()):
+            below = posixpath.join(path, name)
+            if content is None:
+                after.make_dir(below)
+                self._revive(below, after, outcome)
+            else:
+                after.write_whole(below, self._left_of(name, content, outcome))
+        after.sync_dir(path)
+
+    def _left_of(self, name: str, content: Content, outcome: Outcome) -> bytes:
+        new = content.on_disk(0, content.size_bytes)
+        old = self._synced.get(id(content), (content, b""))[1]
+        if old == new:
+            return new
+        size_bytes = outcome.size_bytes(name, len(old), len(new))
+        left = bytearray()
+        for start in range(0, size_bytes, PAGE_BYTES):
+            page = (new if outcome.is_kept(name) else old)[start : min(start + PAGE_BYTES, size_bytes)]
+            left += page.ljust(min(PAGE_BYTES, size_bytes - start), b"\0")
+        return bytes(left)
+
+    # -- what is synced -------------------------------------------------------------------------------------------
+
+    def sync(self, content: Content) -> None:
+        super().sync(content)
+        self._synced[id(content)] = (content, content.on_disk(0, content.size_bytes))
+
+    def sync_dir(self, path: str) -> None:
+        super().sync_dir(path)
+        safe = self._safe[_normal(path)]
+        for _, change in safe.changes:
+            change(safe.names)
+        safe.changes.clear()
+
+    # -- what changes names ---------------------------------------------------------------------------------------
+
+    def _change(self, path: str, change: Callable[[Names, str], None]) -> None:
+        parent, name = posixpath.split(_normal(path))
+        self._safe[parent].changes.append((name, lambda names: change(names, name)))
+
+    def open(self, path: str, size_bytes: int | None = None) -> File:
+        is_new = not self.exists(path)
+        file = super().open(path, size_bytes)
+        if is_new:
+            self._note_creation(path)
+        return file
+
+    def _note_creation(self, path: str) -> None:
+        content = self._content(path)
+        self._change(path, lambda names, name: names.update({name: content}))
+
+    def write_whole(self, path: str, data: Buffer) -> None:
+        super().write_whole(path, data)
+        self._note_creation(path)
+        self.sync_dir(posixpath.dirname(path))
+
+    def make_dir(self, path: str) -> None:
+        path = _normal(path)
+        super().make_dir(path)
+        if path not in self._safe:
+            self.make_dir(posixpath.dirname(path))
+            self._safe[path] = _Safe()
+            self._change(path, lambda names, name: names.update({name: None}))
+
+    def rename(self, source: str, target: str) -> None:
+        assert not self.is_dir(source), "directories stay where they are in these tests"
+        assert posixpath.dirname(source) == posixpath.dirname(target)
+        super().rename(source, target)
+        old = posixpath.basename(source)
+
+        def change(names: Names, name: str) -> None:
+            if old in names:
+                names[name] = names.pop(old)
+
+        self._change(target, change)
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        self._change(path, _forget)
+
+    def remove_tree(self, path: str) -> None:
+        raise NotImplementedError("directories stay where they are in these tests")
+
+
+def _forget(names: Names, name: str) -> None:
+    names.pop(name, None)
+
+
+def _normal(path: str) -> str:
+    path = posixpath.normpath(path)
+    return "" if path == "." else path

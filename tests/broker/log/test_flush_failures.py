@@ -1,0 +1,207 @@
+"""A flush that the device did not take: what is refused then, what the next start does, and what may be tried again."""
+
+import errno
+import os
+
+import pytest
+
+from broker.disk import FileDisk
+from broker.log.flush import DataNotSynced
+from broker.log.leftovers import UNSYNCED
+from broker.log.log import Log
+from broker.memory_disk import Content
+from protocol.errors import ErrorCode, KafkaError
+from protocol.primitives import Buffer
+from tests.broker.log.logs import (
+    DIRECTORY,
+    STORAGE,
+    T0,
+    Model,
+    append,
+    assert_same,
+    batch,
+    error_of,
+    open_log,
+)
+from tests.broker.log.sync_disk import CONFIG, SyncDisk, flushed, log_with, name
+
+
+def failed(log: Log, *, settle: bool = False, with_active: bool = True) -> OSError:
+    flush = log.begin_flush(settle=settle, with_active=with_active)
+    assert flush is not None
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        flush.run()
+    log.end_flush(flush, caught.value)
+    return caught.value
+
+
+def test_batches_that_the_device_did_not_take_end_all_appends(caplog: pytest.LogCaptureFixture) -> None:
+    """Reading goes on, and what was durable before stays so."""
+    disk, model = SyncDisk(), Model()
+    log = open_log(disk, CONFIG)
+    for number in range(3):
+        append(log, batch(T0 + number))
+        model.append(batch(T0 + number))
+    flushed(log, settle=True)
+    append(log, batch(T0 + 9))
+    model.append(batch(T0 + 9))
+    disk.failing = [name(0)]
+    assert isinstance(failed(log), DataNotSynced)
+    assert (log.durable_offset, log.recovery_point) == (3, 3)
+    assert "no more appends until the next start" in caplog.text
+    assert disk.exists(f"{DIRECTORY}/{UNSYNCED}")
+    assert error_of(lambda: append(log, batch(T0))) is STORAGE
+    assert_same(log, model)
+
+
+@pytest.mark.parametrize(
+    "what", ["orders-0", "data", name(0, ".index"), name(4, ".snapshot"), "=leader-epoch-checkpoint"]
+)
+def test_what_is_not_batches_may_fail_and_is_synced_by_the_next_flush(what: str) -> None:
+    disk = SyncDisk()
+    log = log_with(disk, 8)
+    disk.failing = [what]
+    assert not isinstance(failed(log, settle=True), DataNotSynced)
+    assert (log.durable_offset, log.recovery_point) == (0, 0)
+    assert not disk.exists(f"{DIRECTORY}/{UNSYNCED}")
+    append(log, batch(T0))
+    flushed(log, settle=True)
+    assert (log.durable_offset, log.recovery_point) == (9, 9)
+
+
+def test_after_a_failure_no_later_sync_proves_anything() -> None:
+    """The kernel reports an error once; a second sync of those pages succeeds, though they are lost (errseq_t)."""
+    disk = SyncDisk()
+    log = log_with(disk, 6)
+    closed = log.begin_flush(settle=True, with_active=False)
+    everything = log.begin_flush(settle=False)
+    assert closed is not None
+    assert everything is not None
+    disk.failing = [name(0)]
+    with pytest.raises(DataNotSynced) as caught:
+        closed.run()
+    everything.run()
+    log.end_flush(closed, caught.value)
+    log.end_flush(everything)
+    assert (log.durable_offset, log.recovery_point) == (0, 0)
+
+
+def test_after_a_failure_no_flush_moves_anything() -> None:
+    disk = SyncDisk()
+    log = log_with(disk, 6)
+    disk.failing = [name(0)]
+    failed(log)
+    try:
+        log.flush()
+    except KafkaError as error:
+        assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert (log.durable_offset, log.recovery_point) == (0, 0)
+
+
+def test_a_log_that_could_not_be_synced_is_not_closed_as_if_it_had_been() -> None:
+    """So that the next start copies all that is in doubt: from the recovery point on."""
+    disk = SyncDisk()
+    log = log_with(disk, 6)
+    disk.failing = [name(0)]
+    failed(log)
+    with pytest.raises(KafkaError, match="could not be synced"):
+        log.close()
+    assert log.recovery_point == 0
+
+
+def test_the_next_start_copies_what_is_in_doubt_before_it_serves_it(caplog: pytest.LogCaptureFixture) -> None:
+    disk, model = SyncDisk(), Model()
+    log = open_log(disk, CONFIG)
+    for number in range(9):
+        append(log, batch(T0 + number, producer=(1, 0, number)))
+        model.append(batch(T0 + number, producer=(1, 0, number)))
+        if number == 5:
+            flushed(log, settle=True, with_active=False)
+    disk.failing = [name(4)]
+    failed(log)
+    log.close_without_flush()
+    disk.take_synced()
+    contents = {base: disk.content(name(base)) for base in (0, 4, 8)}
+    log = open_log(disk, CONFIG, recovery_point=4, is_clean=True)
+    assert_same(log, model)
+    for base in (4, 8):
+        assert disk.content(name(base)) is not contents[base], "a new file"
+        assert f"{name(base)}: copied" in caplog.text
+    assert disk.content(name(0)) is contents[0], "before the recovery point"
+    assert "orders-0" in disk.take_synced(), "so are their names"
+    assert not disk.exists(f"{DIRECTORY}/{UNSYNCED}")
+    append(log, batch(T0 + 50))
+    model.append(batch(T0 + 50))
+    log.close()
+    assert_same(open_log(disk, CONFIG, recovery_point=log.recovery_point, is_clean=True), model)
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_a_start_that_dies_while_it_copies_is_done_again(step: int) -> None:
+    class Dies(Exception):
+        pass
+
+    class DyingDisk(SyncDisk):
+        steps_left: int | None = None
+
+        def _note(self, name: str) -> None:
+            if self.steps_left is not None:
+                self.steps_left -= 1
+                if self.steps_left < 0:
+                    raise Dies
+            super()._note(name)
+
+        def rename(self, source: str, target: str) -> None:
+            self._note(f"{source} {target}")
+            super().rename(source, target)
+
+    disk, model = DyingDisk(), Model()
+    log = open_log(disk, CONFIG)
+    for number in range(9):
+        append(log, batch(T0 + number))
+        model.append(batch(T0 + number))
+    disk.failing = [name(4)]
+    failed(log)
+    log.close_without_flush()
+    disk.steps_left = step
+    with pytest.raises(Dies):
+        open_log(disk, CONFIG)
+    disk.steps_left = None
+    assert disk.exists(f"{DIRECTORY}/{UNSYNCED}")
+    assert_same(open_log(disk, CONFIG), model)
+    assert not [found for found in disk.list_dir(DIRECTORY) if found.endswith(".tmp")]
+
+
+def test_a_flush_that_cannot_begin_leaves_no_descriptor_behind(tmp_path: "os.PathLike[str]") -> None:
+    disk = FileDisk(descriptors_max=8)
+    log = Log.open(disk, os.path.join(tmp_path, "orders-0"), CONFIG, 0)
+    for number in range(9):
+        append(log, batch(T0 + number))
+    log.segments[1].file.close()
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(KafkaError):
+        log.begin_flush(settle=False)
+    assert len(os.listdir("/proc/self/fd")) <= before
+    log.close_without_flush()
+
+
+def test_rows_that_could_not_be_written_are_not_taken_for_settled() -> None:
+    """A row of an index that waits in memory would be gone after the next stop, and no start would look for it."""
+
+    class NoRoom(SyncDisk):
+        is_full = False
+
+        def write(self, content: Content, data: Buffer) -> None:
+            if self.is_full and self._name_of(content).endswith("index"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().write(content, data)
+
+    disk = NoRoom()
+    log = log_with(disk, 8)
+    disk.is_full = True
+    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        log.flush()
+    assert log.recovery_point == 0
+    disk.is_full = False
+    log.flush()
+    assert log.recovery_point == 8
