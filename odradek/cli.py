@@ -48,13 +48,27 @@ def _brokers() -> click.Command:
     return brokers
 
 
+def _dump() -> click.Command:
+    from broker.dump.command import dump
+
+    return dump
+
+
+def _adopt() -> click.Command:
+    from broker.adopt.command import adopt
+
+    return adopt
+
+
 COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
     "serve": (_serve, "Run a broker."),
+    "adopt": (_adopt, "Take over the data directory of a stopped Apache Kafka."),
     "topics": (_topics, "List, create, describe, alter and delete topics."),
     "produce": (_produce, "Send lines from standard input to a topic."),
     "consume": (_consume, "Print the records of a topic."),
     "configs": (_configs, "Show and change the options of topics and brokers."),
     "brokers": (_brokers, "List the brokers of a cluster."),
+    "dump": (_dump, "Print or verify the files of a log."),
 }
 
 
@@ -96,6 +110,6 @@ class _Door(click.Group):
 def main() -> None:
     """Odradek: a Kafka-compatible broker and client in asyncio Python.
 
-    All commands but `serve` work against any Kafka broker: --bootstrap-server, or the environment variable
-    ODRADEK_BOOTSTRAP_SERVER, says which; else localhost:9092.
+    `adopt` and `dump` work on files. All commands but these and `serve` work against any Kafka broker:
+    --bootstrap-server, or the environment variable ODRADEK_BOOTSTRAP_SERVER, says which; else localhost:9092.
     """

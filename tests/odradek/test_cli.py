@@ -43,7 +43,7 @@ def imported_by(*arguments: str) -> set[str]:
 
 
 def commands() -> list[tuple[str, ...]]:
-    """Every command that talks to a broker, with those of groups."""
+    """Every command but `serve`, with those of groups."""
     found: list[tuple[str, ...]] = [()]
     for name, (load, _) in COMMANDS.items():
         command = load()
@@ -59,7 +59,9 @@ def commands() -> list[tuple[str, ...]]:
 def test_help_imports_next_to_nothing(command: tuple[str, ...]) -> None:
     modules = imported_by(*command, "--help")
     assert "click" in modules
-    assert sorted(name for name in modules if name.partition(".")[0] in HEAVY) == []
+    # `adopt` and `dump` live in the broker: a package that imports nothing, and the module with the command.
+    door = {"broker", *(f"broker.{name}{end}" for name in command for end in ("", ".command"))}
+    assert sorted(name for name in modules - door if name.partition(".")[0] in HEAVY) == []
     assert len(modules) <= MODULES_MAX
 
 
