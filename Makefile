@@ -9,13 +9,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/made-for
 CONNECTOR := $(VENV)/spark-connector
 export COMPAT_RECORDS ?= 100000
+# Else each of some hundred processes compiles all that it imports, and takes three times as long to start.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo          real flights through kafka-python, SIGKILL and Spark, everything compared"
 	@echo "make test          style, types, imports, unit, and compat at 10,000 records a client"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client"
-	@echo "make bench         side by side with Apache Kafka; PART=start, log or clients: a part of it"
+	@echo "make bench         side by side with Apache Kafka; PART=start, log or clients: a part; ONLY=NAME: one measurement"
 	@echo "make sim soak      come with the cluster"
 	@echo "make requirements  compiles requirements/ from pyproject.toml"
 	@echo "make clean         removes .venv and everything that was made, but no broker's data"
@@ -49,7 +51,7 @@ sim soak:
 	@echo "There is no \`make $@\` yet: it comes with the cluster." >&2; exit 1
 
 bench: $(STAMP) java
-	$(BIN)/python -m benchmarks $(PART)
+	$(BIN)/python -m benchmarks $(PART) $(if $(ONLY),--only $(ONLY))
 
 clean:
 	rm -rf $(VENV) build dist demo-output spark-warehouse metastore_db derby.log

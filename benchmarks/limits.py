@@ -3,31 +3,66 @@
 The first figure shows that the generator is not the limit; the second what receiving and writing alone cost here.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.figures import Summary
+from benchmarks.bench import Bench
+from benchmarks.contest import Run, Runs
+from benchmarks.figures import Statement, Summary
 from benchmarks.frames import Load
 from benchmarks.load import run_load
 from benchmarks.machine import settle_pages
-from benchmarks.produce import MEGABYTE, Plan
+from benchmarks.plan import MEGABYTE
 from benchmarks.sink import running_sink
 
-
-def measure_limits(plan: Plan, directory: Path, say: Callable[[str], None]) -> tuple[Summary, Summary]:
-    """MB/s against the bare sink, and against the sink that writes to a file in `directory`."""
-    load = Load("sink", plan.run_bytes, time.time_ns() // 1_000_000, record_bytes=plan.record_bytes)
-    file = directory / "sink"
-    bare = Summary(tuple(_speed(load, None) for _ in range(plan.runs)))
-    writing = Summary(tuple(_speed(load, file) for _ in range(plan.runs)))
-    for name, summary in (("a sink", bare), ("a sink that writes to a file", writing)):
-        lowest, highest = summary.spread
-        say(f"generator against {name}: {summary.median:,.0f} MB/s [{lowest:,.0f}–{highest:,.0f}]")
-    return bare, writing
+FASTER_BY_MIN = 1.2
+"""A generator that is not this much faster than the fastest server may have held it back."""
 
 
-def _speed(load: Load, file: Path | None) -> float:
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """MB/s against the bare sink, and against the sink that writes to a file."""
+
+    bare: Summary
+    writing: Summary
+
+    def note(self, name: str, runs: Runs) -> str:
+        fastest = max(run.values["MB/s"] for run in (*runs.ours, *runs.theirs))
+        return f"{name}: {verdict('MB/s', self.bare, fastest)}; against one that writes to a file {_text(self.writing)}"
+
+    def fraction(self, name: str, runs: Sequence[Run]) -> Statement:
+        """How much of the writing sink's speed the runs reached."""
+        fractions = Summary(tuple(run.values["MB/s"] / self.writing.median for run in runs))
+        return Statement(name, "", fractions, digits=2)
+
+
+def verdict(unit: str, sink: Summary, fastest: float) -> str:
+    """What a generator reached against a sink, and whether that is enough beside the fastest of all servers' runs."""
+    warning = "" if sink.median >= FASTER_BY_MIN * fastest else ": THE GENERATOR MAY BE THE LIMIT"
+    return f"generator against a sink {_text(sink)} {unit}, fastest run {fastest:,.0f}{warning}"
+
+
+def _text(summary: Summary) -> str:
+    lowest, highest = summary.spread
+    return f"{summary.median:,.0f} [{lowest:,.0f}–{highest:,.0f}]"
+
+
+def generator_limit(bench: Bench, load: Load) -> Limit:
+    """Raises LoadFailed, OSError."""
+    file = bench.directory / "sink"
+    return Limit(generator_speed(bench, load, "MB/s"), generator_speed(bench, load, "MB/s", file))
+
+
+def generator_speed(bench: Bench, load: Load, unit: str, file: Path | None = None) -> Summary:
+    """What the generator reaches against a sink, in MB/s or requests/s. Raises LoadFailed, OSError."""
+    amount = load.produced_bytes / MEGABYTE if unit == "MB/s" else load.batch_count
+    summary = Summary(tuple(amount / _seconds(load, file) for _ in range(bench.plan.runs)))
+    bench.say(f"generator against a sink{'' if file is None else ' that writes to a file'}: {_text(summary)} {unit}")
+    return summary
+
+
+def _seconds(load: Load, file: Path | None) -> float:
     settle_pages()
     with running_sink(load, file) as port:
         result = run_load("127.0.0.1", port, load)
@@ -35,4 +70,4 @@ def _speed(load: Load, file: Path | None) -> float:
         written = file.stat().st_size
         file.unlink()
         assert written == load.produced_bytes, f"the sink wrote {written} of {load.produced_bytes} bytes"
-    return load.produced_bytes / MEGABYTE / result.seconds
+    return result.seconds

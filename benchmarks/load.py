@@ -1,33 +1,37 @@
 """The load generator, a process of its own: `python -m benchmarks.load HOST PORT LOAD`, where LOAD is a `Load` in JSON.
 
-Plain blocking sockets, one connection, so many requests in flight, frames built before the clock runs. Every reply is
-looked at: its place in the order, its error code, its base offset. What came out is printed as one line of JSON.
-Against `benchmarks.sink` it shows how fast it can go itself.
+Plain blocking sockets, so many requests in flight on each, frames built before the clock runs. Every reply is looked
+at: its place in the order, its error code, its base offset. What came out is printed as one line of JSON. Against
+`benchmarks.sink` it shows how fast it can go itself.
 """
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from benchmarks.frames import CORRELATION_ID_POSITION, PRODUCE_VERSION, Load, ReplyShape, batches_of, frames_of
+from benchmarks.frames import (
+    CORRELATION_ID_POSITION,
+    Load,
+    Stamp,
+    batch_of,
+    batches_of,
+    frames_of,
+    partition_position,
+)
 from benchmarks.machine import REPOSITORY
-from protocol.codec import decode
-from protocol.errors import ErrorCode, MalformedMessage
-from protocol.frames import read_response_header
-from protocol.messages.produce import ProduceResponse
+from benchmarks.replies import LoadFailed, Replies
 
 TIMEOUT_S = 60.0
 RUN_TIMEOUT_S = 600.0
 RECEIVE_BYTES = 64 * 1024
-
-
-class LoadFailed(Exception):
-    """A reply was not what it should be, or the connection was closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,75 +59,104 @@ def run_load(host: str, port: int, load: Load) -> LoadResult:
     return result
 
 
-def produce(sock: socket.socket, load: Load) -> LoadResult:
-    """Sends the whole load and takes every reply. Raises LoadFailed, OSError."""
-    frames = frames_of(load, batches_of(load))
-    replies = Replies(load)
-    room = bytearray(RECEIVE_BYTES)
-    view = memoryview(room)
-    count, in_flight = load.batch_count, load.in_flight
-    sent = received = 0
-    cpu_before, started = time.process_time(), time.perf_counter()
-    while replies.count < count:
-        while sent < count and sent - replies.count < in_flight:
-            frame = frames[sent % len(frames)]
-            frame[CORRELATION_ID_POSITION : CORRELATION_ID_POSITION + 4] = sent.to_bytes(4, "big")
-            sock.sendall(frame)
-            sent += 1
-        size = sock.recv_into(view[received:])
+class Lane:
+    """One connection of the load, and how far it has come."""
+
+    def __init__(self, sock: socket.socket, load: Load, batches: list[bytes], partition: int) -> None:
+        self.socket = sock
+        self._load = load
+        self._frames = frames_of(load, batches, partition)
+        self._batches = [batch_of(frame, load) for frame in self._frames]
+        self._stamps = [Stamp(load, batch) for batch in batches] if load.is_stamped else []
+        self._partition_at = partition_position(load)
+        self._replies = Replies(load, partition)
+        self._count = load.batches_per_connection
+        self._sent = 0
+        self._room = bytearray(RECEIVE_BYTES)
+        self._view = memoryview(self._room)
+        self._received = 0
+
+    @property
+    def replies(self) -> int:
+        return self._replies.count
+
+    @property
+    def is_done(self) -> bool:
+        return self._replies.count == self._count
+
+    def fill(self) -> None:
+        """Sends as many requests as may be in flight. Raises OSError."""
+        until = min(self._count, self._replies.count + self._load.in_flight)
+        while self._sent < until:
+            at = self._sent % len(self._frames)
+            frame = self._frames[at]
+            if self._stamps:
+                self._stamps[at].apply(self._batches[at], self._sent)
+            frame[CORRELATION_ID_POSITION : CORRELATION_ID_POSITION + 4] = self._sent.to_bytes(4, "big")
+            if self._load.spread > 1:
+                frame[self._partition_at : self._partition_at + 4] = (self._sent % self._load.spread).to_bytes(4, "big")
+            self.socket.sendall(frame)
+            self._sent += 1
+
+    def receive(self) -> None:
+        """Waits for bytes and takes the replies in them. Raises LoadFailed, OSError."""
+        size = self.socket.recv_into(self._view[self._received :])
         if size == 0:
-            raise LoadFailed(f"closed by the server after {replies.count} replies")
-        received += size
-        taken = replies.take(view[:received])
-        room[: received - taken] = room[taken:received]
-        received -= taken
-    return LoadResult(time.perf_counter() - started, time.process_time() - cpu_before, replies.count)
+            raise LoadFailed(f"closed by the server after {self._replies.count} replies")
+        self._received += size
+        taken = self._replies.take(self._view[: self._received])
+        self._room[: self._received - taken] = self._room[taken : self._received]
+        self._received -= taken
 
 
-class Replies:
-    """Counts replies and checks each: in the order of the requests, without an error, at the offset that follows."""
-
-    def __init__(self, load: Load) -> None:
-        self.count = 0
-        self._shape = ReplyShape(load.topic)
-        self._records_per_batch = load.records_per_batch
-
-    def take(self, data: memoryview) -> int:
-        """Checks the whole replies at the beginning of `data`; how many bytes they are. Raises LoadFailed."""
-        position, size_bytes = 0, self._shape.size_bytes
-        while len(data) - position >= size_bytes:
-            reply = self._shape.read(data, position)
-            expected = (size_bytes - 4, self.count, 0, self.count * self._records_per_batch)
-            if reply != expected:
-                raise LoadFailed(f"reply {self.count}: {explain(bytes(data[position:]))}")
-            position += size_bytes
-            self.count += 1
-        # A reply with an error may be shorter than a good one; waiting for the rest of it would be waiting for ever.
-        if len(data) - position >= 4 and int.from_bytes(data[position : position + 4], "big") != size_bytes - 4:
-            raise LoadFailed(f"reply {self.count}: {explain(bytes(data[position:]))}")
-        return position
+def produce(sockets: Sequence[socket.socket], load: Load) -> LoadResult:
+    """Sends the whole load and takes every reply. Raises LoadFailed, OSError."""
+    batches = batches_of(load)
+    lanes = [Lane(sock, load, batches, number % load.partitions) for number, sock in enumerate(sockets)]
+    cpu_before, started = time.process_time(), time.perf_counter()
+    for lane in lanes:
+        lane.fill()
+    for lane in readable(lanes):
+        lane.receive()
+        lane.fill()
+    return LoadResult(
+        time.perf_counter() - started, time.process_time() - cpu_before, sum(lane.replies for lane in lanes)
+    )
 
 
-def explain(reply: bytes) -> str:
-    """A reply in words, whatever it is."""
-    size = int.from_bytes(reply[:4], "big")
-    frame = reply[4 : 4 + size]
-    try:
-        correlation_id, position = read_response_header(frame, True)
-        (topic,) = decode(ProduceResponse, PRODUCE_VERSION, frame, position).responses
-        (partition,) = topic.partition_responses
-        error = ErrorCode(partition.error_code)
-    except (MalformedMessage, ValueError) as why:
-        return f"{size} bytes announced, beginning with {frame[:64]!r} ({why})"
-    text = f" ({partition.error_message})" if partition.error_message else ""
-    return f"correlation id {correlation_id}, {error.name}{text}, base offset {partition.base_offset}"
+def readable(lanes: Sequence[Lane]) -> Iterable[Lane]:
+    """Lanes for which something has come, until all are done. A single one need not be asked about: it may block."""
+    if len(lanes) == 1:
+        (lane,) = lanes
+        while not lane.is_done:
+            yield lane
+        return
+    with select.epoll() as epoll:
+        waiting = {lane.socket.fileno(): lane for lane in lanes if not lane.is_done}
+        for descriptor in waiting:
+            epoll.register(descriptor, select.EPOLLIN)
+        while waiting:
+            events = epoll.poll(TIMEOUT_S)
+            if not events:
+                raise TimeoutError(f"no reply for {TIMEOUT_S} s")
+            for descriptor, _event in events:
+                yield waiting[descriptor]
+                if waiting[descriptor].is_done:
+                    epoll.unregister(descriptor)
+                    del waiting[descriptor]
 
 
-def main(host: str, port: str, load: str) -> int:
-    with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as sock:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def main(host: str, port: str, text: str) -> int:
+    load = Load.from_json(text)
+    with ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=TIMEOUT_S))
+            for _ in range(load.connections)
+        ]
+        for sock in sockets:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            result = produce(sock, Load.from_json(load))
+            result = produce(sockets, load)
         except LoadFailed as error:
             sys.stderr.write(f"{error}\n")
             return 1

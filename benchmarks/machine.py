@@ -19,6 +19,8 @@ DIRTY_BYTES_MAX = 50_000_000
 SYNC_ATTEMPTS = 5
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
+KERNEL_PARENT = 2
+"""kthreadd, the parent of all the kernel's threads."""
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -52,10 +54,43 @@ def cpu_seconds(pid: int) -> float:
     return parse_cpu_ticks((PROC / str(pid) / "stat").read_text()) / TICKS_PER_SECOND
 
 
+def parse_read_bytes(io: str) -> int:
+    """rchar of /proc/PID/io: what the process asked the kernel to read, from the page cache too."""
+    found = re.search(r"^rchar: (\d+)$", io, re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
+def read_bytes(pid: int) -> int:
+    return parse_read_bytes((PROC / str(pid) / "io").read_text())
+
+
+def parse_parent(stat: str) -> int:
+    """The parent of /proc/PID/stat."""
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def kernel_cpu_seconds() -> float:
+    """Of the kernel's own threads, such as those that write dirty pages out; 0 where they cannot be seen."""
+    ticks = 0
+    for path in PROC.glob("[0-9]*/stat"):
+        try:
+            stat = path.read_text()
+        except OSError:  # it has ended since
+            continue
+        if parse_parent(stat) == KERNEL_PARENT:
+            ticks += parse_cpu_ticks(stat)
+    return ticks / TICKS_PER_SECOND
+
+
 def child_cpu_seconds() -> float:
     """Of our own child processes that have ended and been waited for, and theirs."""
     times = os.times()
     return times.children_user + times.children_system
+
+
+def descriptor_count(pid: int) -> int:
+    return len(os.listdir(PROC / str(pid) / "fd"))
 
 
 def resident_bytes(pid: int) -> int:

@@ -1,26 +1,30 @@
 """The two contenders, seen alike: Odradek, and Apache Kafka as a single KRaft node with the JVM options of its scripts.
 
 Both listen on loopback, keep their data in directories beside one another, and run with their defaults, except that
-Apache Kafka removes a deleted topic's files after a second rather than a minute, in the midst of another run.
+they remove a deleted topic's files after a second rather than a minute, in the midst of another run.
 """
 
 import contextlib
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from broker.version import VERSION
 from tests.apache_kafka import OWN_JVM, ApacheKafka
 from tests.jars import KAFKA_VERSION, java
 from tests.odradek_broker import READY, OdradekBroker
 
+OURS = f"Odradek {VERSION}"
+THEIRS = f"Apache Kafka {KAFKA_VERSION}"
 KAFKA_HEAP = "1g"
 """What kafka-server-start.sh sets."""
 DELETE_DELAY = {"log.segment.delete.delay.ms": "1000"}
+DELETE_DELAY_OPTIONS = [part for name, value in DELETE_DELAY.items() for part in ("--set", f"{name}={value}")]
 GONE_TIMEOUT_S = 60.0
 """Apache Kafka deletes for the first time half a minute after its start (LogManager.INITIAL_TASK_DELAY_MS)."""
 
@@ -35,6 +39,8 @@ class Process(Protocol):
     def pid(self) -> int: ...
 
     def start(self) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +66,32 @@ class Server:
 
 
 @contextlib.contextmanager
+def running_odradek(directory: Path, options: Sequence[str] = ()) -> Generator[Server, None, None]:
+    """Odradek, started on an empty data directory."""
+    with OdradekBroker(directory, *DELETE_DELAY_OPTIONS, *options) as odradek:
+        ready = READY.match(odradek.ready_line)
+        assert ready is not None
+        yield Server("Odradek", ready["version"], odradek, odradek.terminate, odradek.data_dir)
+
+
+@contextlib.contextmanager
+def running_kafka(directory: Path, properties: Mapping[str, str] | None = None) -> Generator[Server, None, None]:
+    """Apache Kafka, started on an empty data directory."""
+    properties = {**DELETE_DELAY, **(properties or {})}
+    with ApacheKafka(directory=directory, heap=KAFKA_HEAP, jvm_options=OWN_JVM, properties=properties) as kafka:
+        yield Server("Apache Kafka", KAFKA_VERSION, kafka, kafka.stop, kafka.data_directory)
+
+
+@contextlib.contextmanager
 def running_servers(
     directory: Path, odradek_options: Sequence[str] = ()
 ) -> Generator[tuple[Server, Server], None, None]:
     """(Odradek, Apache Kafka), both started, with empty data directories under `directory`."""
-    apache_kafka = ApacheKafka(
-        directory=directory / "kafka", heap=KAFKA_HEAP, jvm_options=OWN_JVM, properties=DELETE_DELAY
-    )
-    with OdradekBroker(directory / "odradek", *odradek_options) as odradek, apache_kafka as kafka:
-        ready = READY.match(odradek.ready_line)
-        assert ready is not None
-        yield (
-            Server("Odradek", ready["version"], odradek, odradek.terminate, odradek.data_dir),
-            Server("Apache Kafka", KAFKA_VERSION, kafka, kafka.stop, kafka.data_directory),
-        )
+    with (
+        running_odradek(directory / "odradek", odradek_options) as odradek,
+        running_kafka(directory / "kafka") as kafka,
+    ):
+        yield odradek, kafka
 
 
 def versions() -> list[str]:

@@ -1,4 +1,4 @@
-"""Start time and idle memory: from the start of the process to its first answer to ApiVersions, and its RSS after that.
+"""Start time and memory: from the start of the process to its first answer to ApiVersions, and its RSS after that.
 
 Both contenders are stopped cleanly and started again, in turn, on directories that they have used before, with the
 programs' files in the page cache. A thread asks every millisecond or two, from before the process exists, on the port
@@ -9,12 +9,18 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 
+from benchmarks.bench import Bench
 from benchmarks.figures import Bar, Figure, Summary
-from benchmarks.machine import resident_bytes
+from benchmarks.frames import Load
+from benchmarks.load import run_load
+from benchmarks.machine import resident_bytes, settle_pages
+from benchmarks.plan import GIGABYTE, MEGABYTE
+from benchmarks.readback import compare_log
+from benchmarks.results import Outcome
 from benchmarks.servers import Server
+from benchmarks.wire import Wire, create_topic, delete_topic
 
 ASK_EVERY_S = 0.002
 ANSWER_TIMEOUT_S = 60.0
@@ -22,35 +28,67 @@ ASKED_FROM = ("127.0.0.2", 0)
 """Not the address that is asked: who connects from an address to itself, before anybody listens, may meet itself."""
 # ApiVersions v0, correlation id 1, no client id.
 QUESTION = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-MEGABYTE = 1_000_000
+START_BAR = Bar("≤", 0.1)
+IDLE_BAR = Bar("≤", 0.12)
+FILLED_BAR = Bar("≤", 0.1)
 
 
-def measure_start(
-    ours: Server, theirs: Server, *, runs: int, idle_s: float, say: Callable[[str], None]
-) -> list[Figure]:
+def measure_start(bench: Bench) -> Outcome:
     """Start time, and memory after `idle_s` seconds without a request but the first."""
-    seconds: dict[str, list[float]] = {ours.name: [], theirs.name: []}
-    megabytes: dict[str, list[float]] = {ours.name: [], theirs.name: []}
-    for run in range(1, runs + 1):
-        for server in (ours, theirs):
+    plan = bench.plan
+    pair = ours, theirs = bench.pair()
+    seconds: dict[str, list[float]] = {server.name: [] for server in pair}
+    megabytes: dict[str, list[float]] = {server.name: [] for server in pair}
+    for run in range(1, plan.runs + 1):
+        for server in pair:
             server.stop()
             took = start(server)
-            time.sleep(idle_s)  # idle, as measured
+            time.sleep(plan.idle_s)  # idle, as measured
             resident = resident_bytes(server.process.pid) / MEGABYTE
-            say(f"start {run}/{runs} {server}: {took:.3f} s, {resident:.1f} MB after {idle_s:g} s")
+            bench.say(f"start {run}/{plan.runs} {server}: {took:.3f} s, {resident:.1f} MB after {plan.idle_s:g} s")
             seconds[server.name].append(took)
             megabytes[server.name].append(resident)
-    return [
-        _figure("start to first answer", "s", seconds, ours, theirs, digits=2),
-        _figure("idle memory (RSS)", "MB", megabytes, ours, theirs, digits=0),
-    ]
+    outcome = Outcome()
+    for name, unit, values, bar, digits in (
+        ("start to first answer", "s", seconds, START_BAR, 2),
+        ("idle memory (RSS)", "MB", megabytes, IDLE_BAR, 0),
+    ):
+        mine, other = (Summary(tuple(values[server.name])) for server in (ours, theirs))
+        outcome.add(Figure(name, unit, mine, other, bar, digits))
+    return outcome
 
 
-def _figure(
-    name: str, unit: str, values: dict[str, list[float]], ours: Server, theirs: Server, *, digits: int
-) -> Figure:
-    mine, other = (Summary(tuple(values[server.name])) for server in (ours, theirs))
-    return Figure(name, unit, mine, other, Bar("≤", 0.15), digits)
+def measure_memory(bench: Bench) -> Outcome:
+    """Memory of a server that was started anew, after `filling_bytes` have been produced to it in batches of 16 KiB."""
+    plan = bench.plan
+    pair = ours, theirs = bench.pair()
+    megabytes: dict[str, list[float]] = {server.name: [] for server in pair}
+    for run in range(1, plan.runs + 1):
+        for server in pair:
+            server.stop()
+            start(server)
+            load = Load(bench.topic("memory"), plan.filling_bytes, time.time_ns() // 1_000_000)
+            resident = fill(server, load) / MEGABYTE
+            bench.say(f"memory {run}/{plan.runs} {server}: {resident:.1f} MB after {load.produced_bytes:,} bytes")
+            megabytes[server.name].append(resident)
+    mine, other = (Summary(tuple(megabytes[server.name])) for server in (ours, theirs))
+    outcome = Outcome()
+    name = f"memory (RSS) after {plan.filling_bytes / GIGABYTE:.2g} GB produced"
+    outcome.add(Figure(name, "MB", mine, other, FILLED_BAR))
+    return outcome
+
+
+def fill(server: Server, load: Load) -> int:
+    """Produces the load; how much memory the server has then. Raises LoadFailed, LogDiffers, KafkaError, OSError."""
+    with Wire(server.process.host, server.process.port) as wire:
+        create_topic(wire, load.topic)
+        settle_pages()
+        run_load(server.process.host, server.process.port, load)
+        resident = resident_bytes(server.process.pid)
+        compare_log(wire, load)
+        delete_topic(wire, load.topic)
+    server.wait_gone(load.topic)
+    return resident
 
 
 def start(server: Server) -> float:

@@ -3,26 +3,36 @@
 from collections.abc import Sequence
 from unicodedata import combining
 
-from benchmarks.figures import Figure, Summary
+from benchmarks.figures import Figure, Line, Summary
 
 
-def figure_table(figures: Sequence[Figure], ours: str, theirs: str, *, is_preliminary: bool = False) -> str:
-    """The result: a row a figure, with the medians, the spread in brackets, the ratio and whether its bar is met.
+def figure_table(figures: Sequence[Line], ours: str, theirs: str, *, is_preliminary: bool = False) -> str:
+    """The result: a row a line, with the medians, the spread in brackets, the ratio and whether its bar is met.
 
-    Where the measurement was disturbed there is no such verdict, for that may favour either of the two.
+    A bar that bounds the median instead of a ratio bears the unit. Where the measurement was disturbed there is no
+    verdict, for that may favour either of the two.
     """
-    head = ["figure", ours, theirs, "ratio", "bar", ""]
-    return markdown(head, [_row(figure, is_preliminary) for figure in figures])
+    return markdown(head(ours, theirs), [row(figure, is_preliminary=is_preliminary) for figure in figures])
 
 
-def _row(figure: Figure, is_preliminary: bool) -> list[str]:
-    verdict = "" if figure.bar is None else "open" if is_preliminary else "met" if figure.is_met else "MISSED"
+def head(ours: str, theirs: str) -> list[str]:
+    return ["figure", ours, theirs, "ratio", "bar", ""]
+
+
+def row(line: Line, *, is_preliminary: bool = False) -> list[str]:
+    """A line of `figure_table`, cell by cell."""
+    verdict = "" if line.bar is None else "open" if is_preliminary else "met" if line.is_met else "MISSED"
+    ratio, bar = "", "" if line.bar is None else str(line.bar)
+    if isinstance(line, Figure):
+        ratio = f"{line.ratio:.3g}"
+    elif bar:
+        bar = f"{bar} {line.unit}".rstrip()
     return [
-        f"{figure.name}, {figure.unit}",
-        _cell(figure.ours, figure.digits),
-        _cell(figure.theirs, figure.digits),
-        f"{figure.ratio:.3g}",
-        "" if figure.bar is None else str(figure.bar),
+        f"{line.name}, {line.unit}" if line.unit else line.name,
+        _cell(line.ours, line.digits),
+        "" if line.theirs is None else _cell(line.theirs, line.digits),
+        ratio,
+        bar,
         verdict,
     ]
 

@@ -5,6 +5,7 @@ They are asked before and after a run, never during one. Versions are such as bo
 
 import socket
 import time
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -12,19 +13,29 @@ from protocol.codec import decode, encode_parts
 from protocol.errors import ErrorCode, KafkaError
 from protocol.frames import RequestHeader, read_response_header, request_frame
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.primitives import Buffer
 from protocol.schema import Request, Response
 
+A = TypeVar("A")
 R = TypeVar("R", bound=Response)
 
 TIMEOUT_S = 60.0
 API_VERSIONS = ApiVersionsRequest.api_key
 EARLIEST = -2
 LATEST = -1
+SET = 0
+"""An operation of IncrementalAlterConfigs."""
+TOPIC_RESOURCE = 2
 FETCH_BYTES = 8 * 1024 * 1024
 LEADER_TIMEOUT_S = 30.0
 RETRY_S = 0.02
@@ -87,16 +98,31 @@ class Wire:
         return data
 
 
-def create_topic(wire: Wire, name: str) -> None:
-    """Creates a topic of one partition and waits until it has a leader. Raises KafkaError."""
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+def create_topic(wire: Wire, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+    """Creates a topic and waits until all its partitions have leaders. Raises KafkaError."""
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        assignments=[],
+        configs=[CreatableTopicConfig(name=option, value=value) for option, value in (configs or {}).items()],
+    )
     (created,) = wire.ask(CreateTopicsRequest(topics=[topic]), 5).topics
     check(created.error_code, created.error_message)
+    assert set(offsets_once_led(wire, name, partitions)) == {0}
+
+
+def offsets_once_led(wire: Wire, topic: str, partitions: int) -> list[int]:
+    """Where the partitions end, as soon as all of them have leaders. Raises KafkaError."""
+    return patiently(lambda: offsets_at(wire, topic, LATEST, partitions))
+
+
+def patiently(ask: Callable[[], A]) -> A:
+    """Asks again while the answer is an error that passes, up to `LEADER_TIMEOUT_S`. Raises KafkaError."""
     deadline = time.monotonic() + LEADER_TIMEOUT_S
     while True:
         try:
-            assert offset_at(wire, name, LATEST) == 0
-            return
+            return ask()
         except KafkaError as error:
             if not error.code.retriable or time.monotonic() > deadline:
                 raise
@@ -109,24 +135,57 @@ def delete_topic(wire: Wire, name: str) -> None:
     check(deleted.error_code, deleted.error_message)
 
 
+def set_topic_options(wire: Wire, topic: str, options: Mapping[str, str]) -> None:
+    """Changes options of a topic. Raises KafkaError."""
+    changes = [AlterableConfig(name=name, config_operation=SET, value=value) for name, value in options.items()]
+    resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=changes)
+    (altered,) = wire.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1).responses
+    check(altered.error_code, altered.error_message)
+
+
+def new_producer(wire: Wire) -> tuple[int, int]:
+    """The id and the epoch of a new idempotent producer. Raises KafkaError."""
+
+    def ask() -> tuple[int, int]:
+        answered = wire.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
+        check(answered.error_code)
+        return answered.producer_id, answered.producer_epoch
+
+    return patiently(ask)
+
+
+def offsets_at(wire: Wire, topic: str, timestamp: int, partitions: int) -> list[int]:
+    """Where each partition starts (`EARLIEST`) or ends (`LATEST`). Raises KafkaError."""
+    asked = [ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in range(partitions)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
+    answered = wire.ask(request, 5).topics[0].partitions
+    for partition in answered:
+        check(partition.error_code)
+    offsets = {partition.partition_index: partition.offset for partition in answered}
+    return [offsets[index] for index in range(partitions)]
+
+
 def offset_at(wire: Wire, topic: str, timestamp: int) -> int:
-    """Where partition 0 starts (`EARLIEST`) or ends (`LATEST`). Raises KafkaError."""
-    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
-    (answered,) = wire.ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 5).topics[0].partitions
-    check(answered.error_code)
-    return answered.offset
+    """Where partition 0 starts or ends. Raises KafkaError."""
+    return offsets_at(wire, topic, timestamp, 1)[0]
 
 
-def fetch(wire: Wire, topic: str, offset: int) -> Buffer:
-    """Batches of partition 0 from `offset` on; the last one may be cut off. Raises KafkaError."""
-    asked = FetchTopic(
-        topic=topic, partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)]
-    )
-    response = wire.ask(FetchRequest(max_wait_ms=1000, min_bytes=1, max_bytes=FETCH_BYTES, topics=[asked]), 11)
+def fetch(wire: Wire, topic: str, offset: int, partition: int = 0) -> Buffer:
+    """Batches of a partition from `offset` on; the last one may be cut off. Raises KafkaError."""
+    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
+    topics = [FetchTopic(topic=topic, partitions=[asked])]
+    response = wire.ask(FetchRequest(max_wait_ms=1000, min_bytes=1, max_bytes=FETCH_BYTES, topics=topics), 11)
     check(response.error_code)
     (answered,) = response.responses[0].partitions
     check(answered.error_code)
     return answered.records or b""
+
+
+def served_keys(wire: Wire) -> set[int]:
+    """The APIs that a server has. Raises KafkaError."""
+    answered = wire.ask(ApiVersionsRequest(), 0)
+    check(answered.error_code)
+    return {served.api_key for served in answered.api_keys}
 
 
 def check(error_code: int, text: str | None = None) -> None:

@@ -1,8 +1,10 @@
 """Medians, ratios and bars, by numbers worked out by hand."""
 
+import json
+
 import pytest
 
-from benchmarks.figures import Bar, Figure, Summary, is_steady
+from benchmarks.figures import Bar, Figure, Line, Statement, Summary, is_steady, line_from_json, line_to_json
 
 
 def test_a_summary_is_the_median_with_the_lowest_and_the_highest() -> None:
@@ -25,6 +27,27 @@ def test_a_ratio_is_ours_by_theirs_and_judged_before_it_is_rounded() -> None:
     assert figure.ratio == 0.1504
     assert not figure.is_met
     assert Figure("cpu", "s", Summary((9.0,)), Summary((1.0,))).is_met, "without a bar nothing is missed"
+
+
+def test_a_statement_is_judged_by_its_own_median() -> None:
+    lag = Statement("lag", "ms", Summary((51.0, 50.0, 2.0)), Summary((500.0,)), Bar("≤", 50.0))
+    assert lag.is_met
+    assert not Statement("lag", "ms", Summary((50.1,)), None, Bar("≤", 50.0)).is_met
+    assert Statement("lag", "ms", Summary((50.1,))).is_met, "without a bar nothing is missed"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        Figure("a", "s", Summary((1.5, 2.0)), Summary((3.0,)), Bar("≤", 0.15), 2),
+        Figure("b", "MB/s", Summary((1.5,)), Summary((3.0,))),
+        Statement("c", "", Summary((1.5,)), None, Bar("≤", 2.0), 1),
+        Statement("d", "ms", Summary((1.5,)), Summary((2.5, 3.5)), None, 1),
+    ],
+    ids=lambda line: str(line.name),
+)
+def test_a_line_comes_back_from_json_as_it_was(line: Line) -> None:
+    assert line_from_json(json.loads(json.dumps(line_to_json(line)))) == line
 
 
 @pytest.mark.parametrize(

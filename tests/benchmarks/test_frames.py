@@ -7,21 +7,22 @@ from benchmarks.frames import (
     DISTINCT_BATCHES,
     PRODUCE_VERSION,
     Load,
-    ReplyShape,
+    Stamp,
+    batch_of,
     batches_of,
-    canned_reply,
     frames_of,
+    partition_position,
 )
 from protocol.batch import check_batch
 from protocol.codec import decode
-from protocol.frames import read_request_header, read_response_header
-from protocol.messages.produce import ProduceRequest, ProduceResponse
+from protocol.frames import read_request_header
+from protocol.messages.produce import ProduceRequest
 from protocol.records import check_records, iterate_records
 
 LOAD = Load("produce-1", 1_000_000, timestamp_ms=1_700_000_000_000)
 
 
-@pytest.mark.parametrize("record_bytes", [100, 200, 1000, 1024, 4096, 16 * 1024])
+@pytest.mark.parametrize("record_bytes", [100, 108, 200, 1000, 1024, 4096, 8192, 16 * 1024])
 def test_batches_are_exactly_as_large_as_wanted_and_valid_record_by_record(record_bytes: int) -> None:
     load = Load("t", 1_000_000, timestamp_ms=1_700_000_000_000, record_bytes=record_bytes)
     batches = batches_of(load)
@@ -40,6 +41,13 @@ def test_a_batch_that_cannot_be_filled_is_refused() -> None:
         batches_of(Load("t", 1_000_000, timestamp_ms=0, batch_bytes=62, record_bytes=62))
 
 
+@pytest.mark.parametrize("kibibytes", [1, 4, 64, 1024])
+def test_batches_of_other_sizes_are_filled_as_well(kibibytes: int) -> None:
+    batch_bytes = kibibytes * 1024
+    batch = batches_of(Load("t", 10**7, timestamp_ms=0, batch_bytes=batch_bytes))[-1]
+    assert check_batch(memoryview(batch)).size_bytes == batch_bytes
+
+
 def test_the_same_load_is_the_same_bytes_in_every_process() -> None:
     assert Load.from_json(LOAD.to_json()) == LOAD
     assert batches_of(Load.from_json(LOAD.to_json())) == batches_of(LOAD)
@@ -52,9 +60,21 @@ def test_counts_follow_from_the_bytes() -> None:
     assert load.record_count == 61 * 16
 
 
-def test_frames_are_produce_requests_with_a_correlation_id_that_can_be_replaced() -> None:
+def test_connections_and_partitions_get_equal_shares() -> None:
+    eight = Load("t", 61 * 16384, timestamp_ms=0, connections=8, partitions=8)
+    assert (eight.batches_per_connection, eight.batch_count, eight.batches_to(7)) == (7, 56, 7)
+    shared = Load("t", 61 * 16384, timestamp_ms=0, connections=5, partitions=2)
+    assert shared.is_shared
+    assert (shared.batches_per_connection, shared.batches_to(0), shared.batches_to(1)) == (12, 36, 24)
+    spread = Load("t", 61 * 16384, timestamp_ms=0, partitions=10, spread=10)
+    assert not spread.is_shared
+    assert (spread.batch_count, spread.batches_to(0), spread.batches_to(9)) == (60, 6, 6)
+
+
+def test_frames_are_produce_requests_with_a_correlation_id_and_a_partition_that_can_be_replaced() -> None:
     batches = batches_of(LOAD)
-    for number, (frame, batch) in enumerate(zip(frames_of(LOAD, batches), batches, strict=True)):
+    at = partition_position(LOAD)
+    for number, (frame, batch) in enumerate(zip(frames_of(LOAD, batches, partition=3), batches, strict=True)):
         frame[CORRELATION_ID_POSITION : CORRELATION_ID_POSITION + 4] = number.to_bytes(4, "big")
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4
         header, position = read_request_header(frame[4:], True)
@@ -63,18 +83,36 @@ def test_frames_are_produce_requests_with_a_correlation_id_that_can_be_replaced(
         assert (request.acks, request.transactional_id) == (1, None)
         (topic,) = request.topic_data
         (partition,) = topic.partition_data
-        assert (topic.name, partition.index) == (LOAD.topic, 0)
-        assert partition.records == batch
+        assert (topic.name, partition.index) == (LOAD.topic, 3)
+        assert partition.records == batch == batch_of(frame, LOAD)
+        frame[at : at + 4] = (1000).to_bytes(4, "big")
+        changed = decode(ProduceRequest, PRODUCE_VERSION, frame[4:], position)
+        assert changed.topic_data[0].partition_data[0].index == 1000
 
 
-@pytest.mark.parametrize("topic", ["t", "produce-1", "a" * 100])
-def test_a_reply_is_read_where_the_codec_wrote_it(topic: str) -> None:
-    shape = ReplyShape(topic)
-    data = b"before" + canned_reply(topic, 7, 1 << 40)
-    reply = shape.read(memoryview(data), 6)
-    assert reply == (shape.size_bytes - 4, 7, 0, 1 << 40)
-    assert shape.size_bytes == len(data) - 6
-    correlation_id, position = read_response_header(data[10:], True)
-    assert correlation_id == 7
-    response = decode(ProduceResponse, PRODUCE_VERSION, data[10:], position)
-    assert response.responses[0].partition_responses[0].base_offset == 1 << 40
+def test_a_stamped_batch_is_that_of_an_idempotent_producer_and_nothing_else_changes() -> None:
+    load = Load("t", 10**7, timestamp_ms=5, producer_id=1 << 40, producer_epoch=3)
+    plain = batches_of(load)[0]
+    stamped = bytearray(plain)
+    Stamp(load, plain).apply(memoryview(stamped), 7)
+    header = check_batch(memoryview(stamped))
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (1 << 40, 3, 7 * 16)
+    assert list(iterate_records(bytes(stamped))) == list(iterate_records(plain))
+
+
+def test_keys_are_taken_in_turn_through_all_batches() -> None:
+    load = Load("t", 10**7, timestamp_ms=5, keys=20)
+    plain = batches_of(load)[2]
+    stamped = bytearray(plain)
+    stamp = Stamp(load, plain)
+    for number in (1, 2):  # the same room is used again and again
+        stamp.apply(memoryview(stamped), number)
+    check_batch(memoryview(stamped))
+    keys = [int.from_bytes(record.key or b"", "big") for record in iterate_records(bytes(stamped))]
+    assert keys == [(2 * 16 + index) % 20 for index in range(16)]
+
+
+@pytest.mark.parametrize("values", [{"connections": 2}, {"partitions": 2, "spread": 2}])
+def test_sequences_and_keys_have_one_writer(values: dict[str, int]) -> None:
+    with pytest.raises(AssertionError, match="one writer"):
+        Load("t", 10**7, timestamp_ms=0, keys=5, **values)

@@ -1,4 +1,4 @@
-"""The load generator counts only replies that are right: the others are put to it one by one; then a whole run."""
+"""A whole run of the load generator over sockets that are here, cut anywhere, and as a process."""
 
 import os
 import socket
@@ -8,72 +8,39 @@ from pathlib import Path
 import pytest
 
 from benchmarks import sink
-from benchmarks.frames import (
-    CORRELATION_ID_POSITION,
-    DISTINCT_BATCHES,
-    PRODUCE_VERSION,
-    Load,
-    batches_of,
-    canned_reply,
-    frames_of,
-)
-from benchmarks.load import LoadFailed, Replies, produce, run_load
-from protocol.codec import encode
-from protocol.errors import ErrorCode
-from protocol.frames import response_frame
-from protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from benchmarks.frames import CORRELATION_ID_POSITION, DISTINCT_BATCHES, Load, batches_of, frames_of
+from benchmarks.load import produce, run_load
+from benchmarks.replies import LoadFailed, canned_reply
 
 LOAD = Load("produce-1", 40 * 16 * 1024, timestamp_ms=1_700_000_000_000)
 
 
-def error_reply(code: ErrorCode, text: str | None) -> bytes:
-    """An error that differs from a good reply by its code alone, or by its text as well."""
-    partition = PartitionProduceResponse(
-        index=0, error_code=code.value, base_offset=0, log_start_offset=0, error_message=text
-    )
-    response = ProduceResponse(responses=[TopicProduceResponse(name=LOAD.topic, partition_responses=[partition])])
-    return b"".join(response_frame(0, True, [encode(response, PRODUCE_VERSION)]))
-
-
-def test_replies_are_taken_whole_in_whatever_portions_they_come() -> None:
-    data = b"".join(canned_reply(LOAD.topic, number, number * 16) for number in range(5))
-    replies, received = Replies(LOAD), b""
-    for position in range(len(data)):
-        received += data[position : position + 1]
-        received = received[replies.take(memoryview(received)) :]
-    assert replies.count == 5
-    assert received == b""
-
-
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (canned_reply(LOAD.topic, 1, 0), "correlation id 1"),
-        (canned_reply(LOAD.topic, 0, 16), "base offset 16"),
-        (error_reply(ErrorCode.NOT_LEADER_OR_FOLLOWER, None), "NOT_LEADER_OR_FOLLOWER"),
-        (error_reply(ErrorCode.CORRUPT_MESSAGE, "a wrong checksum"), r"CORRUPT_MESSAGE \(a wrong checksum\)"),
-        (b"\0\0\0\x05\0\0\0\0\0", "reply 0"),
-    ],
-)
-def test_a_reply_out_of_order_at_another_offset_or_with_an_error_ends_the_run(reply: bytes, said: str) -> None:
-    with pytest.raises(LoadFailed, match=said):
-        Replies(LOAD).take(memoryview(reply))
-
-
-def test_a_run_gets_a_reply_to_each_request_and_the_file_behind_the_sink_holds_every_batch(tmp_path: Path) -> None:
-    ours, theirs = socket.socketpair()
+@pytest.mark.parametrize("connections", [1, 3])
+def test_a_run_gets_a_reply_to_each_request_and_the_file_behind_the_sink_holds_every_batch(
+    tmp_path: Path, connections: int
+) -> None:
+    load = Load("t", 39 * 16 * 1024, 0, connections=connections, partitions=connections)
+    pairs = [socket.socketpair() for _ in range(connections)]
     descriptor = os.open(tmp_path / "sink", os.O_CREAT | os.O_RDWR)
-    answering = threading.Thread(target=sink.serve, args=(theirs, LOAD, descriptor))
+    answering = threading.Thread(target=sink.serve, args=([theirs for _, theirs in pairs], load, descriptor))
     answering.start()
-    with theirs:
-        with ours:
-            result = produce(ours, LOAD)
+    try:
+        result = produce([ours for ours, _ in pairs], load)
+    finally:
+        for ours, _ in pairs:
+            ours.close()
         answering.join()
-    os.close(descriptor)
-    batches = batches_of(LOAD)
-    assert result.replies == 40
+        for _, theirs in pairs:
+            theirs.close()
+        os.close(descriptor)
+    batches = batches_of(load)
+    each = [batches[number % DISTINCT_BATCHES] for number in range(39 // connections)]
+    held = (tmp_path / "sink").read_bytes()
+    assert result.replies == 39
     assert result.seconds > 0
-    assert (tmp_path / "sink").read_bytes() == b"".join(batches[number % DISTINCT_BATCHES] for number in range(40))
+    assert sorted(pieces(held, 16 * 1024)) == sorted(each * connections)
+    if connections == 1:
+        assert held == b"".join(each)
 
 
 def pieces(data: bytes, size_bytes: int) -> list[bytes]:
@@ -88,7 +55,7 @@ def test_the_generator_takes_replies_that_are_cut_anywhere() -> None:
     with ours, theirs:
         for piece in pieces(replies, 70):
             theirs.send(piece)
-        assert produce(ours, load).replies == 5
+        assert produce([ours], load).replies == 5
 
 
 def test_the_sink_takes_requests_that_are_cut_anywhere() -> None:
@@ -102,21 +69,28 @@ def test_the_sink_takes_requests_that_are_cut_anywhere() -> None:
         for piece in pieces(requests, 20_000):
             ours.send(piece)
         ours.shutdown(socket.SHUT_WR)
-        sink.serve(theirs, load, None)
+        sink.serve([theirs], load, None)
         assert [ours.recv(1000) for _ in range(5)] == [canned_reply("t", number, number * 16) for number in range(5)]
 
 
-def test_a_server_that_goes_away_ends_the_run() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.shutdown(socket.SHUT_WR)
+@pytest.mark.parametrize("connections", [1, 2])
+def test_a_server_that_goes_away_ends_the_run(connections: int) -> None:
+    load = Load("t", 40 * 16 * 1024, 0, connections=connections, partitions=connections)
+    pairs = [socket.socketpair() for _ in range(connections)]
+    try:
+        pairs[-1][1].shutdown(socket.SHUT_WR)
         with pytest.raises(LoadFailed, match="closed by the server after 0 replies"):
-            produce(ours, LOAD)
+            produce([ours for ours, _ in pairs], load)
+    finally:
+        for pair in pairs:
+            for end in pair:
+                end.close()
 
 
 def test_generator_and_sink_run_as_processes() -> None:
-    with sink.running_sink(LOAD) as port:
-        result = run_load("127.0.0.1", port, LOAD)
-    assert result.replies == LOAD.batch_count
+    load = Load("t", 40 * 16 * 1024, 0, connections=4, partitions=2)
+    with sink.running_sink(load) as port:
+        result = run_load("127.0.0.1", port, load)
+    assert result.replies == load.batch_count == 40
     with pytest.raises(LoadFailed, match="refused"):
-        run_load("127.0.0.1", port, LOAD)
+        run_load("127.0.0.1", port, load)

@@ -11,11 +11,16 @@ from benchmarks.machine import (
     Machine,
     child_cpu_seconds,
     cpu_seconds,
+    descriptor_count,
+    kernel_cpu_seconds,
     parse_busy_ticks,
     parse_cpu_ticks,
     parse_dirty_bytes,
     parse_filesystem,
+    parse_parent,
+    parse_read_bytes,
     parse_resident_bytes,
+    read_bytes,
     resident_bytes,
 )
 
@@ -34,6 +39,24 @@ def test_resident_memory_is_neither_virtual_nor_peak() -> None:
     assert parse_resident_bytes("VmPeak:\t9 kB\nVmHWM:\t8 kB\nVmRSS:\t   34700 kB\n") == 34700 * 1024
     with pytest.raises(ValueError, match="ended"):
         parse_resident_bytes("Name:\tzombie\n")
+
+
+def test_a_parent_is_found_behind_any_process_name() -> None:
+    assert parse_parent("77 (a) b (c 1 2) S 42 43 44") == 42
+
+
+def test_what_was_read_from_the_page_cache_counts() -> None:
+    assert parse_read_bytes("rchar: 12345\nwchar: 7\nsyscr: 1\nread_bytes: 4096\n") == 12345
+    before = read_bytes(os.getpid())
+    with open(__file__, "rb") as file:
+        size_bytes = len(file.read())
+    assert read_bytes(os.getpid()) - before >= size_bytes
+
+
+def test_descriptors_are_counted() -> None:
+    before = descriptor_count(os.getpid())
+    with open(__file__, "rb"):
+        assert descriptor_count(os.getpid()) == before + 1
 
 
 def test_idle_and_waiting_cores_are_not_busy_and_guests_count_once() -> None:
@@ -59,3 +82,4 @@ def test_this_machine_answers_in_the_expected_form() -> None:
     assert resident_bytes(os.getpid()) > 1_000_000
     subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
     assert child_cpu_seconds() > children_before
+    assert kernel_cpu_seconds() >= 0

@@ -33,6 +33,9 @@ class SlowProcess:
         self._listening = socket.create_server((self.host, self.port))
         self._thread.start()
 
+    def kill(self) -> None:
+        self.stop()
+
     def stop(self) -> None:
         assert self._listening is not None
         self._listening.shutdown(socket.SHUT_RDWR)
@@ -77,6 +80,9 @@ def test_a_server_that_cannot_start_is_reported_and_not_waited_for() -> None:
 
         def start(self) -> None:
             raise RuntimeError("no")
+
+        def kill(self) -> None:
+            raise AssertionError("it never ran")
 
     before = set(threading.enumerate())
     with pytest.raises(RuntimeError, match="no"):

@@ -1,6 +1,6 @@
 """The table, letter by letter: what is aligned where, what is rounded how, and which verdict stands at its end."""
 
-from benchmarks.figures import Bar, Figure, Summary
+from benchmarks.figures import Bar, Figure, Statement, Summary
 from benchmarks.table import figure_table, markdown
 
 
@@ -24,6 +24,18 @@ def test_a_disturbed_measurement_decides_nothing() -> None:
     figures = [Figure("a", "s", Summary((1.0,)), Summary((2.0,)), Bar("≤", bound)) for bound in (0.9, 0.1)]
     rows = figure_table(figures, "ours", "theirs", is_preliminary=True).splitlines()[2:]
     assert [row.split("|")[-2].strip() for row in rows] == ["open", "open"]
+
+
+def test_a_statement_has_no_ratio_and_its_bar_bears_the_unit() -> None:
+    statements = [
+        Statement("lag", "ms", Summary((20.0, 50.0)), None, Bar("≤", 50.0)),
+        Statement("p99 by p99", "", Summary((2.5,)), Summary((1.0,)), Bar("≤", 2.0), 1),
+    ]
+    rows = figure_table(statements, "ours", "theirs").splitlines()[2:]
+    assert [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows] == [
+        ["lag, ms", "35 [20–50]", "", "", "≤ 50 ms", "met"],
+        ["p99 by p99", "2.5 [2.5–2.5]", "1.0 [1.0–1.0]", "", "≤ 2", "MISSED"],
+    ]
 
 
 def test_a_table_without_rows_is_a_head() -> None:

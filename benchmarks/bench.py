@@ -1,0 +1,91 @@
+"""The bench: what every measurement works with. Plan, place, servers and voice; and what a measurement is.
+
+Apache Kafka and Odradek are started when a measurement first asks for the pair, and stay up until the end. A
+measurement that needs an Odradek of its own, with other options or other data, gets one on a directory of its own.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from benchmarks.contest import Contest
+from benchmarks.plan import Plan
+from benchmarks.results import Outcome, Unavailable
+from benchmarks.servers import Server, running_odradek, running_servers
+from protocol.errors import ErrorCode, KafkaError
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Bench:
+    """Everything below `directory` is gone when the bench is closed."""
+
+    plan: Plan
+    directory: Path
+    settings: Sequence[str]
+    """Further options of Odradek's, `NAME=VALUE`."""
+    say: Say
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _pair: tuple[Server, Server] | None = None
+    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    def __enter__(self) -> "Bench":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops the servers. Raises what their stop raises."""
+        self._pair = None
+        self._stack.close()
+
+    @property
+    def contest(self) -> Contest:
+        return Contest(self.plan, self.say)
+
+    def pair(self) -> tuple[Server, Server]:
+        """Odradek and Apache Kafka, running."""
+        if self._pair is None:
+            self._pair = self._stack.enter_context(running_servers(self.directory, self.options()))
+        return self._pair
+
+    def options(self, *settings: str) -> list[str]:
+        """`odradek serve`'s, for the settings of the bench and these."""
+        return [part for setting in (*self.settings, *settings) for part in ("--set", setting)]
+
+    @contextmanager
+    def own_odradek(self, name: str, *options: str) -> Generator[Server, None, None]:
+        """An Odradek on an empty directory of its own, with further options."""
+        with running_odradek(self.directory / name, [*self.options(), *options]) as server:
+            yield server
+
+    def topic(self, name: str) -> str:
+        """The name of a topic that nobody else uses."""
+        return f"{name}-{next(self._numbers)}"
+
+
+@contextmanager
+def unless_refused(server: Server, options: Mapping[str, str]) -> Generator[None, None, None]:
+    """Raises Unavailable where the server refuses a topic's options, which a figure cannot do without."""
+    try:
+        yield
+    except KafkaError as error:
+        if error.code is not ErrorCode.INVALID_CONFIG:
+            raise
+        raise Unavailable(f"{server} refuses {dict(options)}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One figure's command: `python -m benchmarks PART --only NAME`."""
+
+    name: str
+    part: str
+    about: str
+    measure: Callable[[Bench], Outcome]
+    is_paired: bool = True
+    """Whether it uses the pair. Those that do not come first, so that no idle neighbour costs them anything."""

@@ -1,0 +1,89 @@
+"""Every measurement, in the order in which they are made and printed: a name, a part, and what does it."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from benchmarks.bench import Measurement
+from benchmarks.compaction import measure_compaction
+from benchmarks.empty_partitions import measure_empty_partitions
+from benchmarks.fetch import measure_fetch
+from benchmarks.full_partitions import measure_full_partitions
+from benchmarks.growth import SERIES, measure_growth
+from benchmarks.importing import measure_import
+from benchmarks.java_consume import measure_java_consume
+from benchmarks.java_produce import measure_java_produce
+from benchmarks.latency import ARRIVAL, PRODUCE, measure_latency
+from benchmarks.loop_lag import measure_loop_lag
+from benchmarks.produce import SHAPES, measure_produce
+from benchmarks.start import measure_memory, measure_start
+from benchmarks.synced import measure_alone, measure_synced
+
+PARTS = ("start", "log", "clients")
+
+CATALOGUE: tuple[Measurement, ...] = (
+    Measurement("import", "start", "what importing the broker costs", measure_import, is_paired=False),
+    Measurement("start", "start", "start to first answer, and idle memory", measure_start),
+    Measurement("memory", "start", "memory after 5 GB produced", measure_memory),
+    Measurement(
+        "full-partitions",
+        "start",
+        "start time with 1,000 partitions and 10 GB",
+        measure_full_partitions,
+        is_paired=False,
+    ),
+    Measurement(
+        "empty-partitions",
+        "start",
+        "what 1,000, 5,000 and 10,000 empty partitions cost",
+        measure_empty_partitions,
+        is_paired=False,
+    ),
+    *(
+        Measurement(
+            f"{shape.name}{'-dirty' * is_dirty}",
+            "log",
+            f"{shape.title}{', after bytes without sync' * is_dirty}",
+            partial(measure_produce, shape=shape, is_dirty=is_dirty),
+        )
+        for shape in SHAPES
+        for is_dirty in (False, True)
+    ),
+    *(
+        Measurement(
+            f"java-produce-{record_bytes}",
+            "log",
+            f"ProducerPerformance (Java), {record_bytes} B records, acks=all",
+            partial(measure_java_produce, record_bytes=record_bytes),
+        )
+        for record_bytes in (100, 1024)
+    ),
+    Measurement(PRODUCE.name, "log", PRODUCE.title, partial(measure_latency, steady=PRODUCE)),
+    Measurement("fetch", "log", "raw fetch of 64 KiB, 1 MiB and 8 MiB a time, hot", measure_fetch),
+    Measurement("java-consume", "log", "a Java consumer, 100 B records", measure_java_consume),
+    Measurement(ARRIVAL.name, "log", ARRIVAL.title, partial(measure_latency, steady=ARRIVAL)),
+    *(
+        Measurement(
+            f"synced-{partitions}",
+            "log",
+            f"fsync on every ack, 64 connections, partitions: {partitions}",
+            partial(measure_synced, partitions=partitions),
+        )
+        for partitions in (1, 64)
+    ),
+    Measurement("synced-alone", "log", "fsync on every ack, one connection alone", measure_alone),
+    Measurement("compaction", "log", "p99 of Produce while 1 GB is compacted", measure_compaction),
+    Measurement("loop-lag", "log", "how late the event loop is under load", measure_loop_lag, is_paired=False),
+    *(
+        Measurement(series.name, "log", f"how cost grows: {series.title}", partial(measure_growth, series=series))
+        for series in SERIES
+    ),
+)
+
+
+def chosen(measurements: Sequence[Measurement], parts: Sequence[str], names: Sequence[str]) -> list[Measurement]:
+    """Those of the parts and names that were asked for; nothing asked for is everything."""
+    return [
+        measurement
+        for measurement in measurements
+        if (not parts or measurement.part in parts) and (not names or measurement.name in names)
+    ]

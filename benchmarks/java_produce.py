@@ -1,0 +1,76 @@
+"""ProducerPerformance of Apache Kafka's own tools, each run a JVM of its own, to both brokers.
+
+A run sends 1 GiB of records of one size, acks=all, as fast as the client can, into a topic of its own; what counts is
+the rate that the tool prints. Afterwards the log must hold as many records as were sent, in batches whose checksums are
+right.
+"""
+
+from benchmarks.bench import Bench
+from benchmarks.contest import Run
+from benchmarks.figures import Bar, Summary
+from benchmarks.java_sink import running_java_sink
+from benchmarks.java_tools import produce
+from benchmarks.limits import verdict
+from benchmarks.machine import settle_pages
+from benchmarks.readback import LogDiffers, batches_in
+from benchmarks.results import Outcome
+from benchmarks.servers import Server
+from benchmarks.wire import LATEST, Wire, create_topic, delete_topic, offset_at
+from benchmarks.work import Watch
+
+BAR = Bar("≥", 1.2)
+SINK_RUNS_MAX = 3
+
+
+def measure_java_produce(bench: Bench, record_bytes: int) -> Outcome:
+    """Raises LoadFailed, LogDiffers, KafkaError, OSError."""
+    name = f"java-produce-{record_bytes}"
+    outcome = Outcome()
+    runs = bench.contest.hold(name, lambda server: run_java_produce(bench, server, record_bytes), *bench.pair())
+    title = f"ProducerPerformance (Java), {record_bytes} B records, acks=all"
+    outcome.add(runs.figure("records/s", title, "records/s", BAR))
+    outcome.add(runs.figure("s/GB", f"server CPU for {name}", "s/GB", digits=1))
+    fastest = max(run.values["records/s"] for run in (*runs.ours, *runs.theirs))
+    outcome.notes += [*runs.notes, f"{name}: {verdict('records/s', sink_speed(bench, record_bytes), fastest)}"]
+    outcome.is_disturbed = runs.is_disturbed
+    return outcome
+
+
+def sink_speed(bench: Bench, record_bytes: int) -> Summary:
+    """Records a second of the tool against a sink."""
+
+    def speed() -> float:
+        with running_java_sink() as port:
+            return produce(f"127.0.0.1:{port}", "sink", bench.plan.run_bytes // record_bytes, record_bytes)
+
+    return Summary(tuple(speed() for _ in range(min(SINK_RUNS_MAX, bench.plan.runs))))
+
+
+def run_java_produce(bench: Bench, server: Server, record_bytes: int) -> Run:
+    """One run into a topic of its own, read back. Raises LoadFailed, LogDiffers, KafkaError, OSError."""
+    topic, records = bench.topic("java"), bench.plan.run_bytes // record_bytes
+    with Wire(server.process.host, server.process.port) as wire:
+        create_topic(wire, topic)
+        dirty = settle_pages()
+        with Watch(server.process.pid) as watch:
+            rate = produce(f"{server.process.host}:{server.process.port}", topic, records, record_bytes)
+        check_count(wire, topic, records)
+        delete_topic(wire, topic)
+    server.wait_gone(topic)
+    cpu_s_per_gb = watch.work.server / (records * record_bytes / 1e9)
+    return Run(
+        seconds=records / rate,
+        speed=rate,
+        values={"records/s": rate, "s/GB": cpu_s_per_gb},
+        text=f"{rate:,.0f} records/s, {cpu_s_per_gb:.1f} CPU s/GB",
+        other_cores=watch.work.other_cores,
+        dirty_bytes=dirty,
+    )
+
+
+def check_count(wire: Wire, topic: str, records: int) -> None:
+    """Raises LogDiffers unless partition 0 holds so many records, without a gap and undamaged."""
+    end = offset_at(wire, topic, LATEST)
+    held = sum(header.record_count for header, _batch in batches_in(wire, topic, 0, end))
+    if not held == end == records:
+        raise LogDiffers(f"{topic} holds {held} records up to offset {end}, sent were {records}")
