@@ -17,7 +17,8 @@ from benchmarks.results import Outcome, Results, Stamp
 from benchmarks.servers import versions
 
 CLIENT_OPTIONS = {"measure", "brokers", "clients", "values", "kafka_values", "scale", "clients_warm_s", "loop"}
-RESULTS = REPOSITORY / "build" / "benchmarks.jsonl"
+RESULTS = REPOSITORY / "benchmarks" / "results.jsonl"
+TRIALS = REPOSITORY / "build" / "benchmarks.jsonl"
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -40,7 +41,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--directory", type=Path, default=Path(tempfile.gettempdir()), help="for the data (%(default)s)"
     )
-    parser.add_argument("--results", type=Path, default=RESULTS, help="finished measurements (%(default)s)")
+    parser.add_argument("--results", type=Path, help=f"finished measurements ({RESULTS}; of other plans {TRIALS})")
     parser.add_argument("--check", action="store_true", help="exit with 1 unless every bar is known to be met")
     add_options(parser)
     options = parser.parse_args(arguments)
@@ -85,13 +86,18 @@ def main(arguments: Sequence[str]) -> int:
         directory = Path(name)
         machine = describe(directory, versions())
         print("\n".join(machine.lines()), flush=True)
-        report = Report(Results(options.results), stamp_of(machine, plan, options), machine, say)
+        report = Report(results_of(options, plan), stamp_of(machine, plan, options), machine, say)
         try:
             with Bench(plan, directory, options.set, say) as bench:
                 report.measure(bench, chosen(catalogue, options.parts, options.only), again=options.again)
         finally:
             print(report.text())  # of what was finished, whatever went wrong then
     return int(options.check and not report.is_met)
+
+
+def results_of(options: argparse.Namespace, plan: Plan) -> Results:
+    """What the whole plan came to is part of the repository: the evidence for docs/performance.md."""
+    return Results(options.results or (RESULTS if plan == Plan() else TRIALS))
 
 
 def clients(options: argparse.Namespace, plan: Plan) -> Measurement:

@@ -22,6 +22,8 @@ PROC = Path("/proc")
 KERNEL_PARENT = 2
 """kthreadd, the parent of all the kernel's threads."""
 REPOSITORY = Path(__file__).resolve().parents[1]
+MEASURED = ("broker", "client", "protocol", "odradek", "requirements", "benchmarks/**.py")
+"""The files that figures depend on, as git names them."""
 
 
 def parse_dirty_bytes(meminfo: str) -> int:
@@ -166,11 +168,17 @@ def parse_filesystem(mounts: str, path: str) -> str:
 
 
 def commit() -> str:
-    """The checked-out commit, with a plus when files differ from it; "none" outside of a repository."""
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+"], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() or "none"
+    """The last commit that changed what is measured or how, with a plus when those files differ from it; "none" outside
+    of a repository. So documents and tests may be committed between two measurements."""
+    found = _git("log", "-1", "--format=%h", "--", *MEASURED)
+    if not found:
+        return "none"
+    return f"{found}+" if _git("status", "--porcelain", "--", *MEASURED) else found
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _processor() -> str:

@@ -1,7 +1,8 @@
 """Finished measurements on disk: each is written when it is done, with what it holds for, and is not repeated.
 
-A measurement holds for one commit, one plan, one machine and one set of versions: its `Stamp`. What was measured with
-files that differ from the commit, or beside other work, is kept to be looked at and never taken for finished.
+A measurement holds for one commit, one plan, one machine and one set of versions: its `Stamp`; the commit is the last
+one that changed what is measured (`machine.MEASURED`). What was measured with files that differ from it, or beside
+other work, is kept to be looked at and never taken for finished.
 
     {"name": …, "stamp": {…}, "date": …, "outcome": {"lines": […], "notes": […], …}}     a line of JSON each
 """

@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from benchmarks import machine
 from benchmarks.machine import (
     TICKS_PER_SECOND,
     Machine,
     child_cpu_seconds,
+    commit,
     cpu_seconds,
     descriptor_count,
     kernel_cpu_seconds,
@@ -83,3 +86,37 @@ def test_this_machine_answers_in_the_expected_form() -> None:
     subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
     assert child_cpu_seconds() > children_before
     assert kernel_cpu_seconds() >= 0
+
+
+def test_the_commit_is_the_last_one_that_changed_what_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document that is committed or changed meanwhile makes no measurement stale; a source does."""
+    monkeypatch.setattr(machine, "REPOSITORY", tmp_path)
+
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
+        return subprocess.run(
+            ["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+
+    def write_and_commit(name: str) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+        git("add", "--all")
+        git("commit", "--quiet", "--message", name)
+        return git("rev-parse", "--short", "HEAD").strip()
+
+    assert commit() == "none"
+    git("init", "--quiet")
+    assert commit() == "none"
+    write_and_commit("broker/log/log.py")
+    measured = write_and_commit("benchmarks/contenders/job.py")
+    write_and_commit("docs/performance.md")
+    write_and_commit("benchmarks/results.jsonl")
+    assert commit() == measured
+    (tmp_path / "benchmarks/results.jsonl").write_text("more")
+    assert commit() == measured
+    (tmp_path / "broker/log/new.py").write_text("")
+    assert commit() == f"{measured}+"

@@ -208,9 +208,17 @@ def test_no_announced_number_is_believed_wherever_it_stands(cls: type[Message], 
 
 
 def check_allocation(cls: type[Message], version: int, data: bytes) -> None:
+    """What decoding allocates, it allocates each time; what another thread allocates meanwhile is not there again."""
+    allowed = ALLOCATED_BYTES_A_BYTE * len(data) + ALLOCATED_BYTES_ANYWAY
+    attempts = 3
+    while (taken := allocated_bytes(cls, version, data)) > allowed:
+        attempts -= 1
+        assert attempts, f"{cls.__name__} v{version} takes {taken} bytes, not {allowed}: {data.hex()}"
+
+
+def allocated_bytes(cls: type[Message], version: int, data: bytes) -> int:
     before, _peak = tracemalloc.get_traced_memory()
     tracemalloc.reset_peak()
-    message = outcome(cls, version, data)
+    outcome(cls, version, data)
     _now, peak = tracemalloc.get_traced_memory()
-    allowed = ALLOCATED_BYTES_A_BYTE * len(data) + ALLOCATED_BYTES_ANYWAY
-    assert peak - before <= allowed, f"{cls.__name__} v{version} takes {peak - before} bytes: {data.hex()} ({message})"
+    return peak - before
