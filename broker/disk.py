@@ -302,8 +302,14 @@ class FileDisk:
 
     def read_whole(self, path: str) -> bytes:
         descriptor = self._descriptors.open(path, os.O_RDONLY)
-        with os.fdopen(descriptor, "rb") as stream:
-            return stream.read()
+        try:
+            with open(descriptor, "rb", closefd=False) as stream:
+                return stream.read()
+        except OSError as error:
+            error.filename = path  # the kernel knew the descriptor only
+            raise
+        finally:
+            os.close(descriptor)
 
     def read_range(self, path: str, position: int, size_bytes: int) -> bytes:
         descriptor = self._descriptors.open(path, os.O_RDONLY)

@@ -41,6 +41,8 @@ from protocol.schema import uuid_text
 PRODUCER_ID_BLOCK: Final = 1000
 PRODUCER_IDS_SKIPPED: Final = 1_000_000
 """Where the cluster's metadata does not say which ids were given out: more than one may be that left no trace."""
+KEEPS_EVERYTHING: Final = {"retention.ms": "-1"}
+"""The options of a topic of which nobody knows them: the default would delete what is older than a week."""
 
 Change = Callable[[Mapping[str, str | None]], dict[str, str]]
 
@@ -149,7 +151,7 @@ def _topic(plan: Plan, name: str, partitions: list[PartitionFacts], metadata: Ka
     (topic_id,) = topic_ids
     assert topic_id is not None, "a partition without one has an obstacle"
     configs = (
-        {}
+        KEEPS_EVERYTHING
         if metadata is None
         else _usable(plan, f"topic {name}", metadata.configs_of(ResourceType.TOPIC, name), new_topic_overrides)
     )
@@ -224,9 +226,9 @@ def _remark_lost_options(plan: Plan, found: Found, partitions: Iterable[Partitio
     if not plan.taken:
         return
     plan.remarks.append(
-        "the cluster's metadata is not here, so the options of the topics are unknown and the defaults apply: what is "
-        "older than a week is deleted. If metadata.log.dir was another directory, give it with --metadata-dir; else "
-        "start with `--set log.retention.ms=-1` until `odradek configs set` has given each topic its own"
+        "the cluster's metadata is not here, so the options of the topics are unknown: each gets retention.ms=-1, "
+        "which keeps all of its records, and else the defaults. If metadata.log.dir was another directory, give it "
+        "with --metadata-dir; if not, give each topic its own options with `odradek configs set`"
     )
     compacted = {
         partition.topic

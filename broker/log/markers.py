@@ -42,11 +42,13 @@ def read_marker(batch: Buffer, header: BatchHeader | None = None) -> Marker | No
         return None
     try:
         record = next(iterate_records(batch))
-        _, kind = _KEY.unpack_from(record.key or b"")
-        if kind not in (ABORT, COMMIT):
+        key_version, kind = _KEY.unpack_from(record.key or b"")
+        if key_version >= 0 and kind not in (ABORT, COMMIT):
             return None
-        _, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
-    except (KafkaError, StopIteration, error) as reason:
+        value_version, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
+        if min(key_version, value_version) < 0:
+            raise ValueError(f"version {min(key_version, value_version)}")
+    except (KafkaError, StopIteration, ValueError, error) as reason:
         raise MalformedMessage(
             f"the control batch at offset {header.base_offset} holds no marker: {reason}"
         ) from reason

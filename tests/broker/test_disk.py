@@ -39,6 +39,15 @@ def test_a_write_whole_that_fails_leaves_the_old_content_alone(
     assert disk.read_whole(f"{tmp_path}/f") == b"old"
 
 
+def test_a_directory_that_is_read_as_a_file_is_named_and_stays_open_nowhere(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(IsADirectoryError) as caught:
+        FileDisk().read_whole(str(tmp_path))
+    assert caught.value.filename == str(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_write_whole_syncs_the_content_before_the_rename_and_the_directory_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ def plain(*, is_clean: bool = True) -> KafkaDirectory:
     directory.partition("old-0", old_message(0, 1))
     directory.partition("__consumer_offsets-0", batch(0))
     directory.metadata(
-        *topic_records("orders", 2), *topic_records("old"), config("orders", "retention.ms", "-1"),
+        *topic_records("orders", 2), *topic_records("old"), config("orders", "retention.ms", "77"),
         *topic_records("__consumer_offsets"),
     )  # fmt: skip
     return directory
@@ -66,7 +66,7 @@ async def test_the_metadata_is_written_and_nothing_else_is_touched() -> None:
     await store.close()
     assert (image.cluster_id, image.revision) == (CLUSTER_ID, 1)
     topic = image.topics["orders"]
-    assert (topic.topic_id, topic.configs) == (id_of("orders"), {"retention.ms": "-1"})
+    assert (topic.topic_id, topic.configs) == (id_of("orders"), {"retention.ms": "77"})
     assert [(each.leader, each.leader_epoch) for each in topic.partitions] == [(1, 7), (1, 0)]
 
 
@@ -83,10 +83,10 @@ def test_metadata_in_another_directory_is_read_where_it_is() -> None:
     directory.disk.make_dir("elsewhere")
     directory.disk.rename(f"{DATA}/{DIRECTORY}", f"elsewhere/{DIRECTORY}")
     without = adopt(directory.disk, DATA, is_dry_run=True).plan
-    assert [topic.configs for topic in without.taken] == [{}]
-    assert "the defaults apply" in without.remarks[0]
+    assert [topic.configs for topic in without.taken] == [{"retention.ms": "-1"}]
+    assert "the options of the topics are unknown" in without.remarks[0]
     done = adopt(directory.disk, DATA, metadata_dir="elsewhere", node_id=1)
-    assert [topic.configs for topic in done.plan.taken] == [{"retention.ms": "-1"}]
+    assert [topic.configs for topic in done.plan.taken] == [{"retention.ms": "77"}]
     assert done.plan.remarks == []
 
 

@@ -15,7 +15,7 @@ def data_dir(tmp_path: Path) -> Path:
     """A directory that Kafka left, with real files."""
     directory = KafkaDirectory()
     directory.partition("orders-0", batch(0))
-    directory.metadata(*topic_records("orders"), config("orders", "retention.ms", "-1"))
+    directory.metadata(*topic_records("orders"), config("orders", "retention.ms", "77"))
     for name, content in directory.files().items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,8 +47,8 @@ def test_the_metadata_may_be_elsewhere(data_dir: Path) -> None:
     elsewhere = data_dir.parent / "elsewhere"
     elsewhere.mkdir()
     (data_dir / "__cluster_metadata-0").rename(elsewhere / "__cluster_metadata-0")
-    assert "the defaults apply" in run(data_dir, "--dry-run").output
-    assert "bytes; retention.ms=-1" in run(data_dir, "--metadata-dir", elsewhere).output
+    assert "the options of the topics are unknown" in run(data_dir, "--dry-run").output
+    assert "bytes; retention.ms=77" in run(data_dir, "--metadata-dir", elsewhere).output
 
 
 def test_what_is_refused_is_one_sentence_and_exit_code_1(data_dir: Path, tmp_path: Path) -> None:

@@ -212,13 +212,16 @@ def test_options_that_cannot_be_kept_are_told_and_the_others_kept() -> None:
     assert "secret" not in str(plan)
 
 
-def test_without_metadata_it_is_said_that_the_defaults_apply_and_what_looks_compacted() -> None:
+def test_without_metadata_everything_is_kept_and_what_looks_compacted_is_named() -> None:
+    """Kafka may have kept these records for years: the default would delete them at the next start."""
     by_gaps = facts("ledger-0", has_gaps=True)
     plan = make_plan(found("orders-0", by_gaps, "table-0", compacted={("table", 0)}), None, NODE_ID)
     options, *compacted = plan.remarks
-    assert "the defaults apply" in options
+    assert "each gets retention.ms=-1" in options
     assert "--metadata-dir" in options
-    assert "log.retention.ms=-1" in options
+    topics = image(plan).topics
+    assert sorted(topics) == ["ledger", "orders", "table"]
+    assert all(topic.configs == {"retention.ms": "-1"} for topic in topics.values())
     assert [remark.partition(":")[0] for remark in compacted] == ["ledger looks compacted", "table looks compacted"]
     assert make_plan(found(by_gaps, compacted={("ledger", 0)}), known(topic_records("ledger")), NODE_ID).remarks == []
     assert make_plan(found(), None, NODE_ID).remarks == []

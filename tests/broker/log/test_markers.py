@@ -125,6 +125,16 @@ def test_a_key_or_value_that_is_too_short_is_refused(key: bytes | None, value: b
         read_marker(control(key, value))
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(b"\xff\xff\x00\x00", EPOCH_9), (b"\x80\x00\x00\x07", EPOCH_9), (COMMIT, b"\xff\xfe\x00\x00\x00\x09")],
+)
+def test_versions_below_zero_are_refused(key: bytes, value: bytes) -> None:
+    """As ControlRecordType.parseTypeId and EndTransactionMarker.deserializeValue do, whatever the type."""
+    with pytest.raises(MalformedMessage, match="holds no marker: version -"):
+        read_marker(control(key, value))
+
+
 def test_records_that_cannot_be_read_are_refused() -> None:
     records = encode_records([Record(0, T0, ABORT, EPOCH_9, ())], 0, T0)
     for payload, codec in ((b"", Codec.NONE), (records[:-3], Codec.NONE), (b"\xff" * 30, Codec.NONE)):
