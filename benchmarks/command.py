@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmarks.bench import Bench, Measurement
 from benchmarks.catalogue import CATALOGUE, PARTS, chosen
 from benchmarks.clients import Clients, add_options
-from benchmarks.machine import REPOSITORY, Machine, describe
-from benchmarks.plan import MEBIBYTE, Plan
+from benchmarks.machine import REPOSITORY, Machine, describe, touch_memory
+from benchmarks.plan import MEBIBYTE, MEGABYTE, Plan
 from benchmarks.report import Report
 from benchmarks.results import Outcome, Results, Stamp
 from benchmarks.servers import versions
@@ -84,6 +84,8 @@ def main(arguments: Sequence[str]) -> int:
 
     with tempfile.TemporaryDirectory(prefix="odradek-benchmarks-", dir=options.directory) as name:
         directory = Path(name)
+        if plan.touches_memory:
+            say(f"touched {touch_memory() / MEGABYTE:,.0f} MB of free memory")
         machine = describe(directory, versions())
         print("\n".join(machine.lines()), flush=True)
         report = Report(results_of(options, plan), stamp_of(machine, plan, options), machine, say)

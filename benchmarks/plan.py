@@ -15,6 +15,7 @@ class Plan:
     """How much is measured. `warm_s` is how long Kafka is under load at first at least, `warm_s_max` at most,
     `rewarm_s` before each run; `dirty_bytes` are produced without sync before the runs of second rows."""
 
+    touches_memory: bool = True  # before anything else, see machine.touch_memory
     runs: int = 5
     run_bytes: int = GIBIBYTE
     record_bytes: int = 1024
@@ -38,6 +39,7 @@ class Plan:
     def small(cls) -> Self:
         """A few seconds a figure."""
         return cls(
+            touches_memory=False,
             runs=1,
             run_bytes=64 * MEBIBYTE,
             dirty_bytes=128 * MEBIBYTE,

@@ -20,17 +20,29 @@ from benchmarks.machine import (
     parse_cpu_ticks,
     parse_dirty_bytes,
     parse_filesystem,
+    parse_free_bytes,
     parse_parent,
     parse_read_bytes,
     parse_resident_bytes,
     read_bytes,
     resident_bytes,
+    touch_memory,
 )
 
 
 def test_dirty_pages_are_those_that_wait_and_those_on_their_way() -> None:
     meminfo = "MemTotal: 1 kB\nDirty:       32132 kB\nWriteback:     100 kB\nWritebackTmp:      7 kB\n"
     assert parse_dirty_bytes(meminfo) == 1024 * 32232
+
+
+def test_free_memory_is_what_nothing_is_in() -> None:
+    assert parse_free_bytes("MemTotal: 9 kB\nMemFree:   21 kB\nMemAvailable: 99 kB\nSwapFree: 7 kB\n") == 21 * 1024
+
+
+def test_touched_memory_is_given_back() -> None:
+    before = resident_bytes(os.getpid())
+    assert touch_memory(200 << 20) <= 200 << 20
+    assert resident_bytes(os.getpid()) - before < 50 << 20
 
 
 def test_cpu_time_is_found_behind_any_process_name() -> None:
