@@ -19,7 +19,9 @@ from collections import deque
 from typing import cast
 
 from broker.context import Caller, CloseConnection, Context
+from broker.direct_send import can_send_directly, send_directly
 from broker.dispatch import dispatch
+from broker.file_slice import FileSlice
 from broker.request_memory import RequestMemory
 from protocol.errors import MalformedMessage
 from protocol.frames import FrameReader
@@ -64,6 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = self.transport.get_extra_info("peername")
         self.caller.peer = f"{peer[0]}:{peer[1]}" if peer else "unknown"
         self.caller.host = str(peer[0]) if peer else ""
+        self.caller.takes_slices = can_send_directly(self.transport)
         self.last_active_ms = self._context.environment.monotonic_ms()
         if (refusal := self._table.admit(self)) is not None:
             self._close(refusal)
@@ -163,7 +166,15 @@ class Connection(asyncio.BufferedProtocol):
     def _write(self) -> None:
         replies, self._replies, self._reply_bytes = self._replies, [], 0
         # A closing transport takes nothing more: uvloop raises, asyncio warns.
-        if replies and self.transport is not None and not self.transport.is_closing():
+        if not replies or self.transport is None or self.transport.is_closing():
+            return
+        if FileSlice in map(type, replies):
+            try:
+                replies = send_directly(self.transport, replies)
+            except OSError as error:
+                self._close(f"an answer cannot be completed: {error}")
+                return
+        if replies:
             self.transport.writelines(replies)
 
     def _finish(self, frame: memoryview) -> None:

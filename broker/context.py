@@ -43,7 +43,7 @@ class Endpoint(NamedTuple):
 class Caller:
     """Who is at the other end of one connection."""
 
-    __slots__ = ("host", "listener", "peer", "software")
+    __slots__ = ("host", "listener", "peer", "software", "takes_slices")
 
     def __init__(self, listener: str, peer: str = "unknown", host: str = "") -> None:
         self.listener = listener
@@ -51,6 +51,8 @@ class Caller:
         self.host = host
         self.software = ""
         """Client name and version, once ApiVersions v3 or later told them (KIP-511)."""
+        self.takes_slices = False
+        """Whether an answer to it may hold slices of files (file_slice.py)."""
 
 
 class Call:

@@ -33,6 +33,7 @@ from typing import Protocol
 from broker.disk_descriptors import EVICTED, Descriptors
 from broker.disk_file import DescriptorFile, sync_content, write_all
 from broker.disk_page_cache import PageCache, read_all
+from broker.file_slice import FileSlice
 from protocol.primitives import Buffer
 
 # Half of the descriptors allowed, for sockets need the other half; and no more than this where the limit is huge.
@@ -87,6 +88,11 @@ class File(Protocol):
         Within `Disk.cached_only` it raises NotCached (disk_page_cache.py) when not all of them are in memory, unless
         the first `at_least` are: then it answers as many as there are.
         """
+        ...
+
+    def slice(self, size_bytes: int, position: int) -> FileSlice | None:
+        """These bytes, which the file has, for a socket to take from the page cache; None where they may not all be in
+        it, or are no file of the operating system's."""
         ...
 
     def preallocate(self, size_bytes: int) -> None:

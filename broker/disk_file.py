@@ -16,6 +16,7 @@ from threading import get_ident
 
 from broker.disk_descriptors import Descriptors
 from broker.disk_page_cache import PageCache, complete
+from broker.file_slice import FileSlice
 from protocol.primitives import Buffer
 
 # writev refuses more parts than IOV_MAX, 1024 on Linux and macOS.
@@ -108,6 +109,12 @@ class DescriptorFile:
             return page_cache.pread(descriptor, self._device, self.path, size_bytes, position, at_least)
         data = os.pread(descriptor, size_bytes, position)
         return data if len(data) == size_bytes else complete(data, descriptor, size_bytes, position)
+
+    def slice(self, size_bytes: int, position: int) -> FileSlice | None:
+        assert 0 < size_bytes <= self.size_bytes - position, "there is as much"
+        if not self._page_cache.is_cached(self._descriptors.of(self), position, size_bytes):
+            return None
+        return FileSlice(self._descriptors.another(self), self.path, position, size_bytes)
 
     def preallocate(self, size_bytes: int) -> None:
         descriptor = self._descriptors.of(self)

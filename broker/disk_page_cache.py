@@ -15,6 +15,10 @@ import errno
 import os
 from enum import Enum, auto
 from threading import get_ident
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.cachestat import CacheStat
 
 # A retry finds its range unless so many others were read since.
 WARMED_MAX = 64
@@ -89,6 +93,15 @@ class PageCache(CachedOnly):
         self.warmed = WarmedRanges()
         self._nowait: int = getattr(os, "RWF_NOWAIT", 0) if hasattr(os, "preadv") else 0
         self._ways: dict[int, _Way] = {}
+        self._cachestat: CacheStat | None = None
+
+    def is_cached(self, descriptor: int, position: int, size_bytes: int) -> bool:
+        """Whether all of these bytes are known to be in memory. False where nobody tells."""
+        if self._cachestat is None:
+            from broker.cachestat import CacheStat  # ctypes: a start can do without
+
+            self._cachestat = CacheStat()
+        return self._cachestat.is_cached(descriptor, position, size_bytes)
 
     def pread(
         self, descriptor: int, device: int, path: str, size_bytes: int, position: int, at_least: int | None

@@ -15,6 +15,7 @@ from threading import get_ident
 
 from broker.disk import File, Lock, LockHeld, Syncer
 from broker.disk_page_cache import CachedOnly, NotCached, WarmedRanges
+from broker.file_slice import FileSlice
 from protocol.primitives import Buffer
 
 # What total_bytes() answers when no limit was given: a number that fits the int64 of DescribeLogDirs.
@@ -99,6 +100,9 @@ class _MemoryFile:
         if there < (size_bytes if at_least is None else min(at_least, size_bytes)):
             raise NotCached(self.path, position, size_bytes)
         return bytes(memoryview(self._content)[position : position + there])
+
+    def slice(self, size_bytes: int, position: int) -> FileSlice | None:
+        return self._disk.slice(self.path, self._content, position, size_bytes)
 
     def preallocate(self, size_bytes: int) -> None:
         self._check_open()
@@ -185,6 +189,10 @@ class MemoryDisk:
 
     def cached_only(self) -> AbstractContextManager[None]:
         return self._cached_only
+
+    def slice(self, path: str, content: Content, position: int, size_bytes: int) -> FileSlice | None:
+        """What `File.slice` answers: nothing here is a file of the operating system's."""
+        return None
 
     def readable_bytes(self, path: str, position: int, size_bytes: int) -> int:
         """How many of these bytes a file may answer now. For `_MemoryFile` only."""

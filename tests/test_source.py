@@ -43,6 +43,7 @@ DISKS = {
     "broker/disk_descriptors.py": "a part of it",
     "broker/disk_file.py": "a part of it",
     "broker/disk_page_cache.py": "a part of it",
+    "broker/file_slice.py": "a part of it",
     "client/network/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",
 }
 

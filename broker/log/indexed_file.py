@@ -9,6 +9,7 @@ walk and loses nothing.
 import logging
 
 from broker.disk import Disk, File
+from broker.file_slice import SLICE_BYTES_MIN, FileSlice
 from broker.log.batches import BOUNDS, LENGTH_OVERHEAD, Damage
 from broker.log.index import OffsetEntry, OffsetIndex
 from protocol.batch import HEADER_SIZE, MAGIC
@@ -123,7 +124,7 @@ class IndexedFile:
         if is_rest and len(data) == size_bytes:
             stop = end
         else:
-            stop = start + self._whole_batches(data, start, min(end, start + len(data)), end_offset)
+            stop = self._end_of_whole(data, start, min(end, start + len(data)), end_offset)
         if stop == start and len(data):
             base_offset, first_size_bytes, last_offset_delta = bounds(self.file, data, 0, start)
             fits = at_least_one_batch or start + first_size_bytes <= end
@@ -134,38 +135,62 @@ class IndexedFile:
             raise OSError(f"{self.file.path} has lost its end")
         if stop == start:
             return b""
-        self._remember(data, start, stop)
+        if stop == file_end:
+            self._remember(self.next_offset, stop)
+        elif stop - start + HEADER_SIZE <= len(data):
+            self._remember(BOUNDS.unpack_from(data, stop - start)[0], stop)
         if len(data) == stop - start:
             return data
         # A view keeps all of `data` alive, which is only worth it where most of it is asked for.
         return memoryview(data)[: stop - start] if 2 * (stop - start) > len(data) else data[: stop - start]
 
-    def _whole_batches(self, data: Buffer, start: int, end: int, end_offset: int) -> int:
-        """How many bytes of `data`, read at `start`, are whole batches that end before `end` and `end_offset`."""
-        position = start
+    def slice(self, offset: int, size_bytes_max: int, end_offset: int) -> FileSlice | None:
+        """What `read` answers, as a slice of the file. None where that is little, or the file has no slices."""
+        start = self.locate(offset)
+        file_end = self.file.size_bytes
+        stop = min(file_end, start + size_bytes_max)
+        if stop - start < SLICE_BYTES_MIN:
+            return None
+        if stop < file_end or end_offset < self.next_offset:
+            stop = self._end_of_whole(b"", start, stop, end_offset)
+            if stop - start < SLICE_BYTES_MIN:
+                return None
+        found = self.file.slice(stop - start, start)
+        if found is not None and stop == file_end:
+            self._remember(self.next_offset, stop)
+        elif found is not None:
+            self._remember(bounds(self.file, self.file.pread(HEADER_SIZE, stop), 0, stop)[0], stop)
+        return found
+
+    def _end_of_whole(self, data: Buffer, start: int, end: int, end_offset: int) -> int:
+        """Where the last of the batches from `start` on ends that end before `end` and `end_offset`.
+
+        `data` was read at `start`; if it is empty, what is needed is read.
+        """
+        data_position = position = start
         by_position = self.offset_index.floor_position(end)
         by_offset = self.offset_index.floor_offset(end_offset - 1)
         if by_position is not None and by_offset is not None:
             # Both start a batch that ends before end_offset or starts before end: everything before it is whole.
             entry = min(by_position, by_offset, key=lambda entry: entry.position)
-            if start < entry.position <= end and self._is_true(entry, data, entry.position - start):
-                base_offset = BOUNDS.unpack_from(data, entry.position - start)[0]
-                position = entry.position if base_offset <= end_offset else start
+            if start < entry.position <= end:
+                if not data:
+                    data, data_position = self.file.pread(_LOCATE_BYTES, entry.position), entry.position
+                at = entry.position - data_position
+                if self._is_true(entry, data, at) and BOUNDS.unpack_from(data, at)[0] <= end_offset:
+                    position = entry.position
         while position + HEADER_SIZE <= end:
-            base_offset, size_bytes, last_offset_delta = bounds(self.file, data, position - start, position)
+            at = position - data_position
+            if not 0 <= at <= len(data) - HEADER_SIZE:
+                data, data_position, at = self.file.pread(_LOCATE_BYTES, position), position, 0
+            base_offset, size_bytes, last_offset_delta = bounds(self.file, data, at, position)
             if position + size_bytes > end or base_offset + last_offset_delta >= end_offset:
                 break
             position += size_bytes
-        return position - start
+        return position
 
-    def _remember(self, data: Buffer, start: int, stop: int) -> None:
-        """Notes where a reader that took the batches from `start` to `stop` will go on."""
-        if stop == self.file.size_bytes:
-            next_offset = self.next_offset
-        elif stop - start + HEADER_SIZE <= len(data):
-            next_offset = BOUNDS.unpack_from(data, stop - start)[0]
-        else:
-            return
+    def _remember(self, next_offset: int, stop: int) -> None:
+        """Notes where a reader that took the batches up to `stop` will go on."""
         points = self._resume_points
         if next_offset not in points and len(points) >= _RESUME_POINTS:
             del points[next(iter(points))]

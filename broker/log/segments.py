@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from broker.disk import Disk
+from broker.file_slice import SLICE_BYTES_MIN, FileSlice
 from broker.log.aborted import AbortedTxn, CorruptTransactionIndex
 from broker.log.config import LogConfig
 from broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
@@ -88,6 +89,17 @@ class Segments:
         """The one in which `offset` may stand, and those behind it."""
         for number in range(max(0, bisect_right(self.base_offsets, offset) - 1), len(self._list)):
             yield self._list[number]
+
+    def slice(self, offset: int, size_bytes_max: int, end_offset: int) -> FileSlice | None:
+        """The whole batches from the one with `offset` on, as a slice of a file. None where they had better be read:
+        where it is little, where somebody has to look at them for aborted transactions, and where this fails."""
+        if size_bytes_max < SLICE_BYTES_MIN or self.have_aborted(offset):
+            return None
+        segment = next(self.from_offset(offset))
+        if offset < segment.next_offset:
+            with suppress(OSError):
+                return segment.slice(offset, size_bytes_max, end_offset)
+        return None
 
     # -- coming and going -----------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ Readers of committed records stop before the first offset that may still be abor
 from collections.abc import Callable
 
 from broker.config import TopicConfig
+from broker.file_slice import FileSlice
 from broker.log.log import Appended, Log
 from broker.progress import Progress
 from broker.replication.durability import Durability
@@ -253,6 +254,13 @@ class Partition:
         if offset >= end_offset:
             return b""
         return log.read(offset, size_bytes_max, end_offset, at_least_one_batch)
+
+    def slice(self, offset: int, size_bytes_max: int, *, only_committed: bool = False) -> FileSlice | None:
+        """What `read` answers, as a slice of a file; None where it had better be read, and where it would raise."""
+        end_offset = self.last_stable_offset if only_committed else self.high_watermark.value
+        if not self.log.log_start_offset <= offset < end_offset:
+            return None
+        return self.log.segments.slice(offset, size_bytes_max, end_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """The largest epoch that is at most `leader_epoch`, and the offset at which it ended; (-1, -1) when unknown.

@@ -68,6 +68,18 @@ def test_append_takes_more_parts_than_one_writev_does(disk: Disk, top: str) -> N
     assert file.pread(1 << 20, 5) == b"".join(parts)
 
 
+def test_a_slice_holds_what_was_asked_for_whatever_becomes_of_the_file(disk: Disk, top: str) -> None:
+    file = disk.open(f"{top}/f")
+    file.append([b"0123456789"])
+    slices = [file.slice(3, 2), file.slice(10, 0), file.slice(1, 9)]
+    file.close()
+    disk.remove(f"{top}/f")
+    assert [b"" if each is None else each.read() for each in slices] in (
+        [b"234", b"0123456789", b"9"],
+        [b"", b"", b""],  # the kernel does not tell what is in memory, or there is no file
+    )
+
+
 def test_pread_answers_what_is_there_and_never_more(disk: Disk, top: str) -> None:
     file = disk.open(f"{top}/f")
     file.append([b"0123456789"])

@@ -13,6 +13,7 @@ from broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from broker.cluster.journal import FORMAT_VERSION, MAGIC
 from broker.cluster.store import Conflict, Entry, StoreClosed, StoreDamaged, Txn
 from broker.disk import File, Syncer
+from broker.file_slice import FileSlice
 from broker.memory_disk import Content, MemoryDisk
 from client.environment import Environment
 from client.tasks import Tasks
@@ -44,6 +45,9 @@ class FaultyFile:
 
     def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes | bytearray:
         return self._file.pread(size_bytes, position, at_least)
+
+    def slice(self, size_bytes: int, position: int) -> FileSlice | None:
+        return self._file.slice(size_bytes, position)
 
     def preallocate(self, size_bytes: int) -> None:
         self._file.preallocate(size_bytes)

@@ -26,7 +26,7 @@ class CountedFile:
         self.reads: list[int] = []
         self.append = self._file.append
         self.truncate, self.preallocate, self.syncer = self._file.truncate, self._file.preallocate, self._file.syncer
-        self.sync = self._file.sync
+        self.sync, self.slice = self._file.sync, self._file.slice
         self.close = self._file.close
 
     def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes | bytearray:

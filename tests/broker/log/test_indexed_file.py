@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from broker.disk import File
 from broker.disk_page_cache import NotCached
+from broker.file_slice import FileSlice
+from broker.log import indexed_file
 from broker.log.config import LogConfig
 from broker.log.segment import Segment, segment_path
-from broker.memory_disk import MemoryDisk
+from broker.memory_disk import Content, MemoryDisk
 from tests.broker.log.logs import T0, Model, batch
 
 DIRECTORY = "d"
@@ -27,7 +29,24 @@ CONFIG = LogConfig(index_interval_bytes=150)
 INDEX = segment_path(DIRECTORY, BASE, ".index")
 
 
-def written(disk: MemoryDisk, count: int = 24, config: LogConfig = CONFIG) -> Model:
+class SlicingDisk(MemoryDisk):
+    """One whose files can be sent by the kernel, however little of them."""
+
+    slices = 0
+
+    def slice(self, path: str, content: Content, position: int, size_bytes: int) -> FileSlice:
+        self.slices += 1
+        descriptor = os.memfd_create(path)
+        os.pwrite(descriptor, content[position : position + size_bytes], position)
+        return FileSlice(descriptor, path, position, size_bytes)
+
+
+@pytest.fixture(autouse=True)
+def no_slice_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexed_file, "SLICE_BYTES_MIN", 1)
+
+
+def written(disk: SlicingDisk, count: int = 24, config: LogConfig = CONFIG) -> Model:
     """A closed segment with batches of one to three records, and what it holds."""
     disk.make_dir(DIRECTORY)
     model = Model(log_start_offset=BASE, log_end_offset=BASE)
@@ -41,15 +60,15 @@ def written(disk: MemoryDisk, count: int = 24, config: LogConfig = CONFIG) -> Mo
     return model
 
 
-def reopened(disk: MemoryDisk, model: Model) -> Segment:
+def reopened(disk: SlicingDisk, model: Model) -> Segment:
     """As recovery opens it when it lies before the recovery point."""
     segment = Segment(disk, DIRECTORY, BASE, CONFIG, 0, disk.sizes(DIRECTORY))
     segment.next_offset = model.log_end_offset
     return segment
 
 
-def copied(disk: MemoryDisk, index: bytes | None) -> MemoryDisk:
-    copy = MemoryDisk()
+def copied(disk: SlicingDisk, index: bytes | None) -> SlicingDisk:
+    copy = SlicingDisk()
     copy.make_dir(DIRECTORY)
     for name in disk.list_dir(DIRECTORY):
         path = f"{DIRECTORY}/{name}"
@@ -61,16 +80,26 @@ def copied(disk: MemoryDisk, index: bytes | None) -> MemoryDisk:
 
 
 def check_reads(segment: Segment, model: Model, offsets: range | None = None) -> None:
+    """By reading and in slices, each of which may be the first to use the index."""
     end = model.log_end_offset
     for offset in offsets or range(BASE, end):
         for size_bytes_max, end_offset in ((0, end), (400, end), (10_000, end), (500, offset + 5), (10_000, end - 3)):
-            data = bytes(segment.read(offset, size_bytes_max, end_offset, True))
-            assert data == model.read(offset, size_bytes_max, end_offset, True), (offset, size_bytes_max, end_offset)
+            wanted = offset, size_bytes_max, end_offset
+            if offset % 2:
+                assert sliced(segment, *wanted) == model.read(*wanted, False), wanted
+            assert bytes(segment.read(*wanted, True)) == model.read(*wanted, True), wanted
+            if not offset % 2:
+                assert sliced(segment, *wanted) == model.read(*wanted, False), wanted
     assert segment.next_offset == end
 
 
+def sliced(segment: Segment, offset: int, size_bytes_max: int, end_offset: int) -> bytes:
+    found = segment.slice(offset, size_bytes_max, end_offset)
+    return b"" if found is None else found.read()
+
+
 def test_the_index_is_opened_with_its_first_use() -> None:
-    class Watched(MemoryDisk):
+    class Watched(SlicingDisk):
         def open(self, path: str, size_bytes: int | None = None) -> File:
             opened.append(path)
             return super().open(path, size_bytes)
@@ -86,7 +115,7 @@ def test_the_index_is_opened_with_its_first_use() -> None:
 
 
 def test_a_good_index_is_not_rewritten(caplog: pytest.LogCaptureFixture) -> None:
-    disk = MemoryDisk()
+    disk = SlicingDisk()
     model = written(disk)
     before = disk.read_whole(INDEX)
     assert len(before) > 8 * 8
@@ -98,7 +127,7 @@ def test_a_good_index_is_not_rewritten(caplog: pytest.LogCaptureFixture) -> None
 def test_a_search_reads_little() -> None:
     """Through the index: a piece of the log at most an interval long, whatever the size of the file."""
 
-    class Counting(MemoryDisk):
+    class Counting(SlicingDisk):
         bytes_read = 0
 
         def readable_bytes(self, path: str, position: int, size_bytes: int) -> int:
@@ -118,11 +147,44 @@ def test_a_search_reads_little() -> None:
     assert counts[1] < counts[0] + 4096
 
 
+def test_a_slice_is_found_by_the_index_and_some_headers_however_long_it_is() -> None:
+    class Counting(SlicingDisk):
+        bytes_read = reads = 0
+
+        def readable_bytes(self, path: str, position: int, size_bytes: int) -> int:
+            self.bytes_read += size_bytes
+            self.reads += 1
+            return super().readable_bytes(path, position, size_bytes)
+
+    counts: list[int] = []
+    for batch_count in (200, 2000):
+        disk = Counting()
+        model = written(disk, batch_count, LogConfig(index_interval_bytes=4096))
+        segment = reopened(disk, model)
+        middle, end = model.batches[batch_count // 2][0], model.log_end_offset
+        segment.locate(end - 20)
+        disk.bytes_read = 0
+        size_bytes = segment.size_bytes // 4
+        first, following = sliced(segment, middle, size_bytes, end), b""
+        counts.append(disk.bytes_read)
+        disk.reads = 0
+        rest = iter(model.batches[batch_count // 2 :])
+        next_offset, _, data = next(rest)
+        while len(following) < len(first):
+            following += data
+            next_offset, _, data = next(rest)
+        assert following == first
+        sliced(segment, next_offset, 1 << 30, end)
+        assert disk.reads == 0, "who goes on where a slice ended needs no search, and the rest no look at a header"
+    assert max(counts) < 4 * 4096
+    assert counts[1] < counts[0] + 4096
+
+
 # -- indexes that are wrong -------------------------------------------------------------------------------------------
 
 
 def test_no_flipped_bit_of_the_index_gives_wrong_data() -> None:
-    disk = MemoryDisk()
+    disk = SlicingDisk()
     model = written(disk)
     good = disk.read_whole(INDEX)
     for position in range(len(good)):
@@ -132,7 +194,7 @@ def test_no_flipped_bit_of_the_index_gives_wrong_data() -> None:
 
 
 def test_an_index_cut_at_any_byte_gives_no_wrong_data() -> None:
-    disk = MemoryDisk()
+    disk = SlicingDisk()
     model = written(disk)
     good = disk.read_whole(INDEX)
     for size_bytes in range(len(good)):
@@ -165,7 +227,7 @@ def shifted(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("how", list(SPOILED))
 def test_an_index_that_is_wrong_gives_no_wrong_data(how: str) -> None:
-    disk = MemoryDisk()
+    disk = SlicingDisk()
     model = written(disk)
     good = disk.read_whole(INDEX)
     broken = copied(disk, SPOILED[how](good))
@@ -174,7 +236,7 @@ def test_an_index_that_is_wrong_gives_no_wrong_data(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["positions of batches too late", "ones"])
 def test_an_index_that_was_found_wrong_is_built_anew(how: str, caplog: pytest.LogCaptureFixture) -> None:
-    disk = MemoryDisk()
+    disk = SlicingDisk()
     model = written(disk)
     good = disk.read_whole(INDEX)
     broken = copied(disk, SPOILED[how](good))
@@ -185,7 +247,7 @@ def test_an_index_that_was_found_wrong_is_built_anew(how: str, caplog: pytest.Lo
 
 @given(noise=st.binary(max_size=200))
 def test_noise_for_an_index_gives_no_wrong_data(noise: bytes) -> None:
-    disk = MemoryDisk()
+    disk = SlicingDisk()
     model = written(disk, 12)
     check_reads(reopened(copied(disk, noise), model), model)
 
@@ -193,7 +255,7 @@ def test_noise_for_an_index_gives_no_wrong_data(noise: bytes) -> None:
 # -- rebuilding where a read may fail or must not wait ----------------------------------------------------------------
 
 
-class ColdDisk(MemoryDisk):
+class ColdDisk(SlicingDisk):
     """Nothing of a `.log` is in memory but what was fetched; reads of it fail while `is_broken`."""
 
     is_cold = is_broken = False

@@ -101,7 +101,7 @@ def test_a_file_that_was_cut_behind_our_back_is_an_error_and_no_wrong_answer() -
     class Shrunk:
         path, size_bytes = segment.file.path, segment.file.size_bytes
         append, truncate, preallocate = segment.file.append, segment.file.truncate, segment.file.preallocate
-        sync, syncer, close = segment.file.sync, segment.file.syncer, segment.file.close
+        sync, syncer, close, slice = segment.file.sync, segment.file.syncer, segment.file.close, segment.file.slice
         content = ONE + ONE[:30]
 
         def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes:
