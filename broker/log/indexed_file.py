@@ -22,6 +22,8 @@ _LOCATE_BYTES = 4096 + 2 * HEADER_SIZE
 # Readers that go on where they stopped find their position here instead of in the index.
 _RESUME_POINTS = 16
 _MAGIC_POSITION = 16
+# So many headers are walked rather than looking into the index, which takes some reads, too.
+_WALKED_BATCHES = 16
 
 
 class IndexedFile:
@@ -167,16 +169,14 @@ class IndexedFile:
 
         `data` was read at `start`; if it is empty, what is needed is read.
         """
+        data = data or self.file.pread(HEADER_SIZE, start)
         data_position = position = start
-        by_position = self.offset_index.floor_position(end)
-        by_offset = self.offset_index.floor_offset(end_offset - 1)
-        if by_position is not None and by_offset is not None:
-            # Both start a batch that ends before end_offset or starts before end: everything before it is whole.
-            entry = min(by_position, by_offset, key=lambda entry: entry.position)
-            if start < entry.position <= end:
-                if not data:
-                    data, data_position = self.file.pread(_LOCATE_BYTES, entry.position), entry.position
-                at = entry.position - data_position
+        if start + HEADER_SIZE <= end and bounds(self.file, data, 0, start)[1] * _WALKED_BATCHES < end - start:
+            entry = self._last_indexed_before(end, end_offset)
+            if entry is not None and start < entry.position <= end:
+                at = entry.position - start
+                if at > len(data):
+                    data, data_position, at = self.file.pread(_LOCATE_BYTES, entry.position), entry.position, 0
                 if self._is_true(entry, data, at) and BOUNDS.unpack_from(data, at)[0] <= end_offset:
                     position = entry.position
         while position + HEADER_SIZE <= end:
@@ -188,6 +188,14 @@ class IndexedFile:
                 break
             position += size_bytes
         return position
+
+    def _last_indexed_before(self, end: int, end_offset: int) -> OffsetEntry | None:
+        """One that starts a batch which ends before `end_offset` or starts before `end`: all before it is whole."""
+        entry = self.offset_index.floor_position(end)
+        if entry is None or end_offset >= self.next_offset:
+            return entry
+        by_offset = self.offset_index.floor_offset(end_offset - 1)
+        return None if by_offset is None else min(entry, by_offset, key=lambda entry: entry.position)
 
     def _remember(self, next_offset: int, stop: int) -> None:
         """Notes where a reader that took the batches up to `stop` will go on."""
