@@ -33,6 +33,7 @@ from broker.partition_directories import (
 )
 from broker.replication.partition import Partition
 from broker.replication.replicas import Replicas
+from broker.replication.syncs import Syncs
 from client.environment import Environment
 from client.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
@@ -84,6 +85,7 @@ class Partitions:
         self._node_id = node_id
         self._environment = environment
         self._tasks = tasks
+        self._syncs = Syncs(environment, tasks)
         self._config = config
         self._partitions: dict[Key, Partition] = {}
         self._unopened: dict[Key, _Unopened] = {}
@@ -247,6 +249,7 @@ class Partitions:
             config,
             self._environment,
             self._tasks,
+            self._syncs,
             self._config.replica_lag_time_max_ms,
             checkpoints.high_watermarks.get(key, 0),
         )

@@ -17,6 +17,9 @@ from broker.server import Broker, Settings, StartRefused, disk_for, logger
 from broker.version import VERSION
 from client.environment import Environment, loop_factory
 
+HELPER_THREADS = 16
+"""Half of them for syncs at most (replication/syncs.py), the others for cold reads, compaction and what else waits."""
+
 
 def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Settings:
     """What a configuration and the two options beside it mean. Raises ListenerError, ConfigError."""
@@ -46,6 +49,7 @@ def run(settings: Settings) -> int:
 
 async def _run(settings: Settings) -> int:
     environment = Environment()
+    environment.allow_helper_threads(HELPER_THREADS)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         environment.loop.add_signal_handler(number, stop.set)

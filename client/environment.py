@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from ssl import SSLContext
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
@@ -101,6 +101,11 @@ class Environment:
     async def sleep(self, delay_ms: float) -> None:
         """Returns after so many milliseconds of `monotonic_ms`."""
         await asyncio.sleep(delay_ms / 1000.0)
+
+    def allow_helper_threads(self, count: int) -> None:
+        """So many may run at the same time; what more is asked of them waits. The interpreter's own limit is four more
+        than the machine has processors, which is little for threads that wait for a device."""
+        self.loop.set_default_executor(ThreadPoolExecutor(count, "helper"))
 
     async def run_blocking(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Runs `function` in a helper thread. It may touch files, never the state that the loop's thread owns."""

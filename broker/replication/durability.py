@@ -11,14 +11,16 @@ share it. Kafka syncs within each append (UnifiedLog.append), and ours would do 
 
 import asyncio
 import logging
-from asyncio import Task, TimerHandle
+from asyncio import Future, Task, TimerHandle
 from collections.abc import Callable
+from functools import partial
 
 from broker.config import TopicConfig
 from broker.log.flush import DataNotSynced, Flush
 from broker.log.log import Log
 from broker.option import LONG_MAX
 from broker.progress import Progress
+from broker.replication.syncs import Syncs
 from client.environment import Environment
 from client.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
@@ -35,24 +37,30 @@ class Durability:
         "_flush_messages",
         "_flush_ms",
         "_is_configured",
+        "_is_syncing",
         "_log",
         "_moved",
-        "_task",
+        "_rested",
+        "_syncs",
         "_tasks",
         "_timer",
         "settled",
         "waits",
     )
 
-    def __init__(self, log: Log, environment: Environment, tasks: Tasks, moved: Callable[[], None]) -> None:
+    def __init__(
+        self, log: Log, environment: Environment, tasks: Tasks, syncs: Syncs, moved: Callable[[], None]
+    ) -> None:
         """`moved` is called whenever a sync moved `settled`."""
         self._log = log
         self._environment = environment
         self._tasks = tasks
+        self._syncs = syncs
         self._moved = moved
         self._flush_messages = self._flush_ms = LONG_MAX
         self._is_configured = False
-        self._task: Task[None] | None = None
+        self._is_syncing = False
+        self._rested: Future[None] | None = None  # whom `landed` waits for
         self._flights: dict[Task[OSError | None], None] = {}
         self._timer: TimerHandle | None = None
         self.settled = Progress(log.durable_offset)
@@ -114,8 +122,11 @@ class Durability:
 
     async def landed(self) -> None:
         """Returns when no sync is under way: what the device says to one must not be missed, whoever is cancelled."""
-        while self._flights:
+        while self._flights or self._is_syncing:
             await asyncio.gather(*self._flights, return_exceptions=True)
+            if self._is_syncing:
+                self._rested = self._rested or self._environment.loop.create_future()
+                await self._rested
 
     async def _flown(self, flush: Flush) -> OSError | None:
         """Runs the flush in a helper thread, and returns what it failed with.
@@ -149,29 +160,40 @@ class Durability:
         self._start()
 
     def _start(self) -> None:
-        if self._task is None:
-            self._task = self._tasks.start(self._sync(), f"sync {self._log.directory}")
+        if not self._is_syncing:
+            self._is_syncing = True
+            self._environment.loop.call_soon(self._begin)  # what else comes in this turn of the loop shares it
 
-    async def _sync(self) -> None:
+    def _begin(self) -> None:
         try:
-            while await self._sync_once() and not self._is_settled:
-                continue
-            self._advance()  # somebody else may have synced
+            flush = self._log.begin_flush(settle=False)
         except KafkaError as error:
             self._fail(error)
-        finally:
-            self._task = None
+        else:
+            if flush is not None:
+                self._syncs.add(flush.run, partial(self._ended, flush))
+                return
+            self._advance()  # somebody else has synced
+        self._rest()
 
-    async def _sync_once(self) -> bool:
-        """Whether there was anything to sync. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        flush = self._log.begin_flush(settle=False)
-        if flush is None:
-            return False
-        if (error := await self._flown(flush)) is not None:
+    def _ended(self, flush: Flush, error: OSError | None) -> None:
+        self._log.end_flush(flush, error)
+        if error is not None:
             kept = "" if isinstance(error, DataNotSynced) else "; the records stay, and are synced with the next append"
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log could not be synced: {error}{kept}") from error
-        self._advance()
-        return True
+            self._fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log could not be synced: {error}{kept}"))
+        else:
+            self._advance()
+            if not self._is_settled:
+                self._begin()
+                return
+        self._rest()
+
+    def _rest(self) -> None:
+        """Nothing is under way any more."""
+        self._is_syncing = False
+        if self._rested is not None:
+            self._rested.set_result(None)
+            self._rested = None
 
     def _advance(self) -> None:
         if self.settled.advance(self._log.log_end_offset if self._is_settled else self._log.durable_offset):

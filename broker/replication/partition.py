@@ -20,6 +20,7 @@ from broker.log.log import Appended, Log
 from broker.progress import Progress
 from broker.replication.durability import Durability
 from broker.replication.replicas import Replicas
+from broker.replication.syncs import Syncs
 from client.environment import Environment
 from client.tasks import Tasks
 from protocol.batch import BatchHeader
@@ -61,6 +62,7 @@ class Partition:
         config: TopicConfig,
         environment: Environment,
         tasks: Tasks,
+        syncs: Syncs,
         replica_lag_ms_max: float,
         high_watermark: int = 0,
     ) -> None:
@@ -72,7 +74,7 @@ class Partition:
         self.config = config
         self.environment = environment
         self.tasks = tasks
-        self.durability = Durability(log, environment, tasks, self.update_high_watermark)
+        self.durability = Durability(log, environment, tasks, syncs, self.update_high_watermark)
         self.durability.configure(config)
         self.replica_lag_ms_max = replica_lag_ms_max
         self.leader_epoch = -1

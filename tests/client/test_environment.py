@@ -59,6 +59,13 @@ async def test_blocking_work_runs_in_another_thread() -> None:
     assert await Environment().run_blocking(threading.get_ident) != threading.get_ident()
 
 
+async def test_as_many_helper_threads_as_were_allowed_run_at_the_same_time() -> None:
+    environment = Environment()
+    environment.allow_helper_threads(40)
+    together = threading.Barrier(40, timeout=10)
+    await asyncio.gather(*(environment.run_blocking(together.wait) for _ in range(40)))
+
+
 class Accepting(asyncio.Protocol):
     """Keeps its transport."""
 

@@ -19,6 +19,7 @@ from broker.log.log import Log
 from broker.memory_disk import Content, MemoryDisk
 from broker.replication.partition import Partition
 from broker.replication.replicas import Replicas
+from broker.replication.syncs import Syncs
 from client.environment import Environment
 from client.tasks import Tasks
 from protocol.batch import read_header
@@ -114,7 +115,9 @@ async def led(
     config = BrokerConfig({}).topic(dict(options))
     log = Log.open(disk or MemoryDisk(), DIRECTORY, LogConfig(segment_bytes=segment_bytes), 0)
     environment = Environment()
-    partition = Partition("orders", bytes(16), 0, log, config, environment, Tasks(environment.loop), 30_000.0)
+    tasks = Tasks(environment.loop)
+    syncs = Syncs(environment, tasks)
+    partition = Partition("orders", bytes(16), 0, log, config, environment, tasks, syncs, 30_000.0)
     partition.become_leader(0, Replicas(0, (0,), (0,)))
     try:
         yield partition

@@ -12,6 +12,7 @@ from broker.log.log import Log
 from broker.memory_disk import MemoryDisk
 from broker.replication.partition import ACKS_ALL, Partition
 from broker.replication.replicas import Replicas
+from broker.replication.syncs import Syncs
 from client.environment import Environment
 from client.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
@@ -36,7 +37,8 @@ def partition_with(
     config = BrokerConfig({"min.insync.replicas": str(min_insync)}).topic({})
     environment = Environment()
     tasks = Tasks(environment.loop)
-    partition = Partition("orders", TOPIC_ID, 0, log, config, environment, tasks, LAG_MS_MAX)
+    syncs = Syncs(environment, tasks)
+    partition = Partition("orders", TOPIC_ID, 0, log, config, environment, tasks, syncs, LAG_MS_MAX)
     partition.become_leader(0, Replicas(0, assigned, assigned if isr is None else isr))
     return partition
 

@@ -14,6 +14,7 @@ from broker.log.log import Log
 from broker.memory_disk import MemoryDisk
 from broker.replication.partition import Partition
 from broker.replication.replicas import Replicas
+from broker.replication.syncs import Syncs
 from client.environment import Environment
 from client.tasks import Tasks
 from tests.broker.log.transactions import TxnModel, filtered
@@ -30,7 +31,10 @@ class Led:
         log = Log.open(self.disk, "data/orders-0", LogConfig(segment_bytes=SEGMENT_BYTES), 0, is_clean=is_clean)
         environment = Environment(asyncio.get_running_loop())
         tasks = Tasks(environment.loop)
-        self.partition = Partition("orders", bytes(16), 0, log, config, environment, tasks, 30_000.0, high_watermark)
+        syncs = Syncs(environment, tasks)
+        self.partition = Partition(
+            "orders", bytes(16), 0, log, config, environment, tasks, syncs, 30_000.0, high_watermark
+        )
         self.partition.become_leader(0, Replicas(0, (0, 1), (0, 1)))
         self.model = TxnModel()
 
