@@ -162,7 +162,7 @@ class Cleaner:
         builder = OffsetMapBuilder(offset_map)
         throttle = Throttle(environment, self._config.log_cleaner_io_max_bytes_per_second)
         try:
-            await environment.run_blocking(build_map, self._disk, dirty, builder, io_bytes, self._give_way)
+            await environment.run_computing(build_map, self._disk, dirty, builder, io_bytes, self._give_way)
         except FileNotFoundError:
             return False
         await throttle.moved(builder.bytes_read)
@@ -204,7 +204,7 @@ class Cleaner:
         """Compacts one group of segments. False when they went meanwhile, and the round ends."""
         log, environment = partition.log, self._environment
         try:
-            written: Written = await environment.run_blocking(
+            written: Written = await environment.run_computing(
                 write_group,
                 self._disk,
                 log.directory,

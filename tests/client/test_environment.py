@@ -3,6 +3,7 @@ with the options asked for."""
 
 import asyncio
 import socket
+import sys
 import threading
 import time
 import uuid
@@ -57,6 +58,29 @@ async def test_sleep_takes_milliseconds() -> None:
 
 async def test_blocking_work_runs_in_another_thread() -> None:
     assert await Environment().run_blocking(threading.get_ident) != threading.get_ident()
+
+
+async def test_while_a_helper_thread_computes_others_get_their_turn_sooner() -> None:
+    """Until the last of those that compute at the same time has ended, however it ended."""
+    environment = Environment()
+    usual = sys.getswitchinterval()
+    first_may_end, second_may_end = threading.Event(), threading.Event()
+
+    def failing() -> None:
+        second_may_end.wait(10)
+        raise ValueError("of the function")
+
+    first = asyncio.create_task(environment.run_computing(first_may_end.wait, 10))
+    second = asyncio.create_task(environment.run_computing(failing))
+    await asyncio.sleep(0)
+    assert sys.getswitchinterval() == pytest.approx(usual / 50)
+    first_may_end.set()
+    assert await first
+    assert sys.getswitchinterval() == pytest.approx(usual / 50)
+    second_may_end.set()
+    with pytest.raises(ValueError, match="of the function"):
+        await second
+    assert sys.getswitchinterval() == pytest.approx(usual)
 
 
 async def test_as_many_helper_threads_as_were_allowed_run_at_the_same_time() -> None:
