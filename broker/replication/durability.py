@@ -165,28 +165,38 @@ class Durability:
             self._environment.loop.call_soon(self._begin)  # what else comes in this turn of the loop shares it
 
     def _begin(self) -> None:
+        is_under_way = False
+        try:
+            is_under_way = self._has_begun()
+        finally:
+            if not is_under_way:
+                self._rest()
+
+    def _has_begun(self) -> bool:
+        """Whether a sync is under way now. If not, there was nothing to do, or it failed."""
         try:
             flush = self._log.begin_flush(settle=False)
         except KafkaError as error:
             self._fail(error)
-        else:
-            if flush is not None:
-                self._syncs.add(flush.run, partial(self._ended, flush))
-                return
+            return False
+        if flush is None:
             self._advance()  # somebody else has synced
-        self._rest()
+            return False
+        self._syncs.add(flush.run, partial(self._ended, flush))
+        return True
 
     def _ended(self, flush: Flush, error: OSError | None) -> None:
-        self._log.end_flush(flush, error)
-        if error is not None:
-            kept = "" if isinstance(error, DataNotSynced) else "; the records stay, and are synced with the next append"
-            self._fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log could not be synced: {error}{kept}"))
-        else:
-            self._advance()
-            if not self._is_settled:
-                self._begin()
-                return
-        self._rest()
+        is_under_way = False
+        try:
+            self._log.end_flush(flush, error)
+            if error is None:
+                self._advance()
+                is_under_way = not self._is_settled and self._has_begun()
+            else:
+                self._fail(_not_synced(error))
+        finally:
+            if not is_under_way:
+                self._rest()
 
     def _rest(self) -> None:
         """Nothing is under way any more."""
@@ -206,3 +216,8 @@ class Durability:
         settled.fail(error)
         if not self._log.is_distrusted:
             settled.restart(value)  # the next who asks has it tried again
+
+
+def _not_synced(error: OSError) -> KafkaError:
+    kept = "" if isinstance(error, DataNotSynced) else "; the records stay, and are synced with the next append"
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log could not be synced: {error}{kept}")

@@ -4,12 +4,16 @@ were under way, as a database commits in groups.
 A helper thread of its own for each sync costs two switches of threads, more than the append and its answer.
 """
 
+import errno
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from client.environment import Environment
 from client.tasks import Tasks
+
+logger = logging.getLogger(__name__)
 
 LANES: Final = 8
 """Helper threads that sync at the same time: a device does some at once. With more of them nothing is gained."""
@@ -55,6 +59,9 @@ def _done(syncs: Sequence[Sync]) -> list[OSError | None]:
             sync()
         except OSError as error:
             errors.append(error)
+        except Exception as error:  # a mistake of ours: nobody may take it for synced, or wait for ever
+            logger.exception("a sync failed in a way that was not expected")
+            errors.append(OSError(errno.EIO, f"{type(error).__name__}: {error}"))
         else:
             errors.append(None)
     return errors

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from broker.config import BrokerConfig
+from broker.log.log import Log
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode
 from tests.broker.replication.gated import (
@@ -270,3 +271,37 @@ async def test_closing_tells_those_who_wait_and_those_who_ask_later() -> None:
         await syncs_ended()
         for waiting in (partition.stored, partition.replicated):
             assert await code_of(asyncio.ensure_future(waiting(5, 100.0))) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_whoever_ends_the_broker_waits_for_the_syncs_under_way_and_those_that_follow() -> None:
+    disk = GatedDisk()
+    async with led(disk=disk) as partition:
+        await asyncio.wait_for(partition.durability.landed(), 1)
+        disk.is_gated = True
+        first = produce(partition, -1)
+        landed = [asyncio.ensure_future(partition.durability.landed()) for _ in range(2)]
+        sync = await disk.next_sync()
+        second = produce(partition, -1)
+        sync.let_go()
+        sync = await disk.next_sync()
+        assert not any(task.done() for task in landed)
+        sync.let_go()
+        await done(first, second, *landed)
+        assert partition.log.durable_offset == 2
+
+
+async def test_a_mistake_after_a_sync_keeps_nobody_from_the_next() -> None:
+    async with led(disk=GatedDisk()) as partition:
+        told: asyncio.Queue[str] = asyncio.Queue()
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.put_nowait(str(context["exception"])))
+
+        def mistaken(*_: object) -> None:
+            raise RuntimeError("a mistake of ours")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Log, "end_flush", mistaken)
+            task = produce(partition, -1)
+            assert await asyncio.wait_for(told.get(), 10) == "a mistake of ours"
+        append(partition)
+        await done(task)
+        assert partition.log.durable_offset == 2

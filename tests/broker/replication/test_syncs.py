@@ -103,6 +103,24 @@ async def test_each_has_its_own_error_and_those_behind_it_are_done() -> None:
 
 
 @virtual_time
+async def test_a_sync_that_fails_unexpectedly_has_failed_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody waits for ever, and nobody takes it for synced."""
+    environment = Watched()
+    syncs = Syncs(environment, Tasks(environment.loop))
+    log, other = Log(syncs, RuntimeError("a mistake of ours")), Log(syncs)
+    for each in (log, other):
+        each.want()
+    await asyncio.sleep(1)
+    [error] = log.ends
+    assert error is not None
+    assert error.strerror == "RuntimeError: a mistake of ours"
+    assert other.ends == [None]
+    assert "a mistake of ours" in caplog.text
+
+
+@virtual_time
 async def test_whoever_wants_another_when_one_has_ended_gets_it() -> None:
     environment = Watched()
     syncs = Syncs(environment, Tasks(environment.loop))
