@@ -7,19 +7,16 @@ as an answer has come. The latency of a record counts from the moment at which i
 that holds it is there, whole. Both connections belong to one thread, so one clock tells both moments.
 """
 
-import json
 import socket
 import sys
 import time
 from array import array
-from collections.abc import Callable
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from benchmarks.fetch_frames import FetchAnswer, FetchQuestion
 from benchmarks.frames import batches_of
 from benchmarks.pace import Pace, Paced, Schedule
-from benchmarks.paced import LEAD_NS, PacedLane, be_punctual, connect, drive
+from benchmarks.paced import LEAD_NS, PacedLane, drive, generate
 from benchmarks.replies import LoadFailed
 
 FETCH_BYTES = 1024 * 1024
@@ -70,8 +67,9 @@ class Consumer:
         self.ask()
 
 
-def run_arrivals(producing: socket.socket, consuming: socket.socket, pace: Pace, *, lead_ns: int = LEAD_NS) -> Paced:
-    """The whole load, until every record has arrived. Raises LoadFailed, OSError."""
+def run_arrivals(sockets: Sequence[socket.socket], pace: Pace, *, lead_ns: int = LEAD_NS) -> Paced:
+    """The whole load, until every record has arrived; one socket produces, one consumes. Raises LoadFailed, OSError."""
+    producing, consuming = sockets
     load = pace.load
     assert load.connections == 1 and load.records_per_batch == 1
     latencies = array("q", bytes(8 * pace.count))
@@ -90,17 +88,7 @@ def run_arrivals(producing: socket.socket, consuming: socket.socket, pace: Pace,
 
 
 def main(host: str, port: str, text: str, file: str) -> int:
-    be_punctual()
-    with ExitStack() as stack:
-        producing, consuming = (connect(stack, host, int(port)) for _ in range(2))
-        try:
-            paced = run_arrivals(producing, consuming, Pace.from_json(text))
-        except LoadFailed as error:
-            sys.stderr.write(f"{error}\n")
-            return 1
-    Path(file).write_bytes(paced.latencies_ns.tobytes())
-    sys.stdout.write(json.dumps(paced.begin_ns))
-    return 0
+    return generate(run_arrivals, 2, host, port, Pace.from_json(text), file)
 
 
 if __name__ == "__main__":

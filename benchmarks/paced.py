@@ -199,19 +199,26 @@ def be_punctual() -> None:
     gc.disable()
 
 
-def main(host: str, port: str, text: str, file: str) -> int:
-    pace = Pace.from_json(text)
+def generate(
+    run: Callable[[list[socket.socket], Pace], Paced], connections: int, host: str, port: str, pace: Pace, file: str
+) -> int:
+    """What a generator's process does: punctual, over so many connections, its result told to `pacing`."""
     be_punctual()
     with ExitStack() as stack:
-        sockets = [connect(stack, host, int(port)) for _ in range(pace.load.connections)]
+        sockets = [connect(stack, host, int(port)) for _ in range(connections)]
         try:
-            paced = run_lanes(sockets, pace)
+            paced = run(sockets, pace)
         except LoadFailed as error:
             sys.stderr.write(f"{error}\n")
             return 1
     Path(file).write_bytes(paced.latencies_ns.tobytes())
     sys.stdout.write(json.dumps(paced.begin_ns))
     return 0
+
+
+def main(host: str, port: str, text: str, file: str) -> int:
+    pace = Pace.from_json(text)
+    return generate(run_lanes, pace.load.connections, host, port, pace, file)
 
 
 if __name__ == "__main__":

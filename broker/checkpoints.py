@@ -57,7 +57,7 @@ class OffsetsFile:
 
 
 class Checkpoints:
-    """The three files and the marker of one data directory."""
+    """The files and the marker of one data directory."""
 
     def __init__(self, disk: Disk, data_dir: str) -> None:
         self._disk = disk

@@ -10,6 +10,8 @@ import os
 import socket
 from typing import Final
 
+from broker.disk_page_cache import read_all
+
 SLICE_BYTES_MIN: Final = 256 * 1024
 """Less is better read."""
 SENDFILE_BYTES_MAX: Final = 2 << 20
@@ -59,18 +61,21 @@ class FileSlice:
 
     def _advance(self, count: int) -> None:
         if not count:
-            raise OSError(errno.EIO, "the file has lost its end", self._path)
+            raise self._shrunk()
         self._position += count
         self._size_bytes -= count
 
+    def _shrunk(self) -> OSError:
+        return OSError(errno.EIO, "the file has lost its end", self._path)
+
     def read(self) -> bytes:
         """What has not been sent, and closes it. Raises OSError."""
-        pieces: list[bytes] = []
-        while self._size_bytes:
-            pieces.append(os.pread(self._descriptor, self._size_bytes, self._position))
-            self._advance(len(pieces[-1]))
+        data = read_all(self._descriptor, self._size_bytes, self._position)
+        if len(data) < self._size_bytes:
+            raise self._shrunk()
+        self._advance(len(data))
         self.close()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return data
 
     def close(self) -> None:
         """Gives the descriptor back. Closing twice does nothing."""

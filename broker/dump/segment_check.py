@@ -11,7 +11,8 @@ from broker.disk import Disk
 from broker.dump.batch_check import check_batch
 from broker.dump.findings import Inconsistency, Note
 from broker.dump.stored import Stored, ZeroTail, is_zero, size_of, stored_batches
-from broker.log.batches import RELATIVE_OFFSET_MAX, Damage
+from broker.log.batches import Damage
+from broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from protocol.batch import HEADER_SIZE
 
 LOOKS = 1000

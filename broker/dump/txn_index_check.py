@@ -11,9 +11,9 @@ from broker.dump.findings import Inconsistency
 from broker.dump.replay import Replay
 from broker.dump.rows import rows_of
 from broker.dump.stored import Stored
-from broker.log.aborted import ROW, VERSION, AbortedTxn
+from broker.log.aborted import ROW, VERSION
 from broker.log.markers import Marker
-from broker.log.producers import CompletedTxn
+from broker.log.producers import AbortedTxn, CompletedTxn
 
 
 def read_rows(path: str, data: bytes) -> list[AbortedTxn]:

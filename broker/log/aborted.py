@@ -14,24 +14,15 @@ from the markers.
 import logging
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
 
 from broker.disk import Disk, File
+from broker.log.producers import AbortedTxn
 
 logger = logging.getLogger(__name__)
 
 VERSION = 0
 ROW = Struct(">hqqqq")
 _PAGE_ROWS = 512
-
-
-class AbortedTxn(NamedTuple):
-    """A transaction that was aborted: its records lie between the two offsets, its marker at the last."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
 
 
 def encode_row(txn: AbortedTxn) -> bytes:
@@ -56,8 +47,12 @@ class TransactionIndex:
         self.base_offset = base_offset
 
     def __len__(self) -> int:
-        written = 0 if self._file is None else self._file.size_bytes // ROW.size
-        return written + len(self._pending) // ROW.size
+        return self._written + len(self._pending) // ROW.size
+
+    @property
+    def _written(self) -> int:
+        """How many rows the file has."""
+        return 0 if self._file is None else self._file.size_bytes // ROW.size
 
     def append(self, txn: AbortedTxn) -> None:
         """Adds the transaction whose marker was appended just now."""
@@ -123,7 +118,7 @@ class TransactionIndex:
         kept = sum(1 for txn in self.rows() if txn.last_offset < end_offset)
         if kept == len(self):
             return
-        written = 0 if self._file is None else self._file.size_bytes // ROW.size
+        written = self._written
         if self._file is not None and kept < written:
             self._file.truncate(kept * ROW.size)
         del self._pending[max(0, kept - written) * ROW.size :]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from struct import Struct
 
 from broker.disk import File
+from broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
 from protocol.primitives import Buffer
 
@@ -15,8 +16,6 @@ from protocol.primitives import Buffer
 BOUNDS = Struct(">qi11xi")
 # What batch_length does not count: itself and the base offset.
 LENGTH_OVERHEAD = 12
-# How far offsets of one segment may be apart: its indexes have 32 bits for them.
-RELATIVE_OFFSET_MAX = 2**31 - 1
 
 _PIECE_BYTES = 64 * 1024
 _CRC_PIECE_BYTES = 1024 * 1024

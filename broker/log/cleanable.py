@@ -20,9 +20,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from broker.log.segment_facts import SegmentFacts
-
-RELATIVE_OFFSET_MAX = 2**31 - 1
+from broker.log.segment_facts import RELATIVE_OFFSET_MAX, SegmentFacts
 
 _K = TypeVar("_K")
 

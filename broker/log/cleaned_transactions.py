@@ -14,8 +14,8 @@ Pure. Source: CleanedTransactionMetadata in LogCleaner.scala.
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from broker.log.aborted import AbortedTxn
 from broker.log.markers import read_marker
+from broker.log.producers import AbortedTxn
 from broker.log.uncleanable import UncleanableLog, reading
 from protocol.batch import BatchHeader
 from protocol.primitives import Buffer

@@ -31,10 +31,9 @@ UnifiedLog.lastRecordsOfActiveProducers.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from broker.log.aborted import AbortedTxn
 from broker.log.cleaned_transactions import CleanedTransactions
 from broker.log.offset_map import OffsetMap
-from broker.log.producers import ProducerState
+from broker.log.producers import AbortedTxn, ProducerState
 from broker.log.uncleanable import check_batch, reading
 from protocol.batch import BatchHeader
 from protocol.primitives import Buffer

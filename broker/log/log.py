@@ -17,7 +17,6 @@ from functools import wraps
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from broker.disk import Disk
-from broker.log.aborted import AbortedTxn
 from broker.log.batches import LENGTH_OVERHEAD, Damage
 from broker.log.config import LogConfig
 from broker.log.epochs import EpochCache
@@ -25,8 +24,8 @@ from broker.log.flush import DataNotSynced, Flush
 from broker.log.leftovers import UNSYNCED
 from broker.log.lookup import TimestampOffset, first_at_or_after, with_max_timestamp
 from broker.log.markers import Marker, read_marker
-from broker.log.producers import NO_PRODUCER_ID, Producers
-from broker.log.recovery import Recovered, aborted_txn, check_end, merge_epochs, recover, replay
+from broker.log.producers import NO_PRODUCER_ID, AbortedTxn, Producers
+from broker.log.recovery import Recovered, check_end, merge_epochs, recover, replay
 from broker.log.segment import Segment
 from broker.log.segments import Segments, Written
 from protocol.batch import BatchHeader, iterate_batches, patched_prefix
@@ -227,7 +226,7 @@ class Log:
     def _note_producer(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Marker | None) -> None:
         completed = self.producers.update(header, base_offset, marker)
         if completed is not None and completed.is_aborted:
-            segment.txn_index.append(aborted_txn(completed, self.producers))
+            segment.txn_index.append(self.producers.aborted_txn(completed))
 
     def _roll(self, now_ms: int) -> Segment:
         """Begins a new segment at the log end."""

@@ -21,8 +21,8 @@ from hashlib import blake2b
 from math import isqrt
 from struct import Struct
 
-from broker.log.aborted import AbortedTxn
 from broker.log.cleaned_transactions import CleanedTransactions
+from broker.log.producers import AbortedTxn
 from broker.log.uncleanable import check_batch, reading
 from protocol.batch import BatchHeader
 from protocol.primitives import Buffer

@@ -56,6 +56,15 @@ class CompletedTxn(NamedTuple):
     is_aborted: bool
 
 
+class AbortedTxn(NamedTuple):
+    """A transaction that was aborted: its records lie between the two offsets, its marker at the last."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
 class ProducerState:
     """One producer id."""
 
@@ -193,6 +202,12 @@ class Producers:
     def first_undecided_offset(self) -> int | None:
         """The first offset of an open transaction; None without any."""
         return next(iter(self._open_txns), None)
+
+    def aborted_txn(self, completed: CompletedTxn) -> AbortedTxn:
+        """The row of the transaction index for one that was aborted just now."""
+        undecided = self.first_undecided_offset
+        last_stable_offset = completed.last_offset + 1 if undecided is None else undecided
+        return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset)
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Markers before `high_watermark` cannot be lost any more."""

@@ -19,13 +19,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from broker.disk import Disk
-from broker.log.aborted import AbortedTxn, CorruptTransactionIndex
+from broker.log.aborted import CorruptTransactionIndex
 from broker.log.batches import Damage, walk, walk_segment
 from broker.log.config import LogConfig
 from broker.log.epochs import EpochCache
 from broker.log.leftovers import UNSYNCED, tidy
 from broker.log.markers import read_marker
-from broker.log.producers import NO_OFFSET, CompletedTxn, Producers
+from broker.log.producers import NO_OFFSET, AbortedTxn, CompletedTxn, Producers
 from broker.log.segment import NO_EPOCH, Segment, remove_files, retire_files
 from broker.log.snapshot_files import SnapshotFiles
 from protocol.batch import HEADER_SIZE, BatchHeader, read_header
@@ -329,7 +329,7 @@ def _mend(segment: Segment, recovered: Recovered, start: int) -> Damage | None:
             segment.last_leader_epoch = header.partition_leader_epoch
             completed = recovered.take(segment, position, header)
             if completed is not None and completed.is_aborted:
-                aborted.append(aborted_txn(completed, recovered.producers))
+                aborted.append(recovered.producers.aborted_txn(completed))
             segment.next_offset = last_offset + 1
             segment.note(position, last_offset, header.max_timestamp, segment.config)
     except Damage as found:
@@ -337,13 +337,6 @@ def _mend(segment: Segment, recovered: Recovered, start: int) -> Damage | None:
     _mend_txn_index(segment, max(offset, recovered.known_offset), aborted)
     segment.write_indexes()
     return damage
-
-
-def aborted_txn(completed: CompletedTxn, producers: Producers) -> AbortedTxn:
-    """The row for a transaction that was aborted just now: the producers know of its end already."""
-    undecided = producers.first_undecided_offset
-    last_stable_offset = completed.last_offset + 1 if undecided is None else undecided
-    return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset)
 
 
 def _mend_txn_index(segment: Segment, offset: int, aborted: list[AbortedTxn]) -> None:

@@ -15,11 +15,12 @@ from contextlib import ExitStack, suppress
 
 from broker.disk import Disk, File
 from broker.log.aborted import TransactionIndex
-from broker.log.batches import RELATIVE_OFFSET_MAX, Damage, walk_segment
+from broker.log.batches import Damage, walk_segment
 from broker.log.config import LogConfig
 from broker.log.index import OffsetIndex, TimeIndex
 from broker.log.index_rows import IndexRows
 from broker.log.indexed_file import IndexedFile, bounds
+from broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from protocol.batch import HEADER_SIZE, read_header
 from protocol.primitives import Buffer
 

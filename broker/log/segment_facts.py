@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 NO_TIMESTAMP = -1
+RELATIVE_OFFSET_MAX = 2**31 - 1
+"""How far offsets of one segment may be apart: its indexes have 32 bits for them."""
 
 
 class SegmentFacts(NamedTuple):

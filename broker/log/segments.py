@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from broker.disk import Disk
 from broker.file_slice import SLICE_BYTES_MIN, FileSlice
-from broker.log.aborted import AbortedTxn, CorruptTransactionIndex
+from broker.log.aborted import CorruptTransactionIndex
 from broker.log.config import LogConfig
 from broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
-from broker.log.producers import Producers
-from broker.log.recovery import aborted_txn, replay
+from broker.log.producers import AbortedTxn, Producers
+from broker.log.recovery import replay
 from broker.log.segment import LOG_SUFFIX, Segment, segment_path
 from broker.log.segment_facts import SegmentFacts
 from broker.log.snapshot_files import SnapshotFiles
@@ -168,7 +168,7 @@ class Segments:
             producers, start = self.snapshots.load(segment.base_offset) or (Producers(), self.base_offsets[0])
             until = self._list[: self._list.index(segment) + 1]
             rows = [
-                aborted_txn(completed, producers)
+                producers.aborted_txn(completed)
                 for completed in replay(producers, until, start, segment.next_offset)
                 if completed.is_aborted
             ]

@@ -252,17 +252,20 @@ class Partition:
                 f"offset {offset} of {self.topic}-{self.index} is not between {log.log_start_offset} and "
                 f"{log.log_end_offset}",
             )
-        end_offset = self.last_stable_offset if only_committed else self.high_watermark.value
+        end_offset = self._readable_end(only_committed)
         if offset >= end_offset:
             return b""
         return log.read(offset, size_bytes_max, end_offset, at_least_one_batch)
 
     def slice(self, offset: int, size_bytes_max: int, *, only_committed: bool = False) -> FileSlice | None:
         """What `read` answers, as a slice of a file; None where it had better be read, and where it would raise."""
-        end_offset = self.last_stable_offset if only_committed else self.high_watermark.value
+        end_offset = self._readable_end(only_committed)
         if not self.log.log_start_offset <= offset < end_offset:
             return None
         return self.log.segments.slice(offset, size_bytes_max, end_offset)
+
+    def _readable_end(self, only_committed: bool) -> int:
+        return self.last_stable_offset if only_committed else self.high_watermark.value
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """The largest epoch that is at most `leader_epoch`, and the offset at which it ended; (-1, -1) when unknown.

@@ -33,7 +33,7 @@ def test_every_record_arrives_and_its_latency_is_known() -> None:
     serving = threading.Thread(target=arrival_sink.serve, args=(producing[1], consuming[1], pace.load))
     serving.start()
     try:
-        paced = run_arrivals(producing[0], consuming[0], pace, lead_ns=10_000_000)
+        paced = run_arrivals([producing[0], consuming[0]], pace, lead_ns=10_000_000)
     finally:
         producing[0].close()
         consuming[0].close()

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.log.aborted import AbortedTxn
 from broker.log.checkpoint import CLEANED_OFFSETS, read_offsets
+from broker.log.producers import AbortedTxn
 from broker.memory_disk import MemoryDisk
 from protocol.batch import read_header
 from protocol.errors import KafkaError

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.disk import Disk
 from broker.log.checkpoint import HIGH_WATERMARKS, LOG_START_OFFSETS, PARTITION_METADATA, encode_offsets
 from broker.memory_disk import MemoryDisk
 from broker.server import StartRefused
 from protocol.errors import ErrorCode, KafkaError
-from tests.broker.log.logs import read_all
+from tests.broker.log.logs import copied, read_all
 from tests.broker.support import append, batch, make_topic
 from tests.broker.wire import running_broker
 
@@ -34,17 +33,6 @@ async def written() -> tuple[MemoryDisk, bytes]:
             append(partition, batch(b"%d" % number))
         found = read_all(partition.log)
     return disk, found
-
-
-def copied(disk: Disk, copy: MemoryDisk, path: str = "") -> MemoryDisk:
-    for name in disk.list_dir(path):
-        below = posixpath.join(path, name)
-        if disk.is_dir(below):
-            copy.make_dir(below)
-            copied(disk, copy, below)
-        else:
-            copy.write_whole(below, disk.read_whole(below))
-    return copy
 
 
 def flips(disk: MemoryDisk, path: str, stride: int) -> Iterator[MemoryDisk]:

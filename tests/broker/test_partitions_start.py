@@ -6,7 +6,6 @@ A kill is a copy of the disk while the broker runs; the next broker starts on th
 import asyncio
 import errno
 import os
-import posixpath
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -25,7 +24,7 @@ from broker.server import Broker
 from client.environment import Environment
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.counting_disk import CountingDisk
-from tests.broker.log.logs import read_all
+from tests.broker.log.logs import copied, read_all
 from tests.broker.support import append, batch, make_topic
 from tests.broker.wire import running_broker, settings
 
@@ -41,21 +40,8 @@ async def broker_on(disk: Disk, options: dict[str, str] | None = None) -> AsyncG
         yield broker.context
 
 
-def copied(disk: MemoryDisk, copy: MemoryDisk, path: str = "") -> None:
-    """What a killed process leaves: all that it wrote."""
-    for name in disk.list_dir(path):
-        below = posixpath.join(path, name)
-        if disk.is_dir(below):
-            copy.make_dir(below)
-            copied(disk, copy, below)
-        else:
-            copy.write_whole(below, disk.read_whole(below))
-
-
 def killed(disk: MemoryDisk) -> CountingDisk:
-    copy = CountingDisk()
-    copied(disk, copy)
-    return copy
+    return copied(disk, CountingDisk())
 
 
 def log_of(context: Context, topic: str = "orders", index: int = 0) -> Log:

@@ -164,7 +164,7 @@ def wait_until_compacted(side: Side, written: list[Survivor]) -> list[Survivor]:
     expected = expected_of(written, side.active_offset)
     deadline = time.monotonic() + PATIENCE_S
     while (found := side.survivors()) != expected and time.monotonic() < deadline:
-        time.sleep(PAUSE_S)
+        time.sleep(PAUSE_S)  # between two looks: no broker tells when it has compacted
     return found
 
 

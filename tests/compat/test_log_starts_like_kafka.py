@@ -16,10 +16,10 @@ from kafka import KafkaAdminClient
 
 from broker.checkpoints import Checkpoints
 from broker.disk import FileDisk
-from broker.log.aborted import AbortedTxn, TransactionIndex
+from broker.log.aborted import TransactionIndex
 from broker.log.config import LogConfig
 from broker.log.log import Log
-from broker.log.producers import ProducedBatch, Producers, ProducerState
+from broker.log.producers import AbortedTxn, ProducedBatch, Producers, ProducerState
 from broker.log.snapshots import SnapshotEntry, encode_snapshot, read_entries
 from protocol.batch import read_header
 from protocol.record_encoding import build_batch

@@ -13,8 +13,8 @@ import pytest
 
 from broker.cold_reads import TRIES
 from broker.context import Context
-from broker.log.aborted import AbortedTxn
 from broker.log.config import LogConfig
+from broker.log.producers import AbortedTxn
 from broker.replication.partition import Partition
 from broker.upkeep import Upkeep
 from protocol.batch import iterate_batches

@@ -10,7 +10,7 @@ from broker.context import Call, Caller, Context
 from broker.disk import FileDisk
 from broker.disk_page_cache import PageCache
 from broker.file_slice import SLICE_BYTES_MIN, FileSlice
-from broker.log.aborted import AbortedTxn
+from broker.log.producers import AbortedTxn
 from protocol.messages.fetch import FetchRequest, PartitionData
 from tests.broker.api.fetching import BY_ID, BY_NAME, request, told, wanted
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker

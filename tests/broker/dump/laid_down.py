@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from struct import pack
 
 from broker.disk import Disk
-from broker.log.aborted import AbortedTxn, encode_row
+from broker.log.aborted import encode_row
 from broker.log.markers import read_marker
-from broker.log.producers import Producers
+from broker.log.producers import AbortedTxn, Producers
 from broker.log.snapshots import encode_snapshot
 from broker.memory_disk import MemoryDisk
 from broker.meta_properties import MetaProperties, store

@@ -6,7 +6,8 @@ from struct import pack
 
 import pytest
 
-from broker.log.aborted import AbortedTxn, encode_row
+from broker.log.aborted import encode_row
+from broker.log.producers import AbortedTxn
 from broker.memory_disk import MemoryDisk
 from tests.broker.dump.damages import (
     FIRST,

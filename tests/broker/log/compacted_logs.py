@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
-from broker.log.aborted import AbortedTxn
 from broker.log.cleanable import Cleanable, cleanable, grouped
 from broker.log.compaction import Cleaning, LastRecord
 from broker.log.offset_map import SLOT_BYTES, OffsetMap, OffsetMapBuilder
+from broker.log.producers import AbortedTxn
 from broker.log.segment_facts import SegmentFacts
 from protocol.batch import BatchHeader, pack_batch, read_header, rebuild_batch
 from protocol.compression import Codec

@@ -2,8 +2,10 @@
 
 import errno
 import os
+import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pytest
 
@@ -20,6 +22,7 @@ from protocol.records import Record, iterate_records
 
 DIRECTORY = "data/orders-0"
 T0 = 1_700_000_000_000
+D = TypeVar("D", bound=MemoryDisk)
 
 
 def batch(
@@ -72,6 +75,18 @@ def open_log(
 
 def contents(disk: Disk) -> dict[str, bytes]:
     return {name: disk.read_whole(f"{DIRECTORY}/{name}") for name in disk.list_dir(DIRECTORY)}
+
+
+def copied(disk: MemoryDisk, copy: D, path: str = "") -> D:
+    """What a process that is killed leaves, all that it wrote, on the disk `copy`."""
+    for name in disk.list_dir(path):
+        below = posixpath.join(path, name)
+        if disk.is_dir(below):
+            copy.make_dir(below)
+            copied(disk, copy, below)
+        else:
+            copy.write_whole(below, disk.read_whole(below))
+    return copy
 
 
 def read_all(log: Log, size_bytes_max: int = 1 << 20) -> bytes:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.aborted import AbortedTxn, CorruptTransactionIndex, TransactionIndex, encode_row
+from broker.log.aborted import CorruptTransactionIndex, TransactionIndex, encode_row
+from broker.log.producers import AbortedTxn
 from broker.memory_disk import Content, MemoryDisk
 from protocol.primitives import Buffer
 

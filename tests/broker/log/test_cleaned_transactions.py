@@ -3,8 +3,8 @@ the ways in which segments bring them."""
 
 import pytest
 
-from broker.log.aborted import AbortedTxn
 from broker.log.cleaned_transactions import CleanedTransactions
+from broker.log.producers import AbortedTxn
 from broker.log.uncleanable import UncleanableLog
 from protocol.batch import pack_batch, read_header
 from protocol.record_encoding import build_batch

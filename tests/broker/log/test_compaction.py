@@ -3,10 +3,9 @@ markers go, and what is refused. Random histories are in `test_compaction_histor
 
 import pytest
 
-from broker.log.aborted import AbortedTxn
 from broker.log.compaction import Cleaning, LastRecord, last_records
 from broker.log.offset_map import OffsetMap
-from broker.log.producers import Producers
+from broker.log.producers import AbortedTxn, Producers
 from broker.log.uncleanable import UncleanableLog
 from protocol.batch import BatchHeader, crc_matches, read_header, rebuild_batch
 from protocol.compression import Codec

@@ -21,7 +21,7 @@ from broker.log import indexed_file
 from broker.log.config import LogConfig
 from broker.log.segment import Segment, segment_path
 from broker.memory_disk import Content, MemoryDisk
-from tests.broker.log.logs import T0, Model, batch
+from tests.broker.log.logs import T0, Model, batch, copied
 
 DIRECTORY = "d"
 BASE = 1000
@@ -67,15 +67,12 @@ def reopened(disk: SlicingDisk, model: Model) -> Segment:
     return segment
 
 
-def copied(disk: SlicingDisk, index: bytes | None) -> SlicingDisk:
-    copy = SlicingDisk()
-    copy.make_dir(DIRECTORY)
-    for name in disk.list_dir(DIRECTORY):
-        path = f"{DIRECTORY}/{name}"
-        if path != INDEX:
-            copy.write_whole(path, disk.read_whole(path))
-        elif index is not None:
-            copy.write_whole(path, index)
+def with_index(disk: SlicingDisk, index: bytes | None) -> SlicingDisk:
+    copy = copied(disk, SlicingDisk())
+    if index is None:
+        copy.remove(INDEX)
+    else:
+        copy.write_whole(INDEX, index)
     return copy
 
 
@@ -189,7 +186,7 @@ def test_no_flipped_bit_of_the_index_gives_wrong_data() -> None:
     good = disk.read_whole(INDEX)
     for position in range(len(good)):
         for bit in range(8):
-            broken = copied(disk, good[:position] + bytes([good[position] ^ 1 << bit]) + good[position + 1 :])
+            broken = with_index(disk, good[:position] + bytes([good[position] ^ 1 << bit]) + good[position + 1 :])
             check_reads(reopened(broken, model), model, range(BASE + position % 3, model.log_end_offset, 3))
 
 
@@ -198,7 +195,7 @@ def test_an_index_cut_at_any_byte_gives_no_wrong_data() -> None:
     model = written(disk)
     good = disk.read_whole(INDEX)
     for size_bytes in range(len(good)):
-        broken = copied(disk, good[:size_bytes])
+        broken = with_index(disk, good[:size_bytes])
         check_reads(reopened(broken, model), model, range(BASE, model.log_end_offset, 5))
         if size_bytes % 8:
             assert broken.read_whole(INDEX) == good, "it is not whole, and built anew"
@@ -230,7 +227,7 @@ def test_an_index_that_is_wrong_gives_no_wrong_data(how: str) -> None:
     disk = SlicingDisk()
     model = written(disk)
     good = disk.read_whole(INDEX)
-    broken = copied(disk, SPOILED[how](good))
+    broken = with_index(disk, SPOILED[how](good))
     check_reads(reopened(broken, model), model)
 
 
@@ -239,7 +236,7 @@ def test_an_index_that_was_found_wrong_is_built_anew(how: str, caplog: pytest.Lo
     disk = SlicingDisk()
     model = written(disk)
     good = disk.read_whole(INDEX)
-    broken = copied(disk, SPOILED[how](good))
+    broken = with_index(disk, SPOILED[how](good))
     check_reads(reopened(broken, model), model)
     assert broken.read_whole(INDEX) == good
     assert "the indexes are built anew" in caplog.text
@@ -249,7 +246,7 @@ def test_an_index_that_was_found_wrong_is_built_anew(how: str, caplog: pytest.Lo
 def test_noise_for_an_index_gives_no_wrong_data(noise: bytes) -> None:
     disk = SlicingDisk()
     model = written(disk, 12)
-    check_reads(reopened(copied(disk, noise), model), model)
+    check_reads(reopened(with_index(disk, noise), model), model)
 
 
 # -- rebuilding where a read may fail or must not wait ----------------------------------------------------------------

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.log import offset_map as module
-from broker.log.aborted import AbortedTxn
 from broker.log.offset_map import NO_OFFSET, SLOT_BYTES, OffsetMap, OffsetMapBuilder
+from broker.log.producers import AbortedTxn
 from broker.log.uncleanable import UncleanableLog
 from protocol.batch import read_header
 from protocol.compression import Codec

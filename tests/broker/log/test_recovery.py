@@ -20,6 +20,7 @@ from tests.broker.log.logs import (
     assert_same,
     batch,
     contents,
+    copied,
     open_log,
     stored,
 )
@@ -40,14 +41,6 @@ def written(*, is_closed: bool = True) -> tuple[MemoryDisk, Model]:
     if is_closed:
         log.close()
     return disk, model
-
-
-def copied(disk: MemoryDisk) -> MemoryDisk:
-    copy = MemoryDisk()
-    copy.make_dir(DIRECTORY)
-    for name, content in contents(disk).items():
-        copy.write_whole(f"{DIRECTORY}/{name}", content)
-    return copy
 
 
 def active(disk: MemoryDisk, suffix: str = ".log") -> str:
@@ -130,7 +123,7 @@ def test_a_flipped_byte_anywhere_in_the_active_segment_is_found_and_cut_there() 
         in_batch = position - ends[number]
         if in_batch < 8 or 12 <= in_batch < 16:
             continue
-        broken = copied(disk)
+        broken = copied(disk, MemoryDisk())
         broken.write_whole(path, good[:position] + bytes([good[position] ^ 0x04]) + good[position + 1 :])
         log = open_log(broken, CONFIG)
         assert len(broken.read_whole(path)) == ends[number], position
@@ -180,7 +173,7 @@ def test_the_last_segment_with_content_is_checked_where_an_empty_one_follows() -
     end = model.log_end_offset
     for suffix in (".log", ".index", ".timeindex"):
         disk.write_whole(f"{DIRECTORY}/{end:020d}{suffix}", b"")
-    assert open_log(copied(disk), CONFIG).base_offsets[-1] == end
+    assert open_log(copied(disk, MemoryDisk()), CONFIG).base_offsets[-1] == end
     content = disk.read_whole(path)
     disk.write_whole(path, content[:-1] + bytes([content[-1] ^ 1]))
     log = open_log(disk, CONFIG)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.log.aborted import AbortedTxn, encode_row
+from broker.log.aborted import encode_row
 from broker.log.compaction import Cleaning, LastRecord
 from broker.log.config import LogConfig
 from broker.log.offset_map import OffsetMap, OffsetMapBuilder
+from broker.log.producers import AbortedTxn
 from broker.log.rewriting import WRITE_BYTES, batches_of, build_map, discard, write_group
 from broker.log.segment import Segment, segment_path
 from broker.log.segments import Source, Written

@@ -6,9 +6,10 @@ from functools import partial
 import pytest
 
 from broker.disk import Disk
-from broker.log.aborted import AbortedTxn, encode_row
+from broker.log.aborted import encode_row
 from broker.log.config import LogConfig
 from broker.log.log import Log
+from broker.log.producers import AbortedTxn
 from broker.log.segments import Written
 from broker.memory_disk import MemoryDisk
 from protocol.batch import iterate_batches

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from broker.log.aborted import AbortedTxn
 from broker.log.log import Log
-from broker.log.producers import Producers
+from broker.log.producers import AbortedTxn, Producers
 from protocol.batch import BatchHeader, iterate_batches, read_header
 from protocol.record_encoding import build_batch
 from protocol.records import Record, iterate_records

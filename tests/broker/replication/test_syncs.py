@@ -1,4 +1,7 @@
-"""Syncs of many logs: those that come meanwhile go together, each with its own end, and few at the same time."""
+"""Syncs of many logs: those that come meanwhile go together, each with its own end, and few at the same time.
+
+On virtual time, where what a helper thread does takes `BLOCKING_MS`: a second is time enough for all of it.
+"""
 
 import asyncio
 import errno
