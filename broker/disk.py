@@ -30,7 +30,7 @@ from contextlib import AbstractContextManager, suppress
 from struct import Struct
 from typing import Protocol
 
-from broker.disk_descriptors import EVICTED, Descriptors
+from broker.disk_descriptors import Descriptor, Descriptors
 from broker.disk_file import DescriptorFile, sync_content, write_all
 from broker.disk_page_cache import PageCache, read_all
 from broker.file_slice import FileSlice
@@ -254,20 +254,20 @@ class FileDisk:
         return len(self._descriptors)
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
-        descriptor = EVICTED
+        descriptor = None
         if size_bytes is None:
             try:
                 status = os.stat(path)
             except FileNotFoundError:
-                descriptor = self._descriptors.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+                descriptor = Descriptor(self._descriptors.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
                 size_bytes = 0
             else:
                 if stat.S_ISDIR(status.st_mode):
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
                 size_bytes = status.st_size
-        file = DescriptorFile(self._descriptors, self._page_cache, path, descriptor, size_bytes)
-        if descriptor >= 0:
-            self._descriptors.admit(file)
+        file = DescriptorFile(self._descriptors, self._page_cache, path, size_bytes)
+        if descriptor is not None:
+            self._descriptors.admit(file, descriptor)
         return file
 
     def cached_only(self) -> AbstractContextManager[None]:

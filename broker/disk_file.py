@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from threading import get_ident
 
-from broker.disk_descriptors import Descriptors
+from broker.disk_descriptors import Descriptor, Descriptors
 from broker.disk_page_cache import PageCache, complete
 from broker.file_slice import FileSlice
 from protocol.primitives import Buffer
@@ -25,31 +25,27 @@ _NO_DEVICE = -1
 
 
 class DescriptorSyncer:
-    """Makes the file durable through a descriptor of its own, once."""
+    """Makes the file durable, once, through a descriptor that it holds."""
 
     __slots__ = ("_descriptor",)
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, descriptor: Descriptor) -> None:
+        self._descriptor: Descriptor | None = descriptor
 
     def __call__(self) -> None:
-        assert self._descriptor >= 0, "a syncer is called once, and not when it was closed"
+        descriptor, self._descriptor = self._descriptor, None
+        assert descriptor is not None, "a syncer is called once, and not when it was closed"
         try:
-            sync_content(self._descriptor)
+            sync_content(descriptor.number)
         finally:
-            self.close()
+            del descriptor  # an error would hold it as long as anybody holds the error
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    # A helper thread's work that was cancelled before it began is dropped, and nobody is left to close it.
-    __del__ = close
+        self._descriptor = None
 
 
 class DescriptorFile:
-    """A file that is open on a disk; `fd` belongs to the table of descriptors."""
+    """A file that is open on a disk; `descriptor` and `is_closed` belong to the table of descriptors."""
 
     __slots__ = (
         "_descriptors",
@@ -57,20 +53,20 @@ class DescriptorFile:
         "_is_preallocated",
         "_is_torn",
         "_page_cache",
-        "fd",
+        "descriptor",
+        "is_closed",
         "path",
         "size_bytes",
     )
 
-    def __init__(
-        self, descriptors: Descriptors, page_cache: PageCache, path: str, descriptor: int, size_bytes: int
-    ) -> None:
+    def __init__(self, descriptors: Descriptors, page_cache: PageCache, path: str, size_bytes: int) -> None:
         self._descriptors = descriptors
         self._page_cache = page_cache
         self._device = _NO_DEVICE
         self._is_preallocated = False
         self._is_torn = False  # bytes of a failed append may lie behind size_bytes
-        self.fd = descriptor
+        self.descriptor: Descriptor | None = None
+        self.is_closed = False
         self.path = path
         self.size_bytes = size_bytes
 
@@ -114,7 +110,7 @@ class DescriptorFile:
         assert 0 < size_bytes <= self.size_bytes - position, "there is as much"
         if not self._page_cache.is_cached(self._descriptors.of(self), position, size_bytes):
             return None
-        return FileSlice(self._descriptors.another(self), self.path, position, size_bytes)
+        return FileSlice(self._descriptors.shared(self), self.path, position, size_bytes)
 
     def preallocate(self, size_bytes: int) -> None:
         descriptor = self._descriptors.of(self)
@@ -143,7 +139,7 @@ class DescriptorFile:
         self._is_torn = self._is_preallocated = False
 
     def syncer(self) -> DescriptorSyncer:
-        return DescriptorSyncer(self._descriptors.another(self))
+        return DescriptorSyncer(self._descriptors.shared(self))
 
     def sync(self) -> None:
         self.syncer()()

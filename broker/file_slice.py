@@ -10,6 +10,7 @@ import os
 import socket
 from typing import Final
 
+from broker.disk_descriptors import Descriptor
 from broker.disk_page_cache import read_all
 
 SLICE_BYTES_MIN: Final = 256 * 1024
@@ -22,16 +23,20 @@ _piece = memoryview(b"")  # the buffer, once it was needed. What is in it is sen
 
 
 class FileSlice:
-    """Bytes that are in the page cache. The descriptor is its own: the file may be closed, cut or deleted meanwhile."""
+    """Bytes that are in the page cache. It holds the descriptor: the file may be closed, cut or deleted meanwhile."""
 
     __slots__ = ("_descriptor", "_path", "_position", "_size_bytes")
 
-    def __init__(self, descriptor: int, path: str, position: int, size_bytes: int) -> None:
-        """Takes the descriptor over."""
-        self._descriptor = descriptor
+    def __init__(self, descriptor: Descriptor, path: str, position: int, size_bytes: int) -> None:
+        self._descriptor: Descriptor | None = descriptor
         self._path = path
         self._position = position
         self._size_bytes = size_bytes
+
+    @property
+    def _number(self) -> int:
+        assert self._descriptor is not None, "nothing is left of a slice that is closed"
+        return self._descriptor.number
 
     def __len__(self) -> int:
         """How many bytes have not been sent."""
@@ -44,7 +49,7 @@ class FileSlice:
         """
         while self._size_bytes:
             if by_sendfile:
-                count = os.sendfile(sock.fileno(), self._descriptor, self._position, self._size_bytes)
+                count = os.sendfile(sock.fileno(), self._number, self._position, self._size_bytes)
                 self._advance(count)
             else:
                 self._send_piece(sock)
@@ -53,7 +58,7 @@ class FileSlice:
     def _send_piece(self, sock: socket.socket) -> None:
         global _piece
         _piece = _piece or memoryview(bytearray(_PIECE_BYTES))
-        count = os.preadv(self._descriptor, (_piece[: min(self._size_bytes, _PIECE_BYTES)],), self._position)
+        count = os.preadv(self._number, (_piece[: min(self._size_bytes, _PIECE_BYTES)],), self._position)
         sent = sock.send(_piece[:count]) if count else 0
         self._advance(sent)
         if sent < count:
@@ -70,7 +75,7 @@ class FileSlice:
 
     def read(self) -> bytes:
         """What has not been sent, and closes it. Raises OSError."""
-        data = read_all(self._descriptor, self._size_bytes, self._position)
+        data = read_all(self._number, self._size_bytes, self._position)
         if len(data) < self._size_bytes:
             raise self._shrunk()
         self._advance(len(data))
@@ -78,10 +83,5 @@ class FileSlice:
         return data
 
     def close(self) -> None:
-        """Gives the descriptor back. Closing twice does nothing."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    # An answer whose client is gone is dropped, and nobody is left to close what stands in it.
-    __del__ = close
+        """Lets the descriptor go. Closing twice does nothing."""
+        self._descriptor = None

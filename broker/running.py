@@ -1,8 +1,10 @@
 """Runs a broker in a process: from settings to the line that says it is ready, and from a signal to a clean end."""
 
 import asyncio
+import gc
 import signal
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
 import click
 
@@ -55,7 +57,8 @@ async def _run(settings: Settings) -> int:
         environment.loop.add_signal_handler(number, stop.set)
     broker = Broker(settings, environment, disk_for(settings, FileDisk()))
     try:
-        await broker.start()
+        with collector_paused():
+            await broker.start()
     except (StartRefused, ForeignDirectory, StoreDamaged, MalformedMetadata) as error:
         click.echo(f"Error: {error}", err=True)
         return 1
@@ -68,6 +71,18 @@ async def _run(settings: Settings) -> int:
     logger.info("stopping")
     await broker.stop()
     return 0
+
+
+@contextmanager
+def collector_paused() -> Generator[None]:
+    """What is made here stays: partitions, which the garbage collector need not walk over while they are opened, nor
+    ever after, when the loop would wait for it."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def warn_of_exposure(listeners: Iterable[Listener]) -> None:

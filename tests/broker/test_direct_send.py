@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from broker.direct_send import can_send_directly, send_directly
+from broker.disk_descriptors import Descriptor
 from broker.file_slice import SENDFILE_BYTES_MAX, FileSlice
 from protocol.primitives import Buffer
 
@@ -50,7 +51,7 @@ def slice_of(tmp_path: Path, position: int, size_bytes: int) -> FileSlice:
     path = tmp_path / "f"
     if not path.exists():
         path.write_bytes(CONTENT)
-    return FileSlice(os.open(path, os.O_RDONLY), str(path), position, size_bytes)
+    return FileSlice(Descriptor(os.open(path, os.O_RDONLY)), str(path), position, size_bytes)
 
 
 def sendfile_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:

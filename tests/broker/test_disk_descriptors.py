@@ -4,13 +4,27 @@ import errno
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from broker.disk import FileDisk
 
-os_open, os_dup = os.open, os.dup
+os_open = os.open
+
+
+def watched_syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The descriptors that are synced from now on."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    return synced
+
+
+def in_a_thread(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
 
 
 def test_at_most_so_many_descriptors_are_open_and_evicted_files_go_on(tmp_path: Path) -> None:
@@ -103,9 +117,7 @@ def test_a_helper_thread_syncs_a_file_that_the_loops_thread_has_evicted(tmp_path
     disk = FileDisk(descriptors_max=1)
     first, second = disk.open(str(tmp_path / "first")), disk.open(str(tmp_path / "second"))
     second.append([b"x"])  # evicts the first
-    thread = threading.Thread(target=first.sync)
-    thread.start()
-    thread.join()
+    in_a_thread(first.sync)
     assert disk.open_descriptors == 1
     second.append([b"y"])
     assert second.pread(2, 0) == b"xy"
@@ -114,48 +126,51 @@ def test_a_helper_thread_syncs_a_file_that_the_loops_thread_has_evicted(tmp_path
 def test_a_helper_thread_never_touches_the_descriptor_in_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop's thread may close it in the same moment, and its number may be another file's then."""
-    duplicated: list[int] = []
-
-    def watched(descriptor: int) -> int:
-        duplicated.append(descriptor)
-        return os_dup(descriptor)
-
+    """The loop's thread may let it go in the same moment, and its number may be another file's then."""
+    synced = watched_syncs(monkeypatch)
     file = FileDisk().open(f"{tmp_path}/f")
-    monkeypatch.setattr(os, "dup", watched)
-    thread = threading.Thread(target=file.sync)
-    thread.start()
-    thread.join()
-    assert duplicated == []
     file.sync()
-    assert len(duplicated) == 1
+    in_a_thread(file.sync)
+    file.sync()
+    assert synced[0] == synced[2] != synced[1]
 
 
-@pytest.mark.parametrize("refusals", [1, 2])
-def test_files_make_room_for_a_second_descriptor_too(
-    refusals: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("how", ["evicted", "removed"])
+def test_who_sends_a_file_holds_its_descriptor_whatever_becomes_of_the_file(how: str, tmp_path: Path) -> None:
+    """A syncer does, too: test_disk_file.py."""
+    disk = FileDisk(descriptors_max=1)
+    file = disk.open(f"{tmp_path}/f")
+    file.append([b"content"])
+    part = file.slice(7, 0)
+    assert part is not None
+    if how == "evicted":
+        disk.open(f"{tmp_path}/other").append([b"x"])
+    else:
+        file.close()
+        disk.remove(file.path)
+    others = [os.open(tmp_path, os.O_RDONLY) for _ in range(5)]  # who would get its number
+    try:
+        assert part.read() == b"content"
+    finally:
+        for descriptor in others:
+            os.close(descriptor)
+
+
+def test_a_syncer_of_an_evicted_file_opens_it_again_for_the_table_and_of_a_closed_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even by the very one that was to be duplicated: then the file is opened by its path."""
-    disk = FileDisk()
-    files = [disk.open(f"{tmp_path}/{number}") for number in range(2)]
-    refused = [OSError(errno.EMFILE, os.strerror(errno.EMFILE))] * refusals
-
-    def crowded(descriptor: int) -> int:
-        if refused:
-            raise refused.pop()
-        return os_dup(descriptor)
-
-    monkeypatch.setattr(os, "dup", crowded)
-    syncer = files[1].syncer()
-    assert disk.open_descriptors == 2 - refusals
-    synced: list[int] = []
-
-    def watched(descriptor: int) -> None:
-        synced.append(os.fstat(descriptor).st_ino)
-
-    monkeypatch.setattr(os, "fdatasync", watched)
-    syncer()
-    assert synced == [os.stat(files[1].path).st_ino]
+    disk = FileDisk(descriptors_max=1)
+    first, second = (disk.open(f"{tmp_path}/{number}") for number in range(2))
+    second.append([b"x"])
+    synced = watched_syncs(monkeypatch)
+    first.sync()
+    first.sync()
+    assert synced[0] == synced[1]
+    assert disk.open_descriptors == 1
+    first.close()
+    with pytest.raises(OSError) as caught:
+        first.sync()
+    assert caught.value.errno == errno.EBADF
 
 
 def test_a_helper_thread_that_finds_no_descriptor_takes_none_from_the_table(
@@ -175,8 +190,6 @@ def test_a_helper_thread_that_finds_no_descriptor_takes_none_from_the_table(
             errors.append(error)
 
     monkeypatch.setattr(os, "open", none_left)
-    thread = threading.Thread(target=read)
-    thread.start()
-    thread.join()
+    in_a_thread(read)
     assert [error.errno for error in errors] == [errno.EMFILE]
     assert disk.open_descriptors == 1

@@ -313,13 +313,14 @@ def test_a_syncer_syncs_the_file_it_was_made_for_whatever_became_of_it(
 
 
 @pytest.mark.parametrize("error", [None, broken()], ids=["synced", "failed"])
-def test_a_syncer_gives_its_descriptor_back(
+def test_a_syncer_is_the_last_who_holds_the_descriptor_of_a_closed_file(
     error: OSError | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fdatasync", Synced(error))
-    file = file_at(tmp_path)
     before = descriptors()
+    file = file_at(tmp_path)
     syncer = file.syncer()
+    file.close()
     assert len(descriptors()) == len(before) + 1
     if error is None:
         syncer()
@@ -335,15 +336,16 @@ def test_a_syncer_that_is_closed_or_dropped_gives_its_descriptor_back_without_a_
 ) -> None:
     synced = Synced()
     monkeypatch.setattr(os, "fdatasync", synced)
-    file = file_at(tmp_path)
+    gc.collect()  # what other tests left
     before = descriptors()
-    syncer = file.syncer()
-    syncer.close()
-    assert descriptors() == before
-    syncer = file.syncer()
+    file = file_at(tmp_path)
+    closed, dropped = file.syncer(), file.syncer()
+    file.close()
     assert len(descriptors()) == len(before) + 1
-    del syncer
-    gc.collect()
+    closed.close()
+    closed.close()
+    assert len(descriptors()) == len(before) + 1
+    del dropped
     assert descriptors() == before
     assert synced.inodes == []
 

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from broker.disk_descriptors import Descriptor
 from broker.file_slice import FileSlice
 
 CONTENT = Random(7).randbytes(3 << 20)
@@ -22,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def slice_of(path: Path, position: int, size_bytes: int) -> FileSlice:
-    return FileSlice(os.open(path, os.O_RDONLY), str(path), position, size_bytes)
+    return FileSlice(Descriptor(os.open(path, os.O_RDONLY)), str(path), position, size_bytes)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.disk import File
+from broker.disk_descriptors import Descriptor
 from broker.disk_page_cache import NotCached
 from broker.file_slice import FileSlice
 from broker.log import indexed_file
@@ -38,7 +39,7 @@ class SlicingDisk(MemoryDisk):
         self.slices += 1
         descriptor = os.memfd_create(path)
         os.pwrite(descriptor, content[position : position + size_bytes], position)
-        return FileSlice(descriptor, path, position, size_bytes)
+        return FileSlice(Descriptor(descriptor), path, position, size_bytes)
 
 
 @pytest.fixture(autouse=True)
