@@ -173,6 +173,33 @@ def test_a_syncer_of_an_evicted_file_opens_it_again_for_the_table_and_of_a_close
     assert caught.value.errno == errno.EBADF
 
 
+def test_files_make_room_for_an_evicted_one_that_is_to_be_synced_though_a_shared_descriptor_frees_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FileDisk(descriptors_max=2)
+    evicted, shared, other = (disk.open(f"{tmp_path}/{number}") for number in range(3))
+    syncers = [shared.syncer()]
+    open_before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+
+    def crowded(path: str, flags: int, mode: int = 0o777) -> int:
+        if disk.open_descriptors:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+        return os_open(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", crowded)
+    syncers.append(evicted.syncer())
+    monkeypatch.setattr(os, "open", os_open)
+    assert disk.open_descriptors == 1, "both others gave way: the first of them is still held by its syncer"
+    if sys.platform == "linux":
+        assert len(os.listdir("/proc/self/fd")) == open_before
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", lambda number: synced.append(os.fstat(number).st_ino))  # pyright: ignore
+    for syncer in syncers:
+        syncer()
+    assert synced == [os.stat(file.path).st_ino for file in (shared, evicted)]
+    other.append([b"x"])
+
+
 def test_a_helper_thread_that_finds_no_descriptor_takes_none_from_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
