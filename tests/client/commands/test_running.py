@@ -41,7 +41,9 @@ from client.errors import *
 
 def start(body: str, *, is_verbose: bool = False) -> subprocess.Popen[str]:
     indented = "\n".join(f"    {line}" for line in body.splitlines())
-    program = f"{PRELUDE}\nasync def main():\n{indented}\n\nrun(main, is_verbose={is_verbose})\n"
+    # A shell that runs the tests in the background has its children ignore Ctrl-C, and Python leaves that as it is.
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += f"{PRELUDE}\nasync def main():\n{indented}\n\nrun(main, is_verbose={is_verbose})\n"
     return subprocess.Popen(
         [sys.executable, "-c", program],
         cwd=REPOSITORY,
