@@ -14,6 +14,7 @@ import pytest
 from broker import disk as disk_module
 from broker.disk import FileDisk, LockHeld, descriptor_budget, raise_descriptor_limit, socket_budget
 from protocol.primitives import Buffer
+from tests.descriptors import open_below
 
 pwritev = os.pwritev
 
@@ -40,12 +41,11 @@ def test_a_write_whole_that_fails_leaves_the_old_content_alone(
 
 
 def test_a_directory_that_is_read_as_a_file_is_named_and_stays_open_nowhere(tmp_path: Path) -> None:
-    before = os.listdir("/proc/self/fd")
     with pytest.raises(IsADirectoryError) as caught:
         FileDisk().read_whole(str(tmp_path))
     assert caught.value.filename == str(tmp_path)
     assert str(tmp_path) in str(caught.value)
-    assert os.listdir("/proc/self/fd") == before
+    assert open_below(tmp_path) == []
 
 
 def test_write_whole_syncs_the_content_before_the_rename_and_the_directory_after_it(

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.disk import FileDisk
+from tests.descriptors import open_below
 
 os_open = os.open
 
@@ -29,21 +29,18 @@ def in_a_thread(work: Callable[[], None]) -> None:
 
 def test_at_most_so_many_descriptors_are_open_and_evicted_files_go_on(tmp_path: Path) -> None:
     disk = FileDisk(descriptors_max=3)
-    before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     files = [disk.open(f"{tmp_path}/{number}") for number in range(20)]
     for round_ in range(3):
         for number, file in enumerate(files):
             file.append([b"%d:%d " % (number, round_)])
             assert disk.open_descriptors <= 3
-    if sys.platform == "linux":
-        assert len(os.listdir("/proc/self/fd")) == before + 3
+    assert len(open_below(tmp_path)) == 3
     for number, file in enumerate(files):
         assert file.pread(100, 0) == b"%d:0 %d:1 %d:2 " % (number, number, number)
     for file in files:
         file.close()
     assert disk.open_descriptors == 0
-    if sys.platform == "linux":
-        assert len(os.listdir("/proc/self/fd")) == before
+    assert open_below(tmp_path) == []
 
 
 def test_the_least_recently_used_file_is_evicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +176,7 @@ def test_files_make_room_for_an_evicted_one_that_is_to_be_synced_though_a_shared
     disk = FileDisk(descriptors_max=2)
     evicted, shared, other = (disk.open(f"{tmp_path}/{number}") for number in range(3))
     syncers = [shared.syncer()]
-    open_before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    open_before = len(open_below(tmp_path))
 
     def crowded(path: str, flags: int, mode: int = 0o777) -> int:
         if disk.open_descriptors:
@@ -190,8 +187,7 @@ def test_files_make_room_for_an_evicted_one_that_is_to_be_synced_though_a_shared
     syncers.append(evicted.syncer())
     monkeypatch.setattr(os, "open", os_open)
     assert disk.open_descriptors == 1, "both others gave way: the first of them is still held by its syncer"
-    if sys.platform == "linux":
-        assert len(os.listdir("/proc/self/fd")) == open_before
+    assert len(open_below(tmp_path)) == open_before
     synced: list[int] = []
     monkeypatch.setattr(os, "fdatasync", lambda number: synced.append(os.fstat(number).st_ino))  # pyright: ignore
     for syncer in syncers:

@@ -1,7 +1,6 @@
 """A file on the device where it fails: writes cut at every byte, cuts that fail, room that is not there, syncs."""
 
 import errno
-import gc
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ import pytest
 
 from broker.disk import File, FileDisk
 from protocol.primitives import Buffer
+from tests.descriptors import open_below
 
 PARTS = (b"0123", bytearray(b"456789ab"), memoryview(b"cdef"))
 WHOLE = b"0123456789abcdef"
@@ -260,12 +260,6 @@ def test_a_file_without_anything_behind_its_end_is_not_cut(tmp_path: Path, monke
 
 
 # ------------------------------------------------------------------------------------------------------------- syncers
-def descriptors() -> list[str]:
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc to see which descriptors are open")
-    return sorted(os.listdir("/proc/self/fd"))
-
-
 class Synced:
     """Stands in for os.fdatasync: notes the file, and fails as told."""
 
@@ -317,18 +311,17 @@ def test_a_syncer_is_the_last_who_holds_the_descriptor_of_a_closed_file(
     error: OSError | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fdatasync", Synced(error))
-    before = descriptors()
     file = file_at(tmp_path)
     syncer = file.syncer()
     file.close()
-    assert len(descriptors()) == len(before) + 1
+    assert open_below(tmp_path) == [file.path]
     if error is None:
         syncer()
     else:
         with pytest.raises(OSError) as caught:
             syncer()
         assert caught.value is error
-    assert descriptors() == before
+    assert open_below(tmp_path) == []
 
 
 def test_a_syncer_that_is_closed_or_dropped_gives_its_descriptor_back_without_a_sync(
@@ -336,17 +329,15 @@ def test_a_syncer_that_is_closed_or_dropped_gives_its_descriptor_back_without_a_
 ) -> None:
     synced = Synced()
     monkeypatch.setattr(os, "fdatasync", synced)
-    gc.collect()  # what other tests left
-    before = descriptors()
     file = file_at(tmp_path)
     closed, dropped = file.syncer(), file.syncer()
     file.close()
-    assert len(descriptors()) == len(before) + 1
+    assert open_below(tmp_path) == [file.path]
     closed.close()
     closed.close()
-    assert len(descriptors()) == len(before) + 1
+    assert open_below(tmp_path) == [file.path]
     del dropped
-    assert descriptors() == before
+    assert open_below(tmp_path) == []
     assert synced.inodes == []
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from broker.disk_descriptors import Descriptor
 from broker.file_slice import FileSlice
+from tests.descriptors import open_below
 
 CONTENT = Random(7).randbytes(3 << 20)
 
@@ -35,10 +36,6 @@ def connected() -> Generator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-def descriptors() -> list[str]:
-    return os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []
-
-
 def drained(theirs: socket.socket, size_bytes_max: int = 1 << 30) -> bytes:
     """What can be read now."""
     received = bytearray()
@@ -56,7 +53,6 @@ def drained(theirs: socket.socket, size_bytes_max: int = 1 << 30) -> bytes:
 def test_a_slice_arrives_whole_through_a_socket_that_is_full_again_and_again(
     position: int, size_bytes: int, by_sendfile: bool, path: Path
 ) -> None:
-    before = descriptors()
     part = slice_of(path, position, size_bytes)
     received, refusals = b"", 0
     with connected() as (ours, theirs):
@@ -73,12 +69,11 @@ def test_a_slice_arrives_whole_through_a_socket_that_is_full_again_and_again(
         received += drained(theirs)
     assert received == CONTENT[position : position + size_bytes]
     assert (refusals > 0) == (size_bytes > 1 << 20), "a socket takes some hundred kilobytes"
-    assert descriptors() == before
+    assert open_below(path.parent) == []
 
 
 @pytest.mark.parametrize("by_sendfile", [True, False])
 def test_what_was_not_sent_can_be_read(by_sendfile: bool, path: Path) -> None:
-    before = descriptors()
     part = slice_of(path, 100, 2 << 20)
     assert len(part) == 2 << 20
     with connected() as (ours, theirs):
@@ -90,7 +85,7 @@ def test_what_was_not_sent_can_be_read(by_sendfile: bool, path: Path) -> None:
         assert len(rest) == left
         assert drained(theirs) + rest == CONTENT[100 : 100 + (2 << 20)]
     assert len(part) == 0
-    assert descriptors() == before
+    assert open_below(path.parent) == []
 
 
 def test_it_is_the_same_when_its_file_is_renamed_deleted_or_longer(path: Path) -> None:
@@ -114,11 +109,10 @@ def test_a_file_that_is_shorter_than_was_promised_is_an_error_that_names_it(by_s
 
 
 def test_one_that_nobody_sends_gives_its_descriptor_back(path: Path) -> None:
-    before = descriptors()
     part = slice_of(path, 0, 10)
     part.close()
     part.close()
-    assert descriptors() == before
+    assert open_below(path.parent) == []
     part = slice_of(path, 0, 10)
     del part
-    assert descriptors() == before
+    assert open_below(path.parent) == []

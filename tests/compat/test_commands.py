@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from tests.apache_kafka import ApacheKafka
 from tests.compat.clusters import BOTH, USER, Cluster, cluster, eventually
+from tests.signals import heed_ctrl_c
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
 
@@ -55,10 +55,8 @@ class Commands:
 
     def start(self, *arguments: str, stdin: int | None = None, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
         command = [*ODRADEK, *arguments]
-        # What is run in the background of a shell ignores Ctrl-C, and its children would, too.
-        heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
         return subprocess.Popen(
-            command, env=self.environment, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=heed
+            command, env=self.environment, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=heed_ctrl_c
         )
 
     def on_terminal(self, *arguments: str) -> str:

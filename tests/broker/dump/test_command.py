@@ -13,6 +13,7 @@ import pytest
 
 from broker.dump.command import dump
 from tests.broker.dump.laid_down import sample_disk
+from tests.signals import heed_ctrl_c
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FIRST = f"orders-0/{0:020d}"
@@ -39,14 +40,13 @@ def run(*arguments: object) -> int:
 
 
 def start(*arguments: object) -> "subprocess.Popen[str]":
-    # In the background of a shell SIGINT is ignored, by children too: the command gets what a terminal would give it.
     return subprocess.Popen(
         [sys.executable, "-m", "odradek", "dump", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=REPOSITORY,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=heed_ctrl_c,
     )
 
 

@@ -28,6 +28,7 @@ from client.errors import (
 from client.fetching.fetched import CorruptRecords
 from client.topic_partition import TopicPartition
 from protocol.errors import ErrorCode
+from tests.signals import heed_ctrl_c
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PRELUDE = """
@@ -41,9 +42,7 @@ from client.errors import *
 
 def start(body: str, *, is_verbose: bool = False) -> subprocess.Popen[str]:
     indented = "\n".join(f"    {line}" for line in body.splitlines())
-    # A shell that runs the tests in the background has its children ignore Ctrl-C, and Python leaves that as it is.
-    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    program += f"{PRELUDE}\nasync def main():\n{indented}\n\nrun(main, is_verbose={is_verbose})\n"
+    program = f"{PRELUDE}\nasync def main():\n{indented}\n\nrun(main, is_verbose={is_verbose})\n"
     return subprocess.Popen(
         [sys.executable, "-c", program],
         cwd=REPOSITORY,
@@ -51,6 +50,7 @@ def start(body: str, *, is_verbose: bool = False) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_ctrl_c,
     )
 
 
