@@ -13,12 +13,12 @@ def open_below(directory: Path) -> list[str]:
     Skips the test where a process cannot see its descriptors."""
     if not DESCRIPTORS.exists():
         pytest.skip("needs /proc to see which descriptors are open")
-    paths: list[str] = []
+    directory, paths = directory.resolve(), list[str]()
     for descriptor in os.listdir(DESCRIPTORS):
         try:
             path = os.readlink(DESCRIPTORS / descriptor)
         except FileNotFoundError:  # that of the listing itself, or one closed meanwhile
             continue
-        if Path(path).is_relative_to(directory.resolve()):
+        if Path(path).is_relative_to(directory):
             paths.append(path)
     return sorted(paths)
