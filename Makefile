@@ -1,7 +1,7 @@
 # The verbs of this repository. Each makes .venv when it is missing or stale; those that need Java look for it.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test style types imports unit compat sim soak bench clean requirements java FORCE
+.PHONY: help demo test style types imports unit compat rounds sim soak soak-sim soak-processes bench clean requirements java FORCE
 SHELL := /bin/bash
 
 VENV := .venv
@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/made-for
 CONNECTOR := $(VENV)/spark-connector
 export COMPAT_RECORDS ?= 100000
+SOAK_SEEDS ?= 10000
+SOAK_FILE ?= soak.txt
+ROUNDS ?= 3
 # Else each of some hundred processes compiles all that it imports, and takes three times as long to start.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -17,8 +20,10 @@ help:
 	@echo "make test          style, types, imports, unit, and compat at 10,000 records a client"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client"
-	@echo "make bench         side by side with Apache Kafka; PART=start, log or clients: a part; ONLY=NAME: one measurement"
-	@echo "make sim soak      come with the cluster"
+	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
+	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster or clients, ONLY=NAME: a part of it"
+	@echo "make sim           150 histories from seeds, in virtual time; SEED=N: one of them again"
+	@echo "make soak          SOAK_SEEDS=$(SOAK_SEEDS) of them, resumable, and 200 for each mistake put in on purpose; 20 rounds"
 	@echo "make requirements  compiles requirements/ from pyproject.toml"
 	@echo "make clean         removes .venv and everything that was made, but no broker's data"
 
@@ -27,8 +32,9 @@ demo: $(STAMP) java $(CONNECTOR)
 
 # Unit and compat tests together: the ones compute while the others wait, for a JVM to start or a broker to be back.
 test: export COMPAT_RECORDS = 10000
+test: export COMPAT_ON_THREE = telling
 test: style types imports java $(CONNECTOR)
-	$(BIN)/python -m pytest tests --ignore=tests/sim -n 3 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest tests -n 3 --dist loadscope --no-loadscope-reorder
 
 style: $(STAMP)
 	$(BIN)/ruff check .
@@ -42,13 +48,32 @@ imports: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) java $(CONNECTOR)
-	$(BIN)/python -m pytest tests --ignore=tests/compat --ignore=tests/sim -n 2 --dist loadscope
+	$(BIN)/python -m pytest tests --ignore=tests/compat -n 2 --dist loadscope
 
 compat: $(STAMP) java $(CONNECTOR)
-	$(BIN)/python -m pytest tests/compat
+	$(BIN)/python -m pytest tests/compat -n 2 --dist loadscope --no-loadscope-reorder
 
-sim soak:
-	@echo "There is no \`make $@\` yet: it comes with the cluster." >&2; exit 1
+# Real processes under load while things happen to them. What was found for each kind stands in rounds.md.
+rounds: $(STAMP)
+	@rm -f rounds.md
+	PROCESS_ROUNDS=$(ROUNDS) ROUNDS_TABLE=$(CURDIR)/rounds.md \
+		$(BIN)/python -m pytest tests/cluster -k test_rounds_ -n 4 --dist worksteal; \
+		code=$$?; cat rounds.md; exit $$code
+
+# Histories from seeds, and each mistake that is put in on purpose. SEED=7, or several: these alone, as a failing one is
+# printed.
+sim: $(STAMP)
+	$(BIN)/python -m tests.sim $(if $(SEED),$(SEED),--seeds 150 --recorded --jobs 2)
+
+soak: soak-sim soak-processes
+
+# Goes on where it was stopped: what is finished stands in SOAK_FILE.
+soak-sim: $(STAMP)
+	$(BIN)/python -m tests.sim --seeds $(SOAK_SEEDS) --done $(SOAK_FILE) --jobs 2
+	$(BIN)/python -m tests.sim --seeds 200 --canaries --jobs 2
+
+soak-processes: ROUNDS = 20
+soak-processes: rounds
 
 bench: $(STAMP) java
 	$(BIN)/python -m benchmarks $(PART) $(if $(ONLY),--only $(ONLY))

@@ -2,6 +2,7 @@
 
     start     start time and memory
     log       produce, fetch, fsync, compaction: speed, latency, and what they cost the server
+    cluster   three brokers with three replicas of everything: speed, latency, failover, many topics
     clients   Odradek's producer beside other clients, to both brokers
 
 Each finished measurement is written down with its commit and its plan, and not repeated for them. `--list` names them.

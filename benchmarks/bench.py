@@ -1,7 +1,8 @@
 """The bench: what every measurement works with. Plan, place, servers and voice; and what a measurement is.
 
-Apache Kafka and Odradek are started when a measurement first asks for the pair, and stay up until the end. A
-measurement that needs an Odradek of its own, with other options or other data, gets one on a directory of its own.
+Apache Kafka and Odradek are started when a measurement first asks for the pair, and stay up until one asks for the pair
+of clusters instead, which then stays up until the end. A measurement that needs an Odradek of its own, with other
+options or other data, gets one on a directory of its own.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+from benchmarks.cluster_servers import Cluster, running_kafka_cluster, running_odradek_cluster
 from benchmarks.contest import Contest
 from benchmarks.plan import Plan
 from benchmarks.results import Outcome, Unavailable
@@ -30,6 +32,8 @@ class Bench:
     say: Say
     _stack: ExitStack = field(default_factory=ExitStack)
     _pair: tuple[Server, Server] | None = None
+    _clusters: tuple[Cluster, Cluster] | None = None
+    _pairs: "count[int]" = field(default_factory=lambda: count(1))
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def __enter__(self) -> "Bench":
@@ -40,7 +44,7 @@ class Bench:
 
     def close(self) -> None:
         """Stops the servers. Raises what their stop raises."""
-        self._pair = None
+        self._pair = self._clusters = None
         self._stack.close()
 
     @property
@@ -50,8 +54,21 @@ class Bench:
     def pair(self) -> tuple[Server, Server]:
         """Odradek and Apache Kafka, running."""
         if self._pair is None:
-            self._pair = self._stack.enter_context(running_servers(self.directory, self.options()))
+            self.close()  # nobody is measured beside idle neighbours
+            self._pair = self._stack.enter_context(
+                running_servers(self.directory / f"pair-{next(self._pairs)}", self.options())
+            )
         return self._pair
+
+    def clusters(self) -> tuple[Cluster, Cluster]:
+        """Odradek and Apache Kafka as clusters, running."""
+        if self._clusters is None:
+            self.close()
+            directory = self.directory / f"clusters-{next(self._pairs)}"
+            ours = self._stack.enter_context(running_odradek_cluster(directory / "odradek", self.options()))
+            theirs = self._stack.enter_context(running_kafka_cluster(directory / "kafka"))
+            self._clusters = ours, theirs
+        return self._clusters
 
     def options(self, *settings: str) -> list[str]:
         """`odradek serve`'s, for the settings of the bench and these."""
@@ -62,6 +79,20 @@ class Bench:
         """An Odradek on an empty directory of its own, with further options."""
         with running_odradek(self.directory / name, [*self.options(), *options]) as server:
             yield server
+
+    @contextmanager
+    def own_odradek_cluster(self, name: str) -> Generator[Cluster, None, None]:
+        """Three brokers of Odradek on an empty directory of their own, and nobody beside."""
+        self.close()
+        with running_odradek_cluster(self.directory / name, self.options()) as cluster:
+            yield cluster
+
+    @contextmanager
+    def own_kafka_cluster(self, name: str, properties: Mapping[str, str]) -> Generator[Cluster, None, None]:
+        """Three nodes of Apache Kafka on an empty directory of their own, with these properties, and nobody beside."""
+        self.close()
+        with running_kafka_cluster(self.directory / name, properties) as cluster:
+            yield cluster
 
     def topic(self, name: str) -> str:
         """The name of a topic that nobody else uses."""

@@ -4,8 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from benchmarks.bench import Measurement
+from benchmarks.cluster_latency import measure_cluster_latency
+from benchmarks.cluster_produce import measure_cluster_produce
+from benchmarks.cluster_start import measure_cluster_start
 from benchmarks.compaction import measure_compaction
 from benchmarks.empty_partitions import measure_empty_partitions
+from benchmarks.failover import CONTROLLER_KILLED, KILLED, STOPPED, measure_failover
 from benchmarks.fetch import measure_fetch
 from benchmarks.full_partitions import measure_full_partitions
 from benchmarks.growth import SERIES, measure_growth
@@ -14,11 +18,14 @@ from benchmarks.java_consume import measure_java_consume
 from benchmarks.java_produce import measure_java_produce
 from benchmarks.latency import ARRIVAL, PRODUCE, measure_latency
 from benchmarks.loop_lag import measure_loop_lag
+from benchmarks.many_topics import measure_many_topics
 from benchmarks.produce import SHAPES, measure_produce
+from benchmarks.scale import measure_scale
+from benchmarks.simulator import measure_simulator
 from benchmarks.start import measure_memory, measure_start
 from benchmarks.synced import measure_alone, measure_synced
 
-PARTS = ("start", "log", "clients")
+PARTS = ("start", "log", "cluster", "clients")
 
 CATALOGUE: tuple[Measurement, ...] = (
     Measurement("import", "start", "what importing the broker costs", measure_import, is_paired=False),
@@ -76,6 +83,28 @@ CATALOGUE: tuple[Measurement, ...] = (
     *(
         Measurement(series.name, "log", f"how cost grows: {series.title}", partial(measure_growth, series=series))
         for series in SERIES
+    ),
+    Measurement("cluster-produce", "cluster", "produce to three replicas, acks=all", measure_cluster_produce),
+    Measurement("cluster-latency", "cluster", "the same at 2,000/s of 1 KiB, by librdkafka", measure_cluster_latency),
+    *(
+        Measurement(each.name, "cluster", each.title, partial(measure_failover, strike=each), is_paired=False)
+        for each in (KILLED, CONTROLLER_KILLED, STOPPED)
+    ),
+    Measurement("scale", "cluster", "the constituents of docs/scale.md", measure_scale, is_paired=False),
+    Measurement("many-topics", "cluster", "1,000 topics, three replicas each", measure_many_topics, is_paired=False),
+    Measurement(
+        "cluster-start",
+        "cluster",
+        "three brokers in one process: start to the first record kept by all, and memory",
+        measure_cluster_start,
+        is_paired=False,
+    ),
+    Measurement(
+        "simulator",
+        "cluster",
+        "virtual seconds of the simulator in a second of a core",
+        measure_simulator,
+        is_paired=False,
     ),
 )
 

@@ -7,12 +7,15 @@ slice. That is done for every contest anew, so that its order among others does 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from benchmarks.figures import Bar, Figure, Statement, Summary, is_steady
 from benchmarks.machine import DIRTY_BYTES_MAX
 from benchmarks.plan import MEGABYTE, Plan
-from benchmarks.servers import Server
 from benchmarks.work import DISTURBED_SHARE_MAX, OTHER_CORES_MAX, disturbance_note
+
+S = TypeVar("S")
+"""A contender that is a server or a cluster; `str` says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Run:
         )
 
 
-Workload = Callable[[Server], Run]
+Workload = Callable[[S], Run]
 """Raises LoadFailed, LogDiffers, KafkaError, OSError."""
 
 
@@ -76,7 +79,7 @@ class Contest:
     plan: Plan
     say: Callable[[str], None]
 
-    def hold(self, name: str, run: Workload, ours: Server, theirs: Server, *, slice_of: Workload | None = None) -> Runs:
+    def hold(self, name: str, run: Workload[S], ours: S, theirs: S, *, slice_of: Workload[S] | None = None) -> Runs:
         """`slice_of` is what warms up, where the workload itself is not fit for that. Raises what the workload does."""
         slice_of = run if slice_of is None else slice_of
         runs = Runs()
@@ -91,7 +94,7 @@ class Contest:
         self._note_disturbances(name, runs)
         return runs
 
-    def hold_alone(self, name: str, run: Workload, ours: Server) -> Runs:
+    def hold_alone(self, name: str, run: Workload[S], ours: S) -> Runs:
         """Without anybody beside."""
         runs = Runs()
         run(ours)
@@ -105,7 +108,7 @@ class Contest:
         count = len(runs.ours) + len(runs.theirs)
         runs.notes.append(disturbance_note(name, runs.disturbed_count, count))
 
-    def _warm_up(self, name: str, slice_of: Workload, server: Server, runs: Runs) -> None:
+    def _warm_up(self, name: str, slice_of: Workload[S], server: S, runs: Runs) -> None:
         """Until two slices differ by less than 5 %, after `warm_s` of load at least; says so if it never got steady."""
         under_load_s, speeds = 0.0, list[float]()
         word = "steady"
@@ -120,7 +123,7 @@ class Contest:
         runs.notes.append(f"{name}: {server} was {word} after {under_load_s:.0f} s under load")
         self.say(runs.notes[-1])
 
-    def _warm_again(self, slice_of: Workload, server: Server) -> None:
+    def _warm_again(self, slice_of: Workload[S], server: S) -> None:
         under_load_s = 0.0
         while under_load_s < self.plan.rewarm_s:
             under_load_s += slice_of(server).seconds

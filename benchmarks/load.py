@@ -1,4 +1,7 @@
-"""The load generator, a process of its own: `python -m benchmarks.load HOST PORT LOAD`, where LOAD is a `Load` in JSON.
+"""The load generator, a process of its own: `python -m benchmarks.load LOAD ADDRESS…`, where LOAD is a `Load` in JSON.
+
+An ADDRESS is HOST:PORT, and connection `n` goes to the one at `n` modulo their number: to brokers of a cluster, each to
+the leader of its partition.
 
 Plain blocking sockets, so many requests in flight on each, frames built before the clock runs. Every reply is looked
 at: its place in the order, its error code, its base offset. What came out is printed as one line of JSON. Against
@@ -49,7 +52,12 @@ class LoadResult:
 
 def run_load(host: str, port: int, load: Load) -> LoadResult:
     """Runs the generator as a process and waits for it. Raises LoadFailed."""
-    command = [sys.executable, "-m", "benchmarks.load", host, str(port), load.to_json()]
+    return run_load_to([f"{host}:{port}"], load)
+
+
+def run_load_to(addresses: Sequence[str], load: Load) -> LoadResult:
+    """The same, with connections to several brokers in turn. Raises LoadFailed."""
+    command = [sys.executable, "-m", "benchmarks.load", load.to_json(), *addresses]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S)
     if done.returncode != 0:
         raise LoadFailed(done.stderr.strip())
@@ -146,15 +154,12 @@ def readable(lanes: Sequence[Lane]) -> Iterable[Lane]:
                     del waiting[descriptor]
 
 
-def main(host: str, port: str, text: str) -> int:
+def main(text: str, *addresses: str) -> int:
     load = Load.from_json(text)
     with ExitStack() as stack:
         sockets = [
-            stack.enter_context(socket.create_connection((host, int(port)), timeout=TIMEOUT_S))
-            for _ in range(load.connections)
+            stack.enter_context(connected(addresses[number % len(addresses)])) for number in range(load.connections)
         ]
-        for sock in sockets:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             result = produce(sockets, load)
         except LoadFailed as error:
@@ -162,6 +167,14 @@ def main(host: str, port: str, text: str) -> int:
             return 1
     sys.stdout.write(json.dumps(asdict(result)) + os.linesep)
     return 0
+
+
+def connected(address: str) -> socket.socket:
+    """Raises OSError."""
+    host, _, port = address.rpartition(":")
+    sock = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 if __name__ == "__main__":

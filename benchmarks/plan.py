@@ -1,6 +1,7 @@
 """The plan: how much is measured, how often, and how long Apache Kafka is warmed up. The issue's conditions are the
 defaults; `Plan.small` is for trying something out, and decides nothing."""
 
+import json
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -34,6 +35,17 @@ class Plan:
     empty_partitions: tuple[int, ...] = (1000, 5000, 10_000)
     compacted_bytes: int = GIGABYTE
     growth_bytes: int = GIBIBYTE // 4  # produced in a run of the tables that show how cost grows
+    cluster_run_bytes: int = 2 * GIBIBYTE  # produced in a run to a cluster
+    cluster_slice_bytes: int = GIBIBYTE // 4  # and in a slice of its warm-up
+    kills: int = 50  # of leaders that are nothing else, for the time until somebody else leads
+    hard_kills: int = 20  # of leaders that are controllers, and as many of leaders that stand still
+    kafka_kills: int = 10  # of each, for Kafka
+    many_topics: int = 1000
+    many_topics_runs: int = 3
+    many_topics_idle_s: float = 60.0
+    scale_partitions: tuple[int, ...] = (10_000, 100_000)
+    scale_commits: int = 2000
+    scale_lost_partitions: int = 3000
 
     @classmethod
     def small(cls) -> Self:
@@ -57,7 +69,20 @@ class Plan:
             empty_partitions=(20, 60, 100),
             compacted_bytes=64 * MEGABYTE,
             growth_bytes=32 * MEBIBYTE,
+            cluster_run_bytes=64 * MEBIBYTE,
+            cluster_slice_bytes=16 * MEBIBYTE,
+            kills=3,
+            hard_kills=2,
+            kafka_kills=1,
+            many_topics=20,
+            many_topics_runs=1,
+            many_topics_idle_s=3.0,
+            scale_partitions=(300, 3000),
+            scale_commits=160,
+            scale_lost_partitions=60,
         )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"empty_partitions": list(self.empty_partitions)}
+        """As JSON gives it back, which has no tuples."""
+        values: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return values

@@ -6,10 +6,10 @@ each of those has to be there as often as it was.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchmarks.frames import DISTINCT_BATCHES, Load, Stamp, batches_of
-from benchmarks.wire import EARLIEST, LATEST, Wire, fetch, offsets_at
+from benchmarks.wire import EARLIEST, LATEST, Wire, fetch, offsets_of
 from protocol.batch import BatchHeader, crc_matches, iterate_batches
 
 UNCHANGED_FROM = 16
@@ -21,9 +21,14 @@ class LogDiffers(Exception):
 
 def compare_log(wire: Wire, load: Load) -> None:
     """Reads the topic back. Raises LogDiffers unless it holds the load's batches, all and nothing else."""
+    compare_partitions(wire, load, range(load.partitions))
+
+
+def compare_partitions(wire: Wire, load: Load, partitions: Sequence[int]) -> None:
+    """The same of some partitions: those that the broker leads. Raises LogDiffers."""
     expected = _Expected(load)
-    starts, ends = (offsets_at(wire, load.topic, place, load.partitions) for place in (EARLIEST, LATEST))
-    for partition, (start, end) in enumerate(zip(starts, ends, strict=True)):
+    starts, ends = (offsets_of(wire, load.topic, place, partitions) for place in (EARLIEST, LATEST))
+    for partition, start, end in zip(partitions, starts, ends, strict=True):
         record_count = load.batches_to(partition) * load.records_per_batch
         if (start, end) != (0, record_count):
             name = f"{load.topic}-{partition}"

@@ -5,7 +5,7 @@ They are asked before and after a run, never during one. Versions are such as bo
 
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -100,16 +100,23 @@ class Wire:
 
 def create_topic(wire: Wire, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
     """Creates a topic and waits until all its partitions have leaders. Raises KafkaError."""
+    ask_for_topic(wire, name, partitions, configs)
+    assert set(offsets_once_led(wire, name, partitions)) == {0}
+
+
+def ask_for_topic(
+    wire: Wire, name: str, partitions: int, configs: Mapping[str, str] | None = None, *, replication_factor: int = 1
+) -> None:
+    """Creates a topic, and waits for nothing. Raises KafkaError."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,
-        replication_factor=1,
+        replication_factor=replication_factor,
         assignments=[],
         configs=[CreatableTopicConfig(name=option, value=value) for option, value in (configs or {}).items()],
     )
     (created,) = wire.ask(CreateTopicsRequest(topics=[topic]), 5).topics
     check(created.error_code, created.error_message)
-    assert set(offsets_once_led(wire, name, partitions)) == {0}
 
 
 def offsets_once_led(wire: Wire, topic: str, partitions: int) -> list[int]:
@@ -156,13 +163,18 @@ def new_producer(wire: Wire) -> tuple[int, int]:
 
 def offsets_at(wire: Wire, topic: str, timestamp: int, partitions: int) -> list[int]:
     """Where each partition starts (`EARLIEST`) or ends (`LATEST`). Raises KafkaError."""
-    asked = [ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in range(partitions)]
+    return offsets_of(wire, topic, timestamp, range(partitions))
+
+
+def offsets_of(wire: Wire, topic: str, timestamp: int, partitions: Sequence[int]) -> list[int]:
+    """The same of some partitions: those that the broker leads. Raises KafkaError."""
+    asked = [ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in partitions]
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
     answered = wire.ask(request, 5).topics[0].partitions
     for partition in answered:
         check(partition.error_code)
     offsets = {partition.partition_index: partition.offset for partition in answered}
-    return [offsets[index] for index in range(partitions)]
+    return [offsets[index] for index in partitions]
 
 
 def offset_at(wire: Wire, topic: str, timestamp: int) -> int:

@@ -5,7 +5,7 @@ so what they write meanwhile is the run's own.
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 from benchmarks.machine import busy_seconds, child_cpu_seconds, cpu_seconds, kernel_cpu_seconds
@@ -18,8 +18,8 @@ DISTURBED_SHARE_MAX = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """CPU seconds of the server, of processes that we started and waited for, of the kernel's threads, and of
-    everybody; and the clock's."""
+    """CPU seconds of the server's processes, of processes that we started and waited for, of the kernel's threads, and
+    of everybody; and the clock's."""
 
     server: float
     children: float
@@ -28,8 +28,10 @@ class Work:
     clock: float
 
     @classmethod
-    def until_now(cls, pid: int) -> Self:
-        return cls(cpu_seconds(pid), child_cpu_seconds(), kernel_cpu_seconds(), busy_seconds(), time.monotonic())
+    def until_now(cls, *pids: int) -> Self:
+        return cls(
+            sum(map(cpu_seconds, pids)), child_cpu_seconds(), kernel_cpu_seconds(), busy_seconds(), time.monotonic()
+        )
 
     def since(self, before: "Work") -> "Work":
         return Work(
@@ -51,16 +53,18 @@ def disturbance_note(name: str, disturbed: int, count: int) -> str:
     return f"{name}: {disturbed} of {count} runs were disturbed, mostly by more than {OTHER_CORES_MAX} busy cores"
 
 
-@dataclass(slots=True)
 class Watch:
     """Looks at the machine before and after a block: `work` is what was done in it."""
 
-    pid: int  # of the server
-    work: Work = field(init=False)
+    work: Work
+
+    def __init__(self, *pids: int) -> None:
+        """`pids` are those of the server's processes."""
+        self._pids = pids
 
     def __enter__(self) -> Self:
-        self.work = Work.until_now(self.pid)
+        self.work = Work.until_now(*self._pids)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.work = Work.until_now(self.pid).since(self.work)
+        self.work = Work.until_now(*self._pids).since(self.work)

@@ -91,6 +91,8 @@ class Cleaner:
         self._uncleanable[partition] = str(error)
         if partition in self._partitions:  # else it was deleted, and what failed is of no interest
             logger.error(line, partition.log.directory, error)
+            if isinstance(error, OSError):
+                self._partitions.suspect(partition, error)
 
     async def _dirtiest(self, interrupted: Collection[Partition]) -> tuple[Partition, Cleanable] | None:
         """`interrupted`: those whose round did not come to its end; what comes next may try again."""
@@ -118,7 +120,7 @@ class Cleaner:
             await patiently(self._disk, self._environment, partial(log.segments.know, number))
         plan = cleanable(
             log.segments.facts(),
-            self._partitions.checkpoints.cleaned.get(_key(partition)),
+            self._partitions.checkpoints(partition).cleaned.get(_key(partition)),
             log_start_offset=log.log_start_offset,
             log_end_offset=log.log_end_offset,
             last_stable_offset=partition.last_stable_offset,
@@ -196,8 +198,7 @@ class Cleaner:
         of a leader epoch all that says where it began.
         """
         await partition.durability.sync_closed_segments()
-        if self._partitions.note_recovery_points():
-            await self._environment.run_blocking(self._partitions.checkpoints.writing_recovery_points())
+        await self._partitions.written.write_recovery_points()
         return partition in self._partitions and partition.log.recovery_point >= end_offset
 
     async def _replace(self, partition: Partition, sources: list[Source], cleaning: Cleaning, io_bytes: int) -> bool:
@@ -234,7 +235,7 @@ class Cleaner:
     async def _note(self, partition: Partition, offset: int) -> None:
         if partition not in self._partitions:
             return  # another one may have its name by now
-        checkpoints = self._partitions.checkpoints
+        checkpoints = self._partitions.checkpoints(partition)
         checkpoints.cleaned[_key(partition)] = offset
         await self._environment.run_blocking(checkpoints.writing_cleaned())
 

@@ -5,7 +5,7 @@ leader to it: -1, with an error that says why (Kafka's KRaftMetadataCache).
 """
 
 from broker.cluster.image import ClusterImage
-from broker.cluster.keys import NO_LEADER, BrokerState, PartitionState
+from broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
 from protocol.errors import ErrorCode
 
 NO_CONTROLLER = -1
@@ -19,6 +19,15 @@ def is_internal(topic: str) -> bool:
 def usable_brokers(image: ClusterImage, listener: str) -> list[BrokerState]:
     """The brokers that a client of the listener can talk to, in order of their ids."""
     return [broker for _, broker in sorted(image.brokers.items()) if _is_usable(broker, listener)]
+
+
+def fenced_nodes(image: ClusterImage, listener: str) -> list[tuple[int, NodeState]]:
+    """The brokers that had an address on the listener and are not there, in order of their ids."""
+    return [
+        (broker_id, node)
+        for broker_id, node in sorted(image.nodes.items())
+        if broker_id not in image.brokers and listener in node.endpoints
+    ]
 
 
 def controller_for(image: ClusterImage, listener: str) -> int:
@@ -42,11 +51,21 @@ def leader_for(image: ClusterImage, partition: PartitionState, listener: str) ->
     return partition.leader, ErrorCode.NONE
 
 
+def last_known(partition: PartitionState) -> list[int]:
+    """Who led last, where nobody is in sync or eligible any more: an unclean election prefers that one (KIP-966)."""
+    if partition.isr or partition.elr or partition.last_known_leader == NO_LEADER:
+        return []
+    return [partition.last_known_leader]
+
+
 def offline_replicas(image: ClusterImage, partition: PartitionState, listener: str) -> list[int]:
+    """The replicas that nobody can use now: their broker is not there, or their data directory has failed."""
     return [
         broker_id
         for broker_id in partition.replicas
-        if (broker := image.brokers.get(broker_id)) is None or not _is_usable(broker, listener)
+        if (broker := image.brokers.get(broker_id)) is None
+        or not _is_usable(broker, listener)
+        or broker_id in partition.offline
     ]
 
 

@@ -16,7 +16,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from broker.option import LONG_MAX, ConfigError, ConfigType, Dynamic, Option, unknown_name
-from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS, BrokerOptions, TopicOptions
+from broker.options import BROKER_OPTIONS, BrokerOptions
+from broker.topic_options import TOPIC_OPTIONS, TopicOptions
 from client.configuration.properties import parse_properties
 from protocol.configs import Operation
 from protocol.errors import ErrorCode

@@ -4,7 +4,8 @@ import sys
 from typing import Any
 
 from broker.option import Option
-from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from broker.options import BROKER_OPTIONS
+from broker.topic_options import TOPIC_OPTIONS
 
 
 def _table(rows: dict[str, Option[Any]], *, of_topics: bool) -> list[str]:

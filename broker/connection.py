@@ -1,10 +1,14 @@
 """One client's connection: bytes to frames, frames to requests, replies in order, and back-pressure both ways.
 
-Requests are *applied* one after the other: the next one starts after the reply to the previous one is queued, which is
-what Kafka's muted channels give and what clients rely on. (Replies to what arrived together are written together.)
-Reading goes on meanwhile, up to `READ_AHEAD_REQUESTS` whole requests and `READ_AHEAD_BYTES`; then it pauses until the
-queue is shorter. Writing has its own brake: while the client
-does not read its replies, no further request is started. A third brake is common to all: `RequestMemory`.
+Requests are *applied* one after the other, and replies go out in their order, which is what Kafka's muted channels give
+and what clients rely on. The next request starts after the reply to the previous one is queued, but for one case: a
+Produce that follows Produces starts although these still wait for their replicas (decision 003). What a Produce does to
+the log it does before it waits, so the order in the log is that of the requests.
+
+Replies to what arrived together are written together. Reading goes on meanwhile, up to `READ_AHEAD_REQUESTS` whole
+requests and `READ_AHEAD_BYTES`, those that wait for their replicas included; then it pauses until there are fewer.
+Writing has its own brake: while the client does not read its replies, no further request is started. A third brake is
+common to all: `RequestMemory`.
 
 The transport keeps a view of what it was given until it is sent (uvloop does), so replies are lists of buffers that
 nobody changes afterwards. The receive buffer is the `FrameReader`'s, which never reuses one that a request still holds.
@@ -18,6 +22,7 @@ import logging
 from collections import deque
 from typing import cast
 
+from broker.begun import Begun
 from broker.context import Caller, CloseConnection, Context
 from broker.direct_send import can_send_directly, send_directly
 from broker.dispatch import dispatch
@@ -25,6 +30,7 @@ from broker.file_slice import FileSlice
 from broker.request_memory import RequestMemory
 from protocol.errors import MalformedMessage
 from protocol.frames import FrameReader
+from protocol.messages.produce import ProduceRequest
 from protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
@@ -32,6 +38,8 @@ logger = logging.getLogger(__name__)
 READ_AHEAD_REQUESTS = 16
 READ_AHEAD_BYTES = 1 << 20
 FRAME_PREFIX_BYTES = 4
+PRODUCE = ProduceRequest.api_key.to_bytes(2, "big")
+"""How the frame of a Produce begins."""
 REPLIES_TOGETHER_BYTES = 64 * 1024
 """Replies to requests that arrived together are written together, up to this size. A system call each, of which every
 one wakes the client, cost a fifth of the time of small requests."""
@@ -45,6 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         self._memory = memory
         self._table = table
         self.caller = Caller(listener)
+        self.caller.has_more = self._has_more
         self._reader = FrameReader(context.config.socket_request_max_bytes)
         self.requests: deque[memoryview] = deque()
         self._request_bytes = 0
@@ -56,6 +65,11 @@ class Connection(asyncio.BufferedProtocol):
         self._writable: asyncio.Future[None] | None = None
         self._arrival: asyncio.Future[None] | None = None
         self._worker: asyncio.Task[None] | None = None
+        self._unanswered: deque[tuple[Begun[list[Buffer] | None], int]] = deque()
+        """Produces that have begun, with the sizes of their frames; the first may be done, and is answered first."""
+        self._answerer: asyncio.Task[None] | None = None
+        self._begun: asyncio.Future[None] | None = None  # what the answerer waits for, without anything to answer
+        self._all_answered: asyncio.Future[None] | None = None
         self.transport: asyncio.Transport | None = None
         self.last_active_ms = 0.0
 
@@ -83,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._reader.buffer_updated(nbytes)
             while (frame := self._reader.next_frame()) is not None:
-                size_bytes = len(frame) + FRAME_PREFIX_BYTES
+                size_bytes = _size_bytes(frame)
                 self._partial_bytes -= size_bytes
                 self._memory.completed(size_bytes, self._resume)
                 self._request_bytes += size_bytes
@@ -91,8 +105,10 @@ class Connection(asyncio.BufferedProtocol):
         except MalformedMessage as error:
             self._refuse(error)
             return
-        if self.requests and self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+        if self.requests:
+            if self._arrival is not None and not self._arrival.done():
+                self._arrival.set_result(None)
+            self.caller.arrived()
         self._pause_if_ahead()
 
     def eof_received(self) -> bool:
@@ -110,12 +126,19 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = None
         self._table.forget(self)
         self._memory.forget(self._resume)
-        if self._worker is not None:
-            self._worker.cancel()
+        if self.caller.on_close is not None:
+            self.caller.on_close()
+        for task in (self._worker, self._answerer):
+            if task is not None:
+                task.cancel()
         self.resume_writing()
+        while self._unanswered:
+            answer, size_bytes = self._unanswered.popleft()
+            answer.cancel()
+            self._finish(size_bytes)
         # A request under way gives its own bytes back when its task has ended; these will never be run.
         while self.requests:
-            self._finish(self.requests.popleft())
+            self._finish(_size_bytes(self.requests.popleft()))
         self._memory.dropped(self._partial_bytes)
         self._partial_bytes = 0
         self._replies = []
@@ -125,7 +148,10 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is being answered, waits for its turn, or its reply is still being sent."""
-        return self._running or bool(self.requests) or self._writable is not None
+        return self._running or bool(self.requests) or bool(self._unanswered) or self._writable is not None
+
+    def _has_more(self) -> bool:
+        return bool(self.requests)
 
     async def _work(self) -> None:
         context = self._context
@@ -137,30 +163,46 @@ class Connection(asyncio.BufferedProtocol):
                 self._arrival = None
                 continue
             frame = self.requests.popleft()
+            size_bytes, is_produce = _size_bytes(frame), bytes(frame[:2]) == PRODUCE
             self._running = True
             try:
-                reply = await dispatch(context, self.caller, frame)
-                if reply is not None:
-                    self._send(reply)
-            except (CloseConnection, MalformedMessage) as error:
-                self._refuse(error)
+                if self._unanswered and not is_produce:
+                    await self._until_answered()
+                answer = Begun(dispatch(context, self.caller, frame))
+                del frame  # else the receive buffer counts as held, and is never used again
+                if self._unanswered or (is_produce and not answer.is_done):
+                    self._answer_later(answer, size_bytes)
+                    size_bytes = 0
+                else:
+                    self._send(await self._reply(answer), self.requests)
+                del answer
             finally:
                 self._running = False
-                self._finish(frame)
-                del frame  # else the receive buffer counts as held, and is never used again
+                self._finish(size_bytes)
             if self.is_reading_paused:
                 self._resume_if_caught_up()
             if self._writable is not None:
                 await self._writable
+        await self._until_answered()
 
-    def _send(self, reply: list[Buffer]) -> None:
-        """Writes the reply, if no further request has arrived; else together with the reply to that one, unless that
-        one waits for something: then in the loop's next turn."""
-        if not self._replies and self.requests:
+    async def _reply(self, answer: Begun[list[Buffer] | None]) -> list[Buffer] | None:
+        """None where there is none; the connection may have been closed instead."""
+        try:
+            return await answer
+        except (CloseConnection, MalformedMessage) as error:
+            self._refuse(error)
+            return None
+
+    def _send(self, reply: list[Buffer] | None, more: object) -> None:
+        """Writes the reply, if no other one may follow at once (`more`); else together with that one, unless that one
+        waits for something after all: then in the loop's next turn."""
+        if reply is None:
+            return
+        if not self._replies and more:
             self._context.environment.loop.call_soon(self._write)
         self._replies += reply
         self._reply_bytes += sum(map(len, reply))
-        if not self.requests or self._reply_bytes >= REPLIES_TOGETHER_BYTES:
+        if not more or self._reply_bytes >= REPLIES_TOGETHER_BYTES:
             self._write()
 
     def _write(self) -> None:
@@ -177,8 +219,7 @@ class Connection(asyncio.BufferedProtocol):
         if replies:
             self.transport.writelines(replies)
 
-    def _finish(self, frame: memoryview) -> None:
-        size_bytes = len(frame) + FRAME_PREFIX_BYTES
+    def _finish(self, size_bytes: int) -> None:
         self._request_bytes -= size_bytes
         self._memory.answered(size_bytes)
 
@@ -203,18 +244,55 @@ class Connection(asyncio.BufferedProtocol):
     def _close(self, reason: str) -> None:
         logger.warning("closed the connection of %s on listener %s: %s", self.caller.peer, self.caller.listener, reason)
         while self.requests:
-            self._finish(self.requests.popleft())
+            self._finish(_size_bytes(self.requests.popleft()))
         self._write()
         if self.transport is not None:
             self.transport.close()
+
+    # -- Produces that wait for their replicas ------------------------------------------------------------------------
+
+    def _answer_later(self, answer: Begun[list[Buffer] | None], size_bytes: int) -> None:
+        self._unanswered.append((answer, size_bytes))
+        if self._answerer is None:
+            self._answerer = self._context.tasks.start(self._answer_in_order(), f"answers to {self.caller.peer}")
+        elif self._begun is not None and not self._begun.done():
+            self._begun.set_result(None)
+
+    async def _answer_in_order(self) -> None:
+        """One answer after the other, for as long as the connection stands."""
+        loop = self._context.environment.loop
+        while True:
+            while self._unanswered:
+                answer, size_bytes = self._unanswered[0]
+                reply = await self._reply(answer)
+                self._unanswered.popleft()
+                self._send(reply, self._unanswered and self._unanswered[0][0].is_ready)
+                self._finish(size_bytes)
+                if self.is_reading_paused:
+                    self._resume_if_caught_up()
+                if self._writable is not None:
+                    await self._writable
+            if self._all_answered is not None and not self._all_answered.done():
+                self._all_answered.set_result(None)
+            self._begun = loop.create_future()
+            await self._begun
+            self._begun = None
+
+    async def _until_answered(self) -> None:
+        """Returns when no Produce waits for its replicas any more."""
+        if self._unanswered:
+            self._all_answered = self._context.environment.loop.create_future()
+            await self._all_answered
+            self._all_answered = None
 
     # -- back-pressure ----------------------------------------------------------------------------------------------
 
     @property
     def _is_ahead(self) -> bool:
         """Whether enough has been read ahead. A request that is alone may be as large as it likes."""
-        return (self._running or bool(self.requests)) and (
-            len(self.requests) >= READ_AHEAD_REQUESTS or self._request_bytes + self._partial_bytes >= READ_AHEAD_BYTES
+        count = len(self.requests) + len(self._unanswered)
+        return (self._running or count > 0) and (
+            count >= READ_AHEAD_REQUESTS or self._request_bytes + self._partial_bytes >= READ_AHEAD_BYTES
         )
 
     def _pause_if_ahead(self) -> None:
@@ -239,6 +317,10 @@ class Connection(asyncio.BufferedProtocol):
         if self.is_reading_paused and self.transport is not None and not self.transport.is_closing():
             self.is_reading_paused = False
             self.transport.resume_reading()
+
+
+def _size_bytes(frame: memoryview) -> int:
+    return len(frame) + FRAME_PREFIX_BYTES
 
 
 class ConnectionTable:

@@ -12,11 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from broker.config import BrokerConfig
+from broker.controller.controller import Controller
+from broker.controller.fencing import Fencing
 from broker.disk import Disk
 from broker.fetch_sessions import FetchSessions
+from broker.follower_sessions import FollowerSessions
 from broker.metadata import Metadata
 from broker.metrics import Metrics
 from broker.partitions import Partitions
+from broker.peers import Peers
+from broker.registration import Registration
 from broker.txn.producer_ids import ProducerIds
 from client.environment import Environment
 from client.tasks import Tasks
@@ -43,7 +48,7 @@ class Endpoint(NamedTuple):
 class Caller:
     """Who is at the other end of one connection."""
 
-    __slots__ = ("host", "listener", "peer", "software", "takes_slices")
+    __slots__ = ("_on_arrival", "has_more", "host", "listener", "on_close", "peer", "software", "takes_slices")
 
     def __init__(self, listener: str, peer: str = "unknown", host: str = "") -> None:
         self.listener = listener
@@ -53,6 +58,29 @@ class Caller:
         """Client name and version, once ApiVersions v3 or later told them (KIP-511)."""
         self.takes_slices = False
         """Whether an answer to it may hold slices of files (file_slice.py)."""
+        self.on_close: Callable[[], None] | None = None
+        """Called once, when the connection has ended."""
+        self.has_more: Callable[[], bool] = _never
+        """Whether another request has been received, and waits for the answer to this one."""
+        self._on_arrival: Callable[[], None] | None = None
+
+    @contextmanager
+    def telling_of_arrivals(self, on_arrival: Callable[[], None]) -> Generator[None]:
+        """Within the block, `on_arrival` is called whenever another request has been received."""
+        self._on_arrival = on_arrival
+        try:
+            yield
+        finally:
+            self._on_arrival = None
+
+    def arrived(self) -> None:
+        """Another request has been received."""
+        if self._on_arrival is not None:
+            self._on_arrival()
+
+
+def _never() -> bool:
+    return False
 
 
 class Call:
@@ -107,15 +135,20 @@ class Context:
     tasks: Tasks
     config: BrokerConfig
     disk: Disk
-    data_dir: str
     node_id: int
     cluster_id: str
     metadata: Metadata
     partitions: Partitions
     fetch_sessions: FetchSessions
+    follower_sessions: FollowerSessions
+    registration: Registration
+    controller: Controller
+    fencing: Fencing
+    peers: Peers
     producer_ids: ProducerIds
     metrics: Metrics
     served: dict[int, Api]
+    broker_listener: str
     stopping: bool = False
     _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
 
@@ -138,6 +171,10 @@ class Context:
     async def shielded(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Awaits work that must not be cut short in the middle, even when the client that asked for it is gone."""
         return await asyncio.shield(self.tasks.start(work, "shielded work"))
+
+    def is_for_brokers(self, listener: str) -> bool:
+        """Whether brokers talk to one another on this listener: nobody else's word counts for a broker's."""
+        return listener == self.broker_listener
 
     def endpoint(self, node_id: int, listener: str) -> Endpoint | None:
         """Where a client of `listener` reaches the broker `node_id`, if it does."""

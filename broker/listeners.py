@@ -22,8 +22,12 @@ class Listener(NamedTuple):
     port: int
 
     def __str__(self) -> str:
+        return f"{self.name}://{self.address}"
+
+    @property
+    def address(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{host}:{self.port}"
 
     @property
     def is_loopback(self) -> bool:

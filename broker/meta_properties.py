@@ -67,6 +67,22 @@ def read_properties(disk: Disk, path: str) -> dict[str, str] | None:
     return found
 
 
+def make_data_dir(disk: Disk, data_dir: str) -> None:
+    """Makes the data directory and its parents, so that a loss of power does not take it away with all that it holds.
+
+    Until a start has come as far as writing the file, nobody knows whether the last one got to the end of this.
+    Raises OSError.
+    """
+    fresh = [] if disk.exists(posixpath.join(data_dir, FILE_NAME)) else [data_dir]
+    parent = posixpath.dirname(data_dir)
+    while parent and not disk.exists(parent):
+        fresh.append(parent)
+        parent = posixpath.dirname(parent)
+    disk.make_dir(data_dir)
+    for path in fresh:
+        disk.sync_dir(posixpath.dirname(path) or ".")
+
+
 def store(disk: Disk, data_dir: str, properties: MetaProperties) -> None:
     """Writes the file, atomically and durably. Raises OSError."""
     disk.write_whole(posixpath.join(data_dir, FILE_NAME), properties.encode())

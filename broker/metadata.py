@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from broker.cluster.image import ClusterImage, Delta, compare
-from broker.cluster.store import Compacted, MetadataStore
+from broker.cluster.store import Compacted, MetadataStore, StoreWentBack
 from broker.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Metadata:
         self._listeners.append(listener)
 
     async def follow(self) -> None:
-        """Applies every change of the store, for as long as the broker runs. Raises MalformedMetadata."""
+        """Applies every change of the store, while the broker runs. Raises MalformedMetadata, StoreWentBack."""
         while True:
             try:
                 async for change in self.store.watch("/", self.image.revision):
@@ -44,6 +44,12 @@ class Metadata:
                 self._advance(image, compare(self.image, image))
 
     def _advance(self, image: ClusterImage, delta: Delta) -> None:
+        """Raises StoreWentBack for the image of another cluster, or of none: what is missing there was not deleted."""
+        if self.image.cluster_id not in (None, image.cluster_id):
+            raise StoreWentBack(
+                f"the metadata store was emptied, or is another cluster's: it belonged to cluster "
+                f"{self.image.cluster_id}, and belongs to {image.cluster_id or 'none'}"
+            )
         self.image = image
         for listener in self._listeners:
             try:

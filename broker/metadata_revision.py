@@ -15,6 +15,7 @@ whether a directory can be used at all: that one is not rewritten every second.
 
 import logging
 import posixpath
+from collections.abc import Callable
 
 from broker.disk import Disk
 from broker.meta_properties import VERSION, ForeignDirectory, MetaProperties, read_properties
@@ -54,8 +55,13 @@ class RecordedRevision:
             self._file.write(_encode(revision))
             self._recorded = revision
 
-    async def follow(self, revision: Progress, environment: Environment) -> None:
-        """Writes it down as it grows, for as long as the broker runs; a helper thread waits for the device."""
+    async def follow(
+        self, revision: Progress, environment: Environment, failed: Callable[[OSError], None] | None = None
+    ) -> None:
+        """Writes it down as it grows, for as long as the broker runs; a helper thread waits for the device.
+
+        `failed` is told of each attempt that did.
+        """
         is_failing = False
         while True:
             await revision.reach(self._recorded + 1)
@@ -66,6 +72,8 @@ class RecordedRevision:
                 if not is_failing:
                     logger.warning("%s cannot be written; it is tried again: %s", self._file.path, error)
                 is_failing = True
+                if failed is not None:
+                    failed(error)
             else:
                 is_failing = False
                 self._recorded = newest
@@ -86,9 +94,9 @@ def check_metadata(
     """
     if cluster_id is None and (partitions := _partitions(disk, data_dir)):
         raise ForeignDirectory(
-            f"{data_dir} has {partitions}, and no metadata says which topics there are: restore its metadata.log from "
-            f"a backup, or run `odradek adopt {data_dir}`, which takes over what it finds, as from Apache Kafka. "
-            "Nothing was changed"
+            f"{data_dir} has {partitions}, and no metadata says which topics there are: restore that from a backup, "
+            "or find it again by `odradek cluster rebuild`; if Apache Kafka has left this directory, run "
+            f"`odradek adopt {data_dir}`. Nothing was changed"
         )
     if known is None and (partitions := _partitions(disk, data_dir)):
         raise ForeignDirectory(

@@ -7,7 +7,7 @@ follow Kafka's MBeans, in the spelling of the usual JMX exporter rules:
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from broker.metrics import LATENCY_BOUNDS_MS, LOOP_LAG_BOUNDS_MS, Metrics
@@ -17,6 +17,9 @@ from client.environment import Environment
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+Gauge = tuple[str, str, float]
+"""Name, meaning, value."""
+
 HTTP_REQUEST_BYTES_MAX = 8192
 HTTP_TIMEOUT_S = 5.0
 
@@ -24,9 +27,11 @@ HTTP_TIMEOUT_S = 5.0
 class Collector:
     """Puts the counters and the sizes of the logs into Prometheus' form, at each scrape."""
 
-    def __init__(self, metrics: Metrics, partitions: Partitions) -> None:
+    def __init__(self, metrics: Metrics, partitions: Partitions, gauges: Callable[[], Iterable[Gauge]]) -> None:
+        """`gauges`: what else there is to be told (`Member.gauges`)."""
         self._metrics = metrics
         self._partitions = partitions
+        self._gauges = gauges
 
     def collect(self) -> Iterable["Metric"]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -57,6 +62,27 @@ class Collector:
             ("kafka_server_socketservermetrics_connection_count", "Open connections", self._metrics.connections),
             ("kafka_server_replicamanager_partitioncount", "Partitions on this broker", len(self._partitions)),
             ("kafka_server_replicamanager_leadercount", "Partitions led", _leaders(self._partitions)),
+            (
+                "kafka_server_replicamanager_underreplicatedpartitions",
+                "Partitions led that lack a replica in sync",
+                sum(partition.is_under_replicated for partition in self._partitions),
+            ),
+            (
+                "kafka_server_replicamanager_underminisrpartitioncount",
+                "Partitions led with too few in sync for acks=all",
+                sum(partition.is_under_min_isr for partition in self._partitions),
+            ),
+            (
+                "kafka_log_logmanager_offlinelogdirectorycount",
+                "Data directories that cannot be used",
+                len(self._partitions.directories.offline),
+            ),
+            (
+                "kafka_server_replicamanager_offlinereplicacount",
+                "Partitions on this broker in such directories",
+                len(self._partitions.offline),
+            ),
+            *self._gauges(),
         ):
             yield GaugeMetricFamily(name, text, value=value)
         yield CounterMetricFamily(

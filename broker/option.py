@@ -279,3 +279,26 @@ def _java_double(value: float) -> str:
     assert isinstance(exponent, int), "options are finite numbers"
     text = "".join(map(str, digits))
     return f"{'-' if is_negative else ''}{text[0]}.{text[1:] or '0'}E{exponent + len(text) - 1}"
+
+
+# Short names for the rows of options.py and topic_options.py.
+BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
+DOUBLE, LIST, PASSWORD = ConfigType.DOUBLE, ConfigType.LIST, ConfigType.PASSWORD
+CLUSTER_WIDE = Dynamic.CLUSTER_WIDE
+STORED = Effect.STORED
+OURS = "Odradek's own."
+CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+
+DAY_MS = 24 * 60 * 60 * 1000
+HOUR_MS = 60 * 60 * 1000
+MINUTE_MS = 60 * 1000
+
+
+def gzip_level(level: int) -> str | None:
+    """The check of a gzip level."""
+    return None if level == -1 or 1 <= level <= 9 else "it must be -1 (the codec's default) or between 1 and 9"
+
+
+def rows(owner: type) -> dict[str, "Option[Any]"]:
+    """The options of a class of rows, by name."""
+    return {row.name: row for row in vars(owner).values() if isinstance(row, Option)}

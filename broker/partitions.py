@@ -7,33 +7,32 @@ id the image does not know is renamed `-stray` and kept; that the image is the o
 was checked before (metadata_revision.py). What an adopted directory has of Kafka's own topics stays where it is.
 
 A partition whose directory cannot be used (a full disk, a damaged file) answers KAFKA_STORAGE_ERROR and is tried again
-when it is asked for; the others go on.
+when it is asked for; the others go on. Many new ones are opened a few at a time (openings.py). With a data directory
+that has failed (data_directory.py) all of its partitions are offline: they answer KAFKA_STORAGE_ERROR until the broker
+starts anew, and others lead them (offline_replicas.py).
 """
 
 import logging
-import posixpath
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 
 from broker.checkpoints import Checkpoints, Key
 from broker.cluster.image import ClusterImage, Delta, TopicImage
+from broker.cluster.keys import PartitionState
 from broker.config import BrokerConfig, TopicConfig
-from broker.disk import Disk
-from broker.log.checkpoint import CorruptCheckpoint, read_partition_metadata, write_partition_metadata
+from broker.data_directories import DataDirectories
+from broker.data_directory import DataDirectory
+from broker.log.checkpoint import CorruptCheckpoint
 from broker.log.config import LogConfig
 from broker.log.log import Log
-from broker.log.segment import LOG_SUFFIX
-from broker.partition_directories import (
-    DELETE_SUFFIX,
-    KAFKAS_OWN,
-    STRAY_SUFFIX,
-    partition_of,
-    renamed,
-    suffix_of,
-)
+from broker.openings import OPENED_AT_ONCE, Openings
 from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
+from broker.replication.roles import Roles
 from broker.replication.syncs import Syncs
+from broker.written_offsets import WrittenOffsets
 from client.environment import Environment
 from client.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
@@ -73,26 +72,36 @@ class Partitions:
 
     def __init__(
         self,
-        disk: Disk,
-        data_dir: str,
+        directories: DataDirectories,
         node_id: int,
         environment: Environment,
         tasks: Tasks,
         config: BrokerConfig,
+        roles: Roles,
     ) -> None:
-        self._disk = disk
-        self._data_dir = data_dir
+        self.directories = directories
+        self.on_offline: Callable[[DataDirectory], None] = _nothing
+        """Called when a data directory has failed and its partitions are offline."""
+        self.on_distrusted: Callable[[], None] = _nobody
+        """Called when the log of a partition could not be synced."""
+        self.has_distrusted = False
         self._node_id = node_id
         self._environment = environment
         self._tasks = tasks
         self._syncs = Syncs(environment, tasks)
         self._config = config
+        self._roles = roles
         self._partitions: dict[Key, Partition] = {}
         self._unopened: dict[Key, _Unopened] = {}
+        self._openings = Openings(tasks, self._open_due)
+        self._offline: dict[Key, KafkaError] = {}
+        self._places: dict[Key, DataDirectory] = {}  # of all of these, and of what the disk has besides
         self._names: dict[bytes, str] = {}
-        self._missing: set[Key] = set()  # those whose log was not there at the start
+        self._topics: dict[str, TopicImage] = {}  # all of the cluster, with replicas here or not
         self._is_loaded = False
-        self.checkpoints = Checkpoints(disk, data_dir)
+        self._has_cuts = False
+        self.written = WrittenOffsets(directories, environment, self._placed)
+        directories.watch(self._directory_failed)
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -103,16 +112,56 @@ class Partitions:
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
 
+    def _placed(self) -> Iterator[tuple[Key, Partition, DataDirectory]]:
+        for key, partition in self._partitions.items():
+            yield key, partition, self._places[key]
+
+    @property
+    def offline(self) -> Collection[Key]:
+        """Those of ours that lie in a directory that cannot be used."""
+        return self._offline.keys()
+
+    def is_online(self, key: Key) -> bool:
+        """Whether the partition is ours and can be used, or at least be tried."""
+        return key in self._partitions or key in self._unopened or key in self._openings
+
+    def is_distrusted(self, key: Key) -> bool:
+        """Whether the partition's log could not be synced, so that nobody knows what it has (log.py)."""
+        partition = self._partitions.get(key)
+        return partition is not None and partition.log.is_distrusted
+
+    def gone_back(self) -> list[str]:
+        """The paths of the directories that lacked the newest and whose logs are all back at what is certain."""
+        waiting = [self._places[key] for key in self._unopened]
+        return [one.path for one in self.directories.online if one.lacks_the_newest and one not in waiting]
+
+    def place(self, partition: Partition) -> DataDirectory:
+        """Where the partition lies, whether or not it still does."""
+        return self.directories.of_log(partition.log.directory)
+
+    def checkpoints(self, partition: Partition) -> Checkpoints:
+        """Those of the directory in which the partition lies."""
+        return self.place(partition).checkpoints
+
     # -- finding ------------------------------------------------------------------------------------------------
 
     def find(self, topic: str, index: int) -> Partition:
-        """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR when it cannot be opened."""
+        """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when its replicas are on other brokers
+        (`ReplicaManager.getPartitionOrError`), KAFKA_STORAGE_ERROR when it cannot be opened."""
         partition = self._partitions.get((topic, index))
         return self._find_unopened(topic, index) if partition is None else partition
 
     def _find_unopened(self, topic: str, index: int) -> Partition:
+        if (topic, index) in self._openings:
+            self._openings.open((topic, index))
+            return self.find(topic, index)
+        if (offline := self._offline.get((topic, index))) is not None:
+            raise offline
         unopened = self._unopened.get((topic, index))
         if unopened is None:
+            known = self._topics.get(topic)
+            if known is not None and 0 <= index < len(known.partitions):
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is on other brokers")
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"this broker has no partition {index} of topic {topic!r}"
             )
@@ -131,6 +180,12 @@ class Partitions:
         partition.require_leader(current_leader_epoch)
         return partition
 
+    def replica(self, topic: str, index: int, current_leader_epoch: int = -1) -> Partition:
+        """The leader's replica, or a follower's, for a consumer. Raises as `leader`."""
+        partition = self.find(topic, index)
+        partition.require_replica(current_leader_epoch)
+        return partition
+
     def topic_name(self, topic_id: bytes) -> str:
         """Raises KafkaError UNKNOWN_TOPIC_ID."""
         name = self._names.get(topic_id)
@@ -141,25 +196,33 @@ class Partitions:
     # -- following the image ------------------------------------------------------------------------------------
 
     def load(self, image: ClusterImage) -> None:
-        """Opens every partition of the image, at start. Raises OSError, CorruptCheckpoint (the log starts)."""
-        self.checkpoints.load()
-        self._sweep(image)
+        """Opens every partition of the image, at start. Raises OSError, CorruptCheckpoint (the log starts).
+
+        In a directory that `lacks_the_newest` a replica that others are in sync for goes back to what is certain.
+        """
+        self._places = self.directories.load(image)
         for topic in image.topics.values():
             self._open_topic(topic)
         self._is_loaded = True
+        for directory in self.directories:
+            directory.loaded()
 
     def apply(self, image: ClusterImage, delta: Delta) -> None:
         """Follows one change: deletes first, so that a topic created again under its old name finds the place free."""
         for topic in delta.deleted:
             self._delete_topic(topic)
+        at_once = OPENED_AT_ONCE
         for topic in delta.created:
-            self._open_topic(topic)
+            at_once -= self._open_topic(topic, at_once)
         for topic in delta.changed:
-            self._open_topic(topic)
+            at_once -= self._open_topic(topic, at_once)
             self._reconfigure(topic)
         if delta.broker_configs:
             for topic in image.topics.values():
                 self._reconfigure(topic)  # each may inherit what has changed
+        if delta.brokers:
+            for partition in self._partitions.values():
+                partition.update_high_watermark()  # it may have waited for one that is gone
 
     def _reconfigure(self, topic: TopicImage) -> None:
         config = self._config.topic(topic.configs)
@@ -168,29 +231,73 @@ class Partitions:
                 partition.log.config = log_config(config)
                 partition.configure(config)
 
-    def _open_topic(self, topic: TopicImage) -> None:
+    def _open_topic(self, topic: TopicImage, at_once: float = inf) -> int:
+        """How many new partitions were opened; those beyond `at_once` are due."""
         self._names[topic.topic_id] = topic.name
+        self._topics[topic.name] = topic
+        opened = 0
         for index, state in enumerate(topic.partitions):
-            if self._node_id in state.replicas:
+            key = topic.name, index
+            if self._node_id not in state.replicas:
+                if self.is_online(key) or key in self._offline:
+                    logger.info("%s-%d has its replicas elsewhere now", topic.name, index)
+                    self._drop(topic.name, index)
+                    self.written.tidy()
+            elif key in self._partitions or opened < at_once:
+                opened += key not in self._partitions
+                self._openings.discard(key)
                 self._open_partition(topic, index)
+            else:
+                self._openings.add(key)
+        return opened
+
+    def _open_due(self, key: Key) -> None:
+        topic, index = key
+        self._open_partition(self._topics[topic], index)
 
     def _open_partition(self, topic: TopicImage, index: int) -> None:
         """Opens the partition unless it is open, and gives it the role that the image says."""
         key = topic.name, index
         partition = self._partitions.get(key)
         if partition is None:
+            place = self._place_for(key, topic.partitions[index])
+            if place is None:
+                return
             try:
-                partition = self._open(topic, index)
+                partition = self._open(place, topic, index)
             except (KafkaError, OSError, CorruptCheckpoint) as error:
                 self._leave_unopened(topic, index, error)
+                cause = error.__cause__ if isinstance(error, KafkaError) else error
+                if isinstance(cause, OSError):
+                    place.suspect(cause)
                 return
             self._unopened.pop(key, None)
             self._partitions[key] = partition
-        state = topic.partitions[index]
-        if state.leader != self._node_id:
-            partition.resign()
-        elif state.leader_epoch > partition.leader_epoch:
-            partition.become_leader(state.leader_epoch, Replicas(self._node_id, state.replicas, state.isr))
+            partition.log_start_moves = self._follow_log_start
+            partition.was_cut = self._was_cut
+        self._roles.give(partition, topic.partitions[index])
+
+    def _place_for(self, key: Key, state: PartitionState) -> DataDirectory | None:
+        """The directory of the partition, chosen if it is a new one; None if it is offline."""
+        if key in self._offline:
+            return None
+        if (place := self._places.get(key)) is not None:
+            return place
+        if self._node_id in state.offline and (offline := self.directories.offline):
+            paths = ", ".join(directory.path for directory in offline)
+            self._offline[key] = KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{key[0]}-{key[1]} was in a data directory that cannot be used: {paths}"
+            )
+            return None
+        remembering = None if self._is_loaded else self.directories.remembering(key)
+        try:
+            place = remembering or self.directories.for_new_partition()
+        except KafkaError as error:
+            self._offline[key] = error
+            return None
+        place.partition_count += 1
+        self._places[key] = place
+        return place
 
     def _leave_unopened(self, topic: TopicImage, index: int, error: Exception) -> None:
         name = f"{topic.name}-{index}"
@@ -203,44 +310,13 @@ class Partitions:
             self._environment.monotonic_ms() + RETRY_MS,
         )
 
-    def _open(self, topic: TopicImage, index: int) -> Partition:
+    def _open(self, place: DataDirectory, topic: TopicImage, index: int) -> Partition:
         """Raises KafkaError KAFKA_STORAGE_ERROR, OSError, CorruptCheckpoint."""
         config = self._config.topic(topic.configs)
-        name = f"{topic.name}-{index}"
-        directory = posixpath.join(self._data_dir, name)
-        key = topic.name, index
-        if not self._disk.exists(directory):
-            self._check_is_new(key, directory, "is missing")
-        self._disk.make_dir(directory)
-        found = read_partition_metadata(self._disk, directory)
-        if found is not None and found != topic.topic_id:
-            # The start moved aside what it did not know, so this was a topic whose deletion could not be finished, or
-            # one that Kafka kept for itself.
-            if topic.name in KAFKAS_OWN:
-                self._rename(name, STRAY_SUFFIX)
-            else:
-                self._remove(name)
-            self._disk.make_dir(directory)
-            found = None
-        if found is None:
-            if not any(name.endswith(LOG_SUFFIX) for name in self._disk.list_dir(directory)):
-                self._check_is_new(key, directory, "is empty")
-                # The log start of a former partition with this name must not become its own after a crash.
-                self.checkpoints.forget(key)
-                self.checkpoints.tidy()
-            write_partition_metadata(self._disk, directory, topic.topic_id)
-        checkpoints = self.checkpoints
-        log = Log.open(
-            self._disk,
-            directory,
-            log_config(config),
-            self._environment.now_ms(),
-            log_start_offset=checkpoints.log_starts.get(key, 0),
-            recovery_point=checkpoints.recovery_points.get(key, 0),
-            # A partition that is opened later than at the start may have been touched by an attempt that failed.
-            is_clean=checkpoints.was_clean and not self._is_loaded,
-            random=self._environment.random,
-        )
+        log = place.open_log(topic, index, log_config(config))
+        log.on_disk_error = partial(self._disk_failed, log, place)
+        if place.lacks_the_newest and not self._is_last(topic.partitions[index]):
+            log.truncate_to(log.recovery_point)
         return Partition(
             topic.name,
             topic.topic_id,
@@ -251,94 +327,77 @@ class Partitions:
             self._tasks,
             self._syncs,
             self._config.replica_lag_time_max_ms,
-            checkpoints.high_watermarks.get(key, 0),
+            place.checkpoints.high_watermarks.get((topic.name, index), 0),
+            self._node_id,
         )
 
-    def _check_is_new(self, key: Key, directory: str, what: str) -> None:
-        """Does not let a partition that the last process had come up empty. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        known_offset = self.checkpoints.known_offset(key)
-        if not known_offset or (self._is_loaded and key not in self._missing):
-            return
-        self._missing.add(key)
-        raise KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"{directory} {what}, and held a log that had come to offset {known_offset}: restore it, or delete the "
-            "topic if nothing of it is needed",
-        )
+    def _is_last(self, state: PartitionState) -> bool:
+        """Whether nobody else may be asked for what is missing here."""
+        return self._node_id in (*state.isr, *state.elr)
 
     def _delete_topic(self, topic: TopicImage) -> None:
         self._names.pop(topic.topic_id, None)
+        self._topics.pop(topic.name, None)
         for index in range(len(topic.partitions)):
-            key = topic.name, index
-            self.checkpoints.forget(key)
-            self._missing.discard(key)
+            self._drop(topic.name, index)
+        self.written.tidy()
+
+    def _drop(self, topic: str, index: int) -> None:
+        """Closes a partition and has its directory removed; its checkpoints are to be tidied afterwards."""
+        key = topic, index
+        for directory in self.directories.online:
+            directory.forget(key)
+        self._openings.discard(key)
+        unopened = self._unopened.pop(key, None)
+        partition = self._partitions.pop(key, None)
+        self._offline.pop(key, None)
+        if partition is not None:
+            self._roles.take(partition)
+            partition.close()
+            partition.log.close_without_flush()
+        elif unopened is None:
+            return
+        place = self._places.pop(key)
+        place.partition_count -= 1
+        try:
+            place.remove(key)
+        except OSError as error:
+            logger.error(
+                "the directory %s-%d of a dropped partition could not be renamed and stays: %s", topic, index, error
+            )
+            place.suspect(error)
+
+    # -- a directory that fails -----------------------------------------------------------------------------------
+
+    def _directory_failed(self, directory: DataDirectory) -> None:
+        """What lies in it is offline from here on."""
+        error = KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"the data directory {directory.path} has failed: {directory.failure}"
+        )
+        keys = [key for key, place in self._places.items() if place is directory]
+        for key in keys:
+            del self._places[key]
             unopened = self._unopened.pop(key, None)
             partition = self._partitions.pop(key, None)
             if partition is not None:
-                partition.close()
-                partition.log.close_without_flush()
+                self._roles.take(partition)
+                partition.close(error)
+                with suppress(OSError):  # there is nothing left that this could tell
+                    partition.log.close_without_flush()
             elif unopened is None:
-                continue
-            name = f"{topic.name}-{index}"
-            try:
-                if self._disk.exists(posixpath.join(self._data_dir, name)):
-                    self._remove(name)
-            except OSError as error:
-                logger.error("the directory %s of a deleted topic could not be renamed and stays: %s", name, error)
-        self._tidy_checkpoints()
+                continue  # not ours, but on the disk
+            self._offline[key] = error
+        self.on_offline(directory)
 
-    def _remove(self, name: str) -> None:
-        doomed = self._rename(name, DELETE_SUFFIX)
-        self._tasks.start(
-            self._environment.run_blocking(self._disk.remove_tree, posixpath.join(self._data_dir, doomed)),
-            f"remove {doomed}",
-        )
+    def _disk_failed(self, log: Log, place: DataDirectory, error: OSError) -> None:
+        place.suspect(error)
+        if log.is_distrusted:
+            self.has_distrusted = True
+            self.on_distrusted()
 
-    def _rename(self, name: str, suffix: str) -> str:
-        target = renamed(name, self._environment.random_uuid().hex(), suffix)
-        self._disk.rename(posixpath.join(self._data_dir, name), posixpath.join(self._data_dir, target))
-        return target
-
-    def _sweep(self, image: ClusterImage) -> None:
-        """Finishes interrupted deletions, and moves aside what does not belong to a topic of the image."""
-        kept: list[str] = []
-        for name in self._disk.list_dir(self._data_dir):
-            path = posixpath.join(self._data_dir, name)
-            if suffix_of(name) == DELETE_SUFFIX:
-                try:
-                    self._disk.remove_tree(path)
-                except OSError as error:
-                    logger.warning("%s cannot be removed; the next start tries again: %s", path, error)
-                continue
-            place = partition_of(name)
-            if place is None or not self._disk.is_dir(path):
-                continue
-            topic_name, index = place
-            topic = image.topics.get(topic_name)
-            if topic is None and topic_name in KAFKAS_OWN:
-                kept.append(name)
-                continue
-            is_index = topic is not None and name == f"{topic_name}-{index}" and index < len(topic.partitions)
-            try:
-                topic_id = read_partition_metadata(self._disk, path)
-            except CorruptCheckpoint:
-                if is_index:
-                    continue  # opening it will fail, and say so
-                topic_id = None
-            if topic is not None and is_index and topic_id in (None, topic.topic_id):
-                continue
-            stray = self._rename(name, STRAY_SUFFIX)
-            if is_index:
-                self.checkpoints.forget(place)  # what they say is of that one
-            logger.warning(
-                "directory %s belongs to no topic known here (its topic id is %s): renamed %s and left alone; "
-                "delete it when nothing in it is needed",
-                path,
-                "missing" if topic_id is None else uuid_text(topic_id),
-                stray,
-            )
-        if kept:
-            logger.info("%s: kept for Apache Kafka, and not served: %s", self._data_dir, ", ".join(kept))
+    def suspect(self, partition: Partition, error: OSError) -> None:
+        """Something of the partition has failed: is it all of its directory?"""
+        self.place(partition).suspect(error)
 
     # -- log start ----------------------------------------------------------------------------------------------
 
@@ -348,12 +407,14 @@ class Partitions:
         Raises KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION when the topic was deleted meanwhile.
         """
         key = partition.topic, partition.index
-        log_starts = self.checkpoints.log_starts
+        place = self.place(partition)
+        log_starts = place.checkpoints.log_starts
         before = log_starts.get(key)
         log_starts[key] = max(offset, before or 0)
         try:
-            await self._environment.run_blocking(self.checkpoints.writing_log_starts())
+            await self._environment.run_blocking(place.checkpoints.writing_log_starts())
         except OSError as error:
+            place.suspect(error)
             if self._partitions.get(key) is partition and log_starts.get(key) == offset:
                 # What a later request wrote stays.
                 if before is None:
@@ -368,30 +429,37 @@ class Partitions:
         partition.log.advance_log_start(offset)
         partition.notify()
 
-    def _tidy_checkpoints(self) -> None:
-        """Takes what was forgotten out of them. If that fails, it is done before the name is used again."""
+    def _was_cut(self, partition: Partition) -> None:
+        """What is appended from now on is not what the recovery point was written down for: behind it everything must
+        be looked at again after a loss of power. All that are cut in this turn of the loop share the writing, which
+        comes before anything can be fetched."""
+        logger.info("%r: cut to offset %d", partition, partition.log.log_end_offset)
+        if not self._has_cuts:
+            self._has_cuts = True
+            self._environment.loop.call_soon(self._write_down_cuts)
+
+    def _write_down_cuts(self) -> None:
+        self._has_cuts = False
+        self.written.write_recovery_points_at_once()
+
+    def _follow_log_start(self, partition: Partition, offset: int) -> None:
+        """The leader's log starts there. Written down first: a follower that leads one day must not bring back what
+        was deleted."""
+        if self.checkpoints(partition).log_starts.get((partition.topic, partition.index), 0) < offset:
+            self._tasks.start(self._move_log_start(partition, offset), f"move the log start of {partition!r}")
+
+    async def _move_log_start(self, partition: Partition, offset: int) -> None:
         try:
-            self.checkpoints.tidy()
-        except OSError as error:
-            logger.warning("a checkpoint still holds what it should not, and is tidied later: %s", error)
+            await self.delete_records(partition, min(offset, partition.log.log_end_offset))
+        except KafkaError as error:
+            logger.warning("%r: the log start stays at %d: %s", partition, partition.log.log_start_offset, error)
 
-    # -- checkpoints --------------------------------------------------------------------------------------------
+    # -- all of them ---------------------------------------------------------------------------------------------
 
-    def note_recovery_points(self) -> bool:
-        """Takes over how far each log is on the device; whether that is further than what was noted before."""
-        return self._note(self.checkpoints.recovery_points, lambda partition: partition.log.recovery_point)
-
-    def note_high_watermarks(self) -> bool:
-        return self._note(self.checkpoints.high_watermarks, lambda partition: partition.high_watermark.value)
-
-    def _note(self, noted: dict[Key, int], offset_of: Callable[[Partition], int]) -> bool:
-        changed = {
-            key: offset
-            for key, partition in self._partitions.items()
-            if (offset := offset_of(partition)) != noted.get(key, 0)
-        }
-        noted.update(changed)
-        return bool(changed)
+    def check_in_sync(self) -> None:
+        """Has the in-sync sets written anew of those that this broker leads and a follower of which lags behind."""
+        for partition in self._partitions.values():
+            self._roles.check_in_sync(partition)
 
     async def landed(self) -> None:
         """Returns when no log is being synced."""
@@ -403,22 +471,24 @@ class Partitions:
     def close(self) -> None:
         """Flushes and closes every log, and says so in the directory. What cannot be flushed is logged; the next start
         recovers it."""
-        is_clean = self._is_loaded and not self._unopened
-        for partition in self._partitions.values():
+        for directory in self.directories:
+            directory.stop_watching()
+        unclean = {self._places[key] for key in self._unopened}
+        for key, partition in self._partitions.items():
+            self._roles.take(partition)
             partition.close()
             try:
                 partition.log.close()
             except (KafkaError, OSError) as error:
-                is_clean = False
+                unclean.add(self._places[key])
                 logger.error("%s-%d could not be flushed: %s", partition.topic, partition.index, error)
-        try:
-            if self.note_high_watermarks():
-                self.checkpoints.writing_high_watermarks()()
-            if self.note_recovery_points():
-                self.checkpoints.writing_recovery_points()()
-            if is_clean:
-                self.checkpoints.mark_clean()
-        except OSError as error:
-            logger.error("the checkpoints could not be written, the next start reads more of the logs: %s", error)
+        self.written.close([each for each in self.directories if self._is_loaded and each not in unclean])
         self._partitions.clear()
         self._unopened.clear()
+        self._openings.clear()
+
+
+def _nothing(directory: DataDirectory) -> None: ...
+
+
+def _nobody() -> None: ...

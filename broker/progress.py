@@ -50,6 +50,10 @@ class Progress:
         self._error = None
         self.value = value
 
+    def lower(self, value: int) -> None:
+        """Goes back, for a log that was cut below what counted: an unclean election. Waiters stay."""
+        self.value = min(self.value, value)
+
     @property
     def waiting(self) -> int:
         """How many waiters are parked here."""

@@ -9,7 +9,8 @@ import sys
 from broker.context import Api
 from broker.served import SERVED
 
-# Those that can be asked for are in tests/compat/test_answers_like_kafka.py, with both answers.
+# Those that can be asked for are in tests/compat/test_answers_like_kafka.py, with both answers, and, of clusters, in
+# test_cluster_answers_like_kafka.py.
 DEVIATIONS = (
     "Auto-creation is synchronous: Metadata answers a topic that it has just created with its partitions, where Kafka "
     "answers UNKNOWN_TOPIC_OR_PARTITION once.",

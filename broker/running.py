@@ -2,20 +2,21 @@
 
 import asyncio
 import gc
+import posixpath
 import signal
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
-from broker.cluster.keys import MalformedMetadata
-from broker.cluster.store import StoreDamaged
 from broker.config import BrokerConfig, ConfigError
 from broker.disk import FileDisk, raise_descriptor_limit
 from broker.listen_options import check_listeners, parse_address
 from broker.listeners import Listener, parse_listener
-from broker.meta_properties import ForeignDirectory
-from broker.server import Broker, Settings, StartRefused, disk_for, logger
+from broker.refusals import REFUSALS, BrokerFailed
+from broker.server import Broker, Settings, disk_for, logger
+from broker.shared_store import open_shared_store, wait_for_store
 from broker.version import VERSION
 from client.environment import Environment, loop_factory
 
@@ -29,48 +30,81 @@ def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Sett
         [parse_listener(text) for text in config.listeners],
         [parse_listener(text) for text in config.advertised_listeners or ()],
     )
-    first_dir, *other_dirs = config.data_dirs
-    if other_dirs:
-        raise ConfigError(f"log.dirs names {1 + len(other_dirs)} directories, and this broker keeps one for now")
+    check_data_dirs(config.data_dirs)
     return Settings(
         listeners=listeners,
         advertised=advertised,
-        data_dir=None if memory else first_dir,
+        data_dirs=None if memory else config.data_dirs,
         node_id=config.node_id,
         config=config,
         metrics=None if metrics is None else parse_address(metrics, "--metrics"),
     )
 
 
+def check_data_dirs(paths: Sequence[str]) -> None:
+    """Raises ConfigError for a directory that is named twice, or lies in another one: its name may be a partition's."""
+    if not paths:
+        raise ConfigError("log.dirs names no directory")
+    normal = [posixpath.normpath(path) for path in paths]
+    for number, path in enumerate(normal):
+        for other in normal[:number]:
+            if path == other:
+                raise ConfigError(f"the data directory {path} is given twice")
+            if f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/"):
+                raise ConfigError(f"the data directories {other} and {path} lie in one another")
+
+
 def run(settings: Settings) -> int:
     """Runs one broker until a signal stops it; the process's exit code."""
+    return run_until_signal(lambda environment, stop: _run(settings, environment, stop))
+
+
+def run_until_signal(work: Callable[[Environment, asyncio.Event], Coroutine[Any, Any, None]]) -> int:
+    """Runs something that ends when a signal sets the event; 1 with a sentence for what cannot start."""
     raise_descriptor_limit()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_run(settings))
+        return runner.run(_until_signal(work))
 
 
-async def _run(settings: Settings) -> int:
+async def _until_signal(work: Callable[[Environment, asyncio.Event], Coroutine[Any, Any, None]]) -> int:
     environment = Environment()
     environment.allow_helper_threads(HELPER_THREADS)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         environment.loop.add_signal_handler(number, stop.set)
-    broker = Broker(settings, environment, disk_for(settings, FileDisk()))
     try:
-        with collector_paused():
-            await broker.start()
-    except (StartRefused, ForeignDirectory, StoreDamaged, MalformedMetadata) as error:
+        await work(environment, stop)
+    except REFUSALS as error:
         click.echo(f"Error: {error}", err=True)
         return 1
     except OSError as error:  # the disk, at some step of the start: the text names the file
         click.echo(f"Error: the broker cannot start: {error}", err=True)
         return 1
-    warn_of_exposure(settings.listeners)
-    click.echo(ready_line(broker))
-    await stop.wait()
-    logger.info("stopping")
-    await broker.stop()
     return 0
+
+
+async def _run(settings: Settings, environment: Environment, stop: asyncio.Event) -> None:
+    disk = FileDisk()
+    store = await open_shared_store(settings.config, environment, disk)
+    timeout_ms = settings.config.initial_broker_registration_timeout_ms
+    try:
+        if store is not None and not await wait_for_store(store, environment, timeout_ms, stop):
+            return
+        broker = Broker(settings, environment, disk_for(settings, disk), store=store)
+        with collector_paused():
+            await broker.start()
+        warn_of_exposure(settings.listeners)
+        click.echo(ready_line(broker))
+        broker.on_failure = stop.set
+        if broker.failure is None:
+            await stop.wait()
+        logger.info("stopping")
+        await broker.stop()
+        if broker.failure is not None:
+            raise BrokerFailed(broker.failure)
+    finally:
+        if store is not None:
+            await store.close()
 
 
 @contextmanager
@@ -97,10 +131,10 @@ def warn_of_exposure(listeners: Iterable[Listener]) -> None:
 
 
 def ready_line(broker: Broker) -> str:
-    """What standard output says: `odradek VERSION ready on HOST:PORT[, NAME=HOST:PORT…] (node N, data in DIR)`."""
+    """What standard output says: `odradek VERSION ready on HOST:PORT[, NAME=HOST:PORT…] (node N, data in DIR…)`."""
     settings = broker.settings
     first, *others = settings.listeners
     bound = broker.bound
     addresses = [str(bound[first.name]), *(f"{listener.name}={bound[listener.name]}" for listener in others)]
-    data = "memory" if settings.data_dir is None else settings.data_dir
+    data = "memory" if settings.data_dirs is None else ", ".join(settings.data_dirs)
     return f"odradek {VERSION} ready on {', '.join(addresses)} (node {settings.node_id}, data in {data})"

@@ -9,7 +9,9 @@ and snappy, KAFKA-18659) and FindCoordinator 0 (old librdkafka's lz4).
 
 from broker.api import (
     alter_configs,
+    alter_partition_reassignments,
     api_versions,
+    broker_heartbeat,
     create_partitions,
     create_topics,
     delete_records,
@@ -17,19 +19,25 @@ from broker.api import (
     describe_cluster,
     describe_configs,
     describe_log_dirs,
+    describe_quorum,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     incremental_alter_configs,
     init_producer_id,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_for_leader_epoch,
     produce,
+    unregister_broker,
 )
 from broker.context import Api
 from protocol.messages.alter_configs import AlterConfigsRequest
+from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from protocol.messages.create_partitions import CreatePartitionsRequest
 from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.messages.delete_records import DeleteRecordsRequest
@@ -37,15 +45,19 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from protocol.messages.describe_quorum import DescribeQuorumRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from protocol.messages.elect_leaders import ElectLeadersRequest
 from protocol.messages.fetch import FetchRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_offsets import ListOffsetsRequest
+from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from protocol.messages.produce import ProduceRequest
+from protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 SERVED: tuple[Api, ...] = (
     Api(ProduceRequest, produce.handle, produce.fail, served=(3, 11), advertised_from=0),
@@ -64,12 +76,43 @@ SERVED: tuple[Api, ...] = (
     Api(DescribeLogDirsRequest, describe_log_dirs.handle, describe_log_dirs.fail, served=(1, 4)),
     Api(CreatePartitionsRequest, create_partitions.handle, create_partitions.fail, served=(0, 3)),
     Api(
+        ElectLeadersRequest,
+        elect_leaders.handle,
+        elect_leaders.fail,
+        served=(0, 2),
+    ),
+    Api(
         IncrementalAlterConfigsRequest,
         incremental_alter_configs.handle,
         incremental_alter_configs.fail,
         served=(0, 1),
     ),
-    Api(DescribeClusterRequest, describe_cluster.handle, describe_cluster.fail, served=(0, 1)),
+    Api(
+        AlterPartitionReassignmentsRequest,
+        alter_partition_reassignments.handle,
+        alter_partition_reassignments.fail,
+        served=(0, 1),
+    ),
+    Api(
+        ListPartitionReassignmentsRequest,
+        list_partition_reassignments.handle,
+        list_partition_reassignments.fail,
+        served=(0, 0),
+    ),
+    Api(
+        DescribeQuorumRequest,
+        describe_quorum.handle,
+        describe_quorum.fail,
+        served=(0, 2),
+    ),
+    Api(DescribeClusterRequest, describe_cluster.handle, describe_cluster.fail, served=(0, 2)),
+    Api(BrokerHeartbeatRequest, broker_heartbeat.handle, broker_heartbeat.fail, served=(0, 1)),
+    Api(
+        UnregisterBrokerRequest,
+        unregister_broker.handle,
+        unregister_broker.fail,
+        served=(0, 0),
+    ),
     Api(
         DescribeTopicPartitionsRequest,
         describe_topic_partitions.handle,

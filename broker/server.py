@@ -1,84 +1,81 @@
 """The composition root: puts a broker together from its parts, starts it, and stops it cleanly.
 
-Start: lock the directory → who are we (`meta.properties`) → does the metadata belong here → the metadata store → listen
-(bound, not yet accepting) → register → finish what a crash interrupted → lead again at new epochs → open the logs →
-accept.
-Stop: no new requests → running ones answered → logs flushed → store closed → lock given back.
+Start: lock the directories → who are we (`meta.properties`) → does the metadata belong here → the metadata store →
+listen (bound, not yet accepting) → is our id free → give up what was lost → open the logs → register → accept → decide
+who leads at which epoch, if nobody else does (`member.py`). Who is registered is elected, and whoever does not accept
+connections is taken for dead: so the logs are open by then.
+
+Stop: give up what others can lead → no new requests → running ones answered → logs flushed → store closed → lock
+given back.
 """
 
 import asyncio
-import errno
 import logging
-import os
-import posixpath
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from broker import meta_properties
 from broker.cluster.embedded import EmbeddedStore
 from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.journal import Journal
-from broker.cluster.keys import (
-    CLUSTER_KEY,
-    CONTROLLER_KEY,
-    BrokerState,
-    broker_key,
-    decode_cluster,
-    encode_cluster,
-    encode_controller,
-)
+from broker.cluster.keys import CLUSTER_KEY, decode_cluster, encode_cluster
 from broker.cluster.memory import MemoryStore
-from broker.cluster.store import MetadataStore, Txn
-from broker.cluster.topics import sweep_leftovers
+from broker.cluster.store import Conflict, Entry, MetadataStore, StoreClosed, StoreWentBack, Txn
 from broker.config import BrokerConfig
 from broker.connection import Connection, ConnectionTable
 from broker.context import Context, Endpoint
-from broker.controller.elections import lead_again
-from broker.disk import Disk, Lock, socket_budget
+from broker.data_directories import DataDirectories, Unusable
+from broker.data_directory import DataDirectory
+from broker.disk import Disk, socket_budget
 from broker.fetch_sessions import FetchSessions
+from broker.follower_sessions import FollowerSessions
 from broker.listeners import Listener
 from broker.log.checkpoint import CorruptCheckpoint
 from broker.loop_lag import LoopLag
+from broker.member import Member, leader_epochs
 from broker.memory_disk import MemoryDisk
-from broker.meta_properties import MetaProperties
 from broker.metadata import Metadata
 from broker.metadata_revision import RecordedRevision, check_metadata
 from broker.metrics import Metrics
 from broker.metrics_page import Collector, MetricsPage
+from broker.offline_replicas import OfflineReplicas
 from broker.partitions import Partitions
+from broker.refusals import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
+from broker.registration import Identity, Registration
+from broker.replication.quota import ReplicationQuota
 from broker.request_memory import RequestMemory
+from broker.restart import Findings, give_up_seats, look_at_all, note_boot
 from broker.served import BY_KEY
+from broker.store_address import parse_store_address
 from broker.txn.producer_ids import ProducerIds
 from broker.upkeep import Upkeep
 from client.environment import Environment
 from client.tasks import Tasks
-from protocol.schema import ZERO_UUID, uuid_from_text, uuid_text
+from protocol.schema import uuid_text
 
 logger = logging.getLogger(__name__)
 
-LOCK_FILE = ".lock"
-LEASE_MS = 2000
+GIVE_UP_MS = 3000.0
+"""How long a broker that stops waits until others lead what it led."""
 IDLE_CHECK_S = 1.0
 STOP_S = 4.0
 """How long running requests may take to end when the broker stops; what is left of the five seconds is for the logs."""
 
 
-class StartRefused(Exception):
-    """The broker cannot start as it was told to; one sentence says why, and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line decides. `data_dir` None keeps everything in memory."""
+    """What the command line decides. `data_dirs` None keeps everything in memory."""
 
     listeners: list[Listener]
     advertised: dict[str, Listener]
-    data_dir: str | None
+    data_dirs: Sequence[str] | None
     node_id: int
     config: BrokerConfig
     metrics: Listener | None = None
+
+    @property
+    def broker_listener(self) -> str:
+        """The listener that brokers use among themselves (`inter.broker.listener.name`); by default the first."""
+        return self.config.inter_broker_listener_name or self.listeners[0].name
 
 
 @dataclass(slots=True)
@@ -93,109 +90,147 @@ class _Listening:
 class Broker:
     """One broker of this process."""
 
-    def __init__(self, settings: Settings, environment: Environment, disk: Disk) -> None:
+    def __init__(
+        self, settings: Settings, environment: Environment, disk: Disk, *, store: MetadataStore | None = None
+    ) -> None:
+        """`store`: the metadata of a cluster, which the caller opens and closes; without, the broker has one of its
+        own in its first data directory."""
         self.settings = settings
         self.environment = environment
         self.disk = disk
         self.context: Context  # from here on set by `start()`
         self.memory: RequestMemory
         self.connections: ConnectionTable
-        self._revision: RecordedRevision
+        self._offline_replicas: OfflineReplicas
+        self._membership: Member
+        self.on_failure: Callable[[], None] = _nothing
+        """Called when the broker cannot go on and is to be stopped; `failure` says why."""
+        self.failure: str | None = None
         self.metrics_port = 0
-        self._directory_id = ZERO_UUID
         self._is_composed = False
+        self._is_store_lost = False  # it is not the one any more that this broker followed
         self._tasks = Tasks(environment.loop)
         self._upkeep = Tasks(environment.loop)
+        self._commits = Tasks(environment.loop)  # of our own store: one that is under way is never cut short
+        assert not isinstance(settings.data_dirs, str), "a list of them"
+        paths = ("memory",) if settings.data_dirs is None else settings.data_dirs
+        self.directories = DataDirectories(disk, paths, environment, self._tasks)
         self._listening: list[_Listening] = []
         self._metrics_server: asyncio.AbstractServer | None = None
         self._loop_lag: LoopLag | None = None
-        self._lock: Lock | None = None
+        self._revisions: dict[DataDirectory, RecordedRevision] = {}
         self._store: MetadataStore | None = None
+        self._shared_store = store
         self._idle_timer: asyncio.TimerHandle | None = None
 
     # -- start --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Returns once connections are accepted. Raises StartRefused, ForeignDirectory, StoreDamaged,
-        MalformedMetadata, OSError; what was opened until then is closed again."""
+        """Returns once connections are accepted. Raises StartRefused, BrokerFailed, ForeignDirectory, StoreDamaged,
+        StoreWentBack, MalformedMetadata, OSError; what was opened until then is closed again."""
         try:
             await self._start()
-        except BaseException:
+        except BaseException as error:
             await self._abandon()
+            if self.failure is not None and isinstance(error, Exception):
+                raise BrokerFailed(self.failure) from error
             raise
 
     async def _start(self) -> None:
-        data_dir = self._open_data_dir()
-        known = meta_properties.load(self.disk, data_dir)
-        if known is not None:
-            meta_properties.check(known, data_dir, self.settings.node_id)
-        store = self._store = self._open_store(data_dir, known)
-        cluster_id = await self._identify(store, data_dir, known)
+        self._take_directories()
+        store = await self._open_store()
+        cluster_id = await self._identify(store)
         await self._bind()
-        await self._register(store)
-        await sweep_leftovers(store)
-        await lead_again(store, self.settings.node_id)
         image = ClusterImage.from_snapshot(await store.read("/"))
-        self._compose(store, image, data_dir, cluster_id)
-        self._revision = RecordedRevision(self.disk, data_dir)
-        self._revision.write(image.revision)
+        boot_id, config = self.environment.boot_id(), self.settings.config
+        config.update(image.configs_of_broker(None), image.configs_of_broker(self.settings.node_id))
+        findings = look_at_all(self.disk, self.directories, boot_id, image, self.settings.node_id)
+        registration = self._registration(store, findings.missing_ids)
+        await self._come_back(registration, store, image, findings)
+        note_boot(self.disk, (one.path for one in self.directories.online if not one.lacks_the_newest), boot_id)
+        if (await store.read(CLUSTER_KEY)).revision != image.revision:
+            image = ClusterImage.from_snapshot(await store.read("/"))
+        self._compose(store, image, registration, cluster_id)
+        metadata = self.context.metadata
+        self._write_revisions(image.revision)
         self._load(image)
-        self._tasks.start(self.context.metadata.follow(), "follow the metadata")
-        following = self._revision.follow(self.context.metadata.revision, self.environment)
-        self._tasks.start(following, "write down the metadata's revision")
+        metadata.subscribe(self._apply)
+        self._tasks.failed = self._task_failed
+        self._tasks.start(metadata.follow(), "follow the metadata")
+        await self._register(registration)
+        await self._accept()
+        await metadata.applied(registration.epoch)
+        await self._membership.decide()
+        self._membership.start()
+        for directory, revision in self._revisions.items():
+            following = revision.follow(metadata.revision, self.environment, directory.suspect)
+            self._tasks.start(following, "write down the metadata's revision")
+        self._offline_replicas.look_at_all()
+        self._tasks.start(self._offline_replicas.run(), "tell of offline replicas")
         context = self.context
         Upkeep(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
         if self._metrics_server is not None:
             self._loop_lag = LoopLag(self.environment, context.metrics)
-        await self._accept()
         self._check_idle()
 
-    def _open_data_dir(self) -> str:
-        data_dir = self.settings.data_dir if self.settings.data_dir is not None else "memory"
+    def _take_directories(self) -> None:
         try:
-            self.disk.make_dir(data_dir)
-            self._lock = self.disk.lock(posixpath.join(data_dir, LOCK_FILE))
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise StartRefused(f"the data directory {data_dir} cannot be used: {reason}") from error
-        return data_dir
+            self.directories.take(self.settings.node_id, needs_first=self._has_own_store)
+        except Unusable as error:
+            raise StartRefused(str(error)) from error
 
-    def _open_store(self, data_dir: str, known: MetaProperties | None) -> MetadataStore:
-        if self.settings.data_dir is None:
-            return MemoryStore()
+    @property
+    def _has_own_store(self) -> bool:
+        """Whether the metadata is in the first data directory, without which nothing goes."""
+        return self._shared_store is None
 
-        def check(journal: Journal) -> None:
-            entry = journal.entries.get(CLUSTER_KEY)
-            cluster_id = None if entry is None else decode_cluster(entry.value)
-            check_metadata(self.disk, data_dir, known, cluster_id, journal.revision)
+    async def _open_store(self) -> MetadataStore:
+        if (shared := self._shared_store) is not None:
+            snapshot = await shared.read(CLUSTER_KEY)
+            self._check_metadata(snapshot.entries.get(CLUSTER_KEY), snapshot.revision)
+            return shared
+        if self.settings.data_dirs is None or parse_store_address(self.settings.config.metadata_store).kind == "memory":
+            self._store = MemoryStore()
+        else:
+            first = self.directories.first
+            self._store = store = EmbeddedStore.open(
+                self.disk,
+                first.path,
+                run_blocking=self.environment.run_blocking,
+                tasks=self._commits,
+                check=lambda journal: self._check_metadata(journal.entries.get(CLUSTER_KEY), journal.revision),
+            )
+            store.on_disk_error = first.suspect
+        return self._store
 
-        return EmbeddedStore.open(
-            self.disk, data_dir, run_blocking=self.environment.run_blocking, tasks=self._tasks, check=check
-        )
+    def _check_metadata(self, entry: Entry | None, revision: int) -> None:
+        """Raises ForeignDirectory, MalformedMetadata, OSError."""
+        cluster_id = None if entry is None else decode_cluster(entry.value)
+        for directory in self.directories.online:
+            check_metadata(self.disk, directory.path, directory.properties, cluster_id, revision)
 
-    async def _identify(self, store: MetadataStore, data_dir: str, known: MetaProperties | None) -> str:
-        """The cluster's id: given at the very first start, and the same in store and directory ever after."""
+    async def _identify(self, store: MetadataStore) -> str:
+        """The cluster's id: given at the very first start, and the same in store and directories ever after."""
         entry = (await store.read(CLUSTER_KEY)).entries.get(CLUSTER_KEY)
         if entry is not None:
             cluster_id = decode_cluster(entry.value)
         else:
-            cluster_id = known.cluster_id if known is not None else uuid_text(self.environment.random_uuid())
-            await store.commit(Txn(expect={CLUSTER_KEY: 0}, put={CLUSTER_KEY: encode_cluster(cluster_id)}))
-        if known is None:
-            directory_id = uuid_text(self.environment.random_uuid())
-            known = MetaProperties(cluster_id, self.settings.node_id, directory_id)
-            meta_properties.store(self.disk, data_dir, known)
-        assert known.cluster_id == cluster_id, "the metadata was checked"
-        self._directory_id = uuid_from_text(known.directory_id)
+            known = [one.properties.cluster_id for one in self.directories if one.properties is not None]
+            cluster_id = known[0] if known else uuid_text(self.environment.random_uuid())
+            try:
+                await store.commit(Txn(expect={CLUSTER_KEY: 0}, put={CLUSTER_KEY: encode_cluster(cluster_id)}))
+            except Conflict:
+                return await self._identify(store)  # another broker of the cluster was faster
+        self.directories.identify(cluster_id, self.settings.node_id, needs_first=self._has_own_store)
         return cluster_id
 
     async def _bind(self) -> None:
         for listener in self.settings.listeners:
-            with _refusing(listener, "listen"):
+            with refusing_address(listener, "listen"):
                 server, port = await self._listen(partial(self._connection, listener), listener)
             self._listening.append(_Listening(listener, server, port))
         if (metrics := self.settings.metrics) is not None:
-            with _refusing(metrics, "serve metrics"):
+            with refusing_address(metrics, "serve metrics"):
                 self._metrics_server, self.metrics_port = await self._listen(self._metrics_page, metrics)
 
     async def _listen(
@@ -213,15 +248,16 @@ class Broker:
 
     async def _accept(self) -> None:
         for listening in self._listening:
-            with _refusing(listening.listener, "listen"):
+            with refusing_address(listening.listener, "listen"):
                 await listening.server.start_serving()
         if self._metrics_server is not None and self.settings.metrics is not None:
-            with _refusing(self.settings.metrics, "serve metrics"):
+            with refusing_address(self.settings.metrics, "serve metrics"):
                 await self._metrics_server.start_serving()
 
     def _load(self, image: ClusterImage) -> None:
         try:
             self.context.partitions.load(image)
+            note_boot(self.disk, self.context.partitions.gone_back(), self.environment.boot_id())
         except CorruptCheckpoint as error:
             raise StartRefused(
                 f"{error}; restore the file, or remove it, and what DeleteRecords removed may come back"
@@ -231,7 +267,9 @@ class Broker:
         return Connection(self.context, self.memory, listener.name, self.connections)
 
     def _metrics_page(self) -> MetricsPage:
-        return MetricsPage(self.environment, Collector(self.context.metrics, self.context.partitions))
+        return MetricsPage(
+            self.environment, Collector(self.context.metrics, self.context.partitions, self._membership.gauges)
+        )
 
     @property
     def endpoints(self) -> dict[str, Endpoint]:
@@ -249,53 +287,121 @@ class Broker:
             listening.listener.name: Endpoint(listening.listener.host, listening.port) for listening in self._listening
         }
 
-    async def _register(self, store: MetadataStore) -> None:
-        lease = await store.lease(LEASE_MS)
-        state = BrokerState(
-            self.settings.node_id,
-            {name: (endpoint.host, endpoint.port) for name, endpoint in self.endpoints.items()},
-            rack=self.settings.config.broker_rack,
-            directory_id=self._directory_id,
-        )
-        put = {
-            broker_key(self.settings.node_id): state.encode(),
-            CONTROLLER_KEY: encode_controller(self.settings.node_id),
-        }
-        await store.commit(Txn(put=put, lease=lease))
+    async def _come_back(
+        self, registration: Registration, store: MetadataStore, image: ClusterImage, findings: Findings
+    ) -> None:
+        """Gives up what this broker promised and may not have any more: its own seats, and nobody else's with the same
+        id. Raises StartRefused, OSError."""
+        node_id = self.settings.node_id
+        is_marked = any(node_id in state.offline for topic in image.topics.values() for state in topic.partitions)
+        with refusing_id():
+            await registration.wait_until_free()
+            await give_up_seats(store, registration.identity, findings, self.settings.config, is_marked=is_marked)
 
-    def _compose(self, store: MetadataStore, image: ClusterImage, data_dir: str, cluster_id: str) -> None:
+    def _registration(self, store: MetadataStore, missing_ids: tuple[bytes, ...]) -> Registration:
+        config = self.settings.config
+        endpoints = {name: (endpoint.host, endpoint.port) for name, endpoint in self.endpoints.items()}
+        directory_ids = *(directory.directory_id for directory in self.directories.online), *missing_ids
+        identity = Identity(self.settings.node_id, endpoints, directory_ids, config.broker_rack)
+        return Registration(store, self.environment, identity, config.metadata_lease_ms)
+
+    async def _register(self, registration: Registration) -> None:
+        """Raises StartRefused, OSError."""
+        with refusing_id():
+            await registration.register()
+
+    def _compose(self, store: MetadataStore, image: ClusterImage, registration: Registration, cluster_id: str) -> None:
         config = self.settings.config
         metadata = Metadata(store, image)
         config.update(image.configs_of_broker(None), image.configs_of_broker(self.settings.node_id))
-        partitions = Partitions(self.disk, data_dir, self.settings.node_id, self.environment, self._tasks, config)
+        metadata.subscribe(self._configure)
+        quota = ReplicationQuota(config.leader_replication_throttled_rate, self.environment.monotonic_ms())
+        listener = self.settings.broker_listener
+        membership = self._membership = Member(
+            metadata,
+            config,
+            registration,
+            self.environment,
+            self._tasks,
+            listener,
+            leader_epochs(image),
+        )
+        partitions = Partitions(
+            self.directories, self.settings.node_id, self.environment, self._tasks, config, membership.roles
+        )
+        partitions.on_offline = self._directory_failed
+        self._offline_replicas = OfflineReplicas(metadata, config, registration, self.environment, partitions)
+        partitions.on_distrusted = self._offline_replicas.look_at_all
         self.context = Context(
             environment=self.environment,
             tasks=self._tasks,
             config=config,
             disk=self.disk,
-            data_dir=data_dir,
             node_id=self.settings.node_id,
             cluster_id=cluster_id,
             metadata=metadata,
             partitions=partitions,
-            fetch_sessions=FetchSessions(
-                config.max_incremental_fetch_session_cache_slots,
-                lambda: int.from_bytes(self.environment.random_bytes(4), "big") & 0x7FFFFFFF,
-            ),
+            fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, self._new_session_id),
+            follower_sessions=FollowerSessions(self.environment.loop, self._new_session_id, config, quota),
+            registration=registration,
+            controller=membership.controller,
+            fencing=membership.fencing,
+            peers=membership.peers,
+            broker_listener=listener,
             producer_ids=ProducerIds(store),
             metrics=Metrics(),
             served=BY_KEY,
         )
         self._is_composed = True
-        metadata.subscribe(self._apply)
         self.memory = RequestMemory(config.queued_max_request_bytes, self.environment.loop)
         self.connections = ConnectionTable(self.context, socket_budget())
 
-    def _apply(self, image: ClusterImage, delta: Delta) -> None:
+    def _new_session_id(self) -> int:
+        return int.from_bytes(self.environment.random_bytes(4), "big") & 0x7FFFFFFF
+
+    def _configure(self, image: ClusterImage, delta: Delta) -> None:
         if delta.broker_configs:
             config = self.context.config
             config.update(image.configs_of_broker(None), image.configs_of_broker(self.settings.node_id))
+            now_ms = self.environment.monotonic_ms()
+            self.context.follower_sessions.quota.configure(config.leader_replication_throttled_rate, now_ms)
+
+    def _apply(self, image: ClusterImage, delta: Delta) -> None:
         self.context.partitions.apply(image, delta)
+
+    def _directory_failed(self, directory: DataDirectory) -> None:
+        """Its partitions are offline now. The broker goes on with the others, if there are any."""
+        logger.error(
+            "the data directory %s has failed, and what it holds is offline: %s", directory.path, directory.failure
+        )
+        if not self.directories.online:
+            self._fail(f"the last data directory has failed: {directory.path}: {directory.failure}")
+        elif self._has_own_store and directory is self.directories.first:
+            self._fail(f"the data directory with the metadata has failed: {directory.path}: {directory.failure}")
+        else:
+            self._offline_replicas.look_at_all()
+
+    def _fail(self, why: str) -> None:
+        if self.failure is None:
+            self.failure = why
+            self.on_failure()
+
+    def _task_failed(self, error: BaseException) -> bool:
+        """What no broker goes on with; whether that explains it."""
+        if (why := explained(error)) is None:
+            return self.failure is not None and isinstance(error, StoreClosed)  # who waited for the metadata below
+        if isinstance(error, StoreWentBack):
+            self._is_store_lost = True
+            self.context.registration.term.end()
+        self._fail(why)
+        self.context.metadata.revision.fail(StoreClosed(why))  # whoever waits for it waits no longer
+        return True
+
+    def _write_revisions(self, revision: int) -> None:
+        """Raises OSError."""
+        for directory in self.directories.online:
+            recorded = self._revisions[directory] = RecordedRevision(self.disk, directory.path)
+            recorded.write(revision)
 
     def _check_idle(self) -> None:
         self.connections.close_idle()
@@ -303,22 +409,40 @@ class Broker:
 
     # -- stop ---------------------------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """No new requests, running ones answered, logs flushed. Safe to call once, after `start()` returned."""
+    async def stop(self, *, all_stop: bool = False) -> None:
+        """No new requests, running ones answered, logs flushed. Safe to call once, after `start()` returned.
+
+        `all_stop`: the whole cluster does, so there is nobody to take anything over, and in-sync sets stay as they are.
+        """
+        tells_others = not all_stop and not self._is_store_lost
+        if tells_others:
+            await self._membership.give_up_leadership(GIVE_UP_MS)
         self._close_servers()
         self.context.stop()
         await self.connections.drain(STOP_S)
         await self._end_tasks()
         self.context.partitions.close()
-        await self._record_revision()
+        if tells_others:
+            await self.context.registration.leave()
+        if not self._is_store_lost:
+            await self._record_revision()
         await self._release()
 
+    def quiesce(self) -> None:
+        """This broker decides nothing any more, and writes no in-sync sets: its whole cluster stops."""
+        self._membership.quiesce()
+
     async def _record_revision(self) -> None:
+        """What the store is at now. What is written down already will do where it would have to be waited for."""
+        if self.context.registration.is_silent:
+            return
         store = self.context.metadata.store
-        try:
-            self._revision.write((await store.read(CLUSTER_KEY)).revision)
-        except OSError as error:
-            logger.warning("the revision of the metadata could not be written down: %s", error)
+        for directory, revision in self._revisions.items():
+            if directory.is_online:
+                try:
+                    revision.write((await store.read(CLUSTER_KEY)).revision)
+                except (OSError, StoreWentBack) as error:
+                    logger.warning("the revision of the metadata could not be written down: %s", error)
 
     def _close_servers(self) -> None:
         if self._idle_timer is not None:
@@ -333,14 +457,14 @@ class Broker:
     async def _release(self) -> None:
         if self._store is not None:
             await self._store.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        await self._commits.close()
+        self.directories.release()
 
     async def _end_tasks(self) -> None:
         """Ends what runs, except syncs: how they end decides what the logs may still do."""
         await self._upkeep.close()
         if self._is_composed:
+            await self._membership.fetchers.close()
             await self.context.partitions.landed()
         await self._tasks.close()
 
@@ -352,18 +476,9 @@ class Broker:
         await self._release()
 
 
-@contextmanager
-def _refusing(address: Listener, what: str) -> Generator[None]:
-    """An address that is taken, not ours, or unknown, as the sentence that the user reads."""
-    try:
-        yield
-    except OSError as error:
-        # asyncio words its own text around an errno; a name that cannot be resolved has a number of another kind.
-        number = error.errno or 0
-        reason = os.strerror(number) if number in errno.errorcode else error.strerror or str(error)
-        raise StartRefused(f"cannot {what} on {Endpoint(address.host, address.port)}: {reason}") from error
+def _nothing() -> None: ...
 
 
 def disk_for(settings: Settings, file_disk: Disk) -> Disk:
     """Memory or files: the only place where `--memory` makes a difference to storage."""
-    return MemoryDisk() if settings.data_dir is None else file_disk
+    return MemoryDisk() if settings.data_dirs is None else file_disk

@@ -6,6 +6,7 @@
 | recovery points | `log.flush.offset.checkpoint.interval.ms` | how far each log is on the device, for the next start |
 | high watermarks | `replica.high.watermark.checkpoint.interval.ms` | likewise |
 | producers | `producer.id.expiration.check.interval.ms` | idle ones are forgotten |
+| in-sync sets | half of `replica.lag.time.max.ms` | followers that lag behind leave them |
 | compaction | `log.cleaner.backoff.ms` | `cleaner.py` |
 
 Each job goes through the partitions one at a time and gives the loop a turn after each; what waits for a device does so
@@ -55,9 +56,10 @@ class Upkeep:
             (
                 "high watermarks",
                 lambda: config.replica_high_watermark_checkpoint_interval_ms,
-                self.write_high_watermarks,
+                self._partitions.written.write_high_watermarks,
             ),
             ("idle producers", lambda: config.producer_id_expiration_check_interval_ms, self.forget_idle_producers),
+            ("in-sync sets", lambda: config.replica_lag_time_max_ms // 2, self.check_in_sync),
             ("compaction", lambda: config.log_cleaner_backoff_ms, self._cleaner.clean_what_is_due),
         )
         for name, interval_ms, job in jobs:
@@ -71,6 +73,10 @@ class Upkeep:
             except (KafkaError, OSError) as error:
                 logger.error("%s: this time it could not be done: %s", name, error)
 
+    async def check_in_sync(self) -> None:
+        """Looks for followers that have lagged behind for too long."""
+        self._partitions.check_in_sync()
+
     # -- retention ------------------------------------------------------------------------------------------------
 
     async def delete_old_segments(self) -> None:
@@ -82,6 +88,8 @@ class Upkeep:
                 except (KafkaError, OSError) as error:
                     if partition in self._partitions:  # else it was deleted meanwhile
                         logger.error("%r: retention could not be applied: %s", partition, error)
+                        if isinstance(error, OSError):
+                            self._partitions.suspect(partition, error)
             self.remove_retired(partition)
             await breathe()
         self._warned = {partition: line for partition, line in self._warned.items() if partition in self._partitions}
@@ -145,12 +153,7 @@ class Upkeep:
                 except KafkaError as error:
                     logger.error("%r: its recovery point stays where it is: %s", partition, error)
             await breathe()
-        if self._partitions.note_recovery_points():
-            await self._environment.run_blocking(self._partitions.checkpoints.writing_recovery_points())
-
-    async def write_high_watermarks(self) -> None:
-        if self._partitions.note_high_watermarks():
-            await self._environment.run_blocking(self._partitions.checkpoints.writing_high_watermarks())
+        await self._partitions.written.write_recovery_points()
 
     async def forget_idle_producers(self) -> None:
         for partition in list(self._partitions):

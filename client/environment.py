@@ -27,6 +27,7 @@ _T = TypeVar("_T")
 
 
 NS_PER_MS: Final = 1_000_000
+BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 SWITCH_S: Final = 0.005
 SWITCH_S_COMPUTING: Final = 0.0001
 """How long a thread keeps the interpreter while another one wants it; the first is the interpreter's default."""
@@ -86,6 +87,20 @@ class Environment:
     def monotonic_ms(self) -> float:
         """The loop's clock in milliseconds, for deadlines and durations. It never goes back."""
         return self.loop.time() * 1000.0
+
+    def lease_clock_ms(self) -> float:
+        """A clock that runs on while the machine sleeps, where it has one, and never goes back: for leases."""
+        if sys.platform == "linux":
+            return time.clock_gettime(time.CLOCK_BOOTTIME) * 1000.0  # the other one stands still in a suspended machine
+        return time.monotonic() * 1000.0
+
+    def boot_id(self) -> str | None:
+        """Names this run of the machine: what its page cache holds is gone when it is another one. None: unknown."""
+        try:
+            with open(BOOT_ID) as file:
+                return file.read().strip()
+        except OSError:
+            return None
 
     def random_bytes(self, size: int) -> bytes:
         return os.urandom(size)

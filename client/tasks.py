@@ -11,7 +11,7 @@ signal waiting: it says `await breathe()` now and then.
 import asyncio
 import logging
 import types
-from collections.abc import Collection, Coroutine, Generator
+from collections.abc import Callable, Collection, Coroutine, Generator
 from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
@@ -28,10 +28,12 @@ def breathe() -> Generator[None, None, None]:
 class Tasks:
     """The running tasks of one owner, in order of creation."""
 
-    __slots__ = ("_loop", "_running")
+    __slots__ = ("_loop", "_running", "failed")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.failed: Callable[[BaseException], bool] = _unexplained
+        """Told what has ended a task; whether the owner has said all that there is to say about it."""
         self._running: dict[asyncio.Task[Any], None] = {}
 
     def __len__(self) -> int:
@@ -62,5 +64,9 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if not task.cancelled() and (error := task.exception()) is not None and not self.failed(error):
             logger.error("task %s ended with an error", task.get_name(), exc_info=error)
+
+
+def _unexplained(error: BaseException) -> bool:
+    return False

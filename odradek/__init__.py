@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from client.admin.configs import Operation as Operation
     from client.admin.configs import ResourceType as ResourceType
     from client.admin.errors import ItemsFailed as ItemsFailed
+    from client.admin.replication import ElectionType as ElectionType
+    from client.admin.replication import QuorumDescription as QuorumDescription
+    from client.admin.replication import QuorumReplica as QuorumReplica
+    from client.admin.replication import Reassignment as Reassignment
     from client.admin.topics import CreatedTopic as CreatedTopic
     from client.admin.topics import NewTopic as NewTopic
     from client.admin.topics import PartitionDescription as PartitionDescription
@@ -119,6 +123,7 @@ PUBLIC = {
     "DeliveryPending": "client.errors",
     "DeliveryTimeout": "client.errors",
     "EARLIEST": "client.fetching.list_offsets",
+    "ElectionType": "client.admin.replication",
     "Interceptor": "client.producer.interceptors",
     "InvalidPartition": "client.errors",
     "InvalidTopic": "client.broker_errors",
@@ -146,6 +151,9 @@ PUBLIC = {
     "ProducerNotStarted": "client.errors",
     "ProducerRecord": "client.producer.record",
     "PrometheusMetrics": "client.metrics.prometheus",
+    "QuorumDescription": "client.admin.replication",
+    "QuorumReplica": "client.admin.replication",
+    "Reassignment": "client.admin.replication",
     "RecordRefused": "client.broker_errors",
     "RecordTooLarge": "client.broker_errors",
     "ReplicaDescription": "client.admin.cluster",

@@ -48,6 +48,23 @@ def _brokers() -> click.Command:
     return brokers
 
 
+def _partitions() -> click.Command:
+    from client.commands.partitions import partitions
+
+    return partitions
+
+
+def _cluster() -> click.Command:
+    """`status` asks brokers; the others are the broker's, or work on the store of the metadata."""
+    from broker.cluster_command import run
+    from broker.rescue.command import backup, rebuild, restore
+    from client.commands.cluster import cluster
+
+    for command in (run, backup, restore, rebuild):
+        cluster.add_command(command)
+    return cluster
+
+
 def _dump() -> click.Command:
     from broker.dump.command import dump
 
@@ -68,6 +85,8 @@ COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
     "consume": (_consume, "Print the records of a topic."),
     "configs": (_configs, "Show and change the options of topics and brokers."),
     "brokers": (_brokers, "List the brokers of a cluster."),
+    "partitions": (_partitions, "Move partitions to other brokers, and elect their leaders."),
+    "cluster": (_cluster, "Run a cluster; show, save, restore and rebuild its state."),
     "dump": (_dump, "Print or verify the files of a log."),
 }
 
@@ -110,6 +129,6 @@ class _Door(click.Group):
 def main() -> None:
     """Odradek: a Kafka-compatible broker and client in asyncio Python.
 
-    `adopt` and `dump` work on files. All commands but these and `serve` work against any Kafka broker:
+    `adopt`, `dump` and most of `cluster` work on files. All others but `serve` work against any Kafka broker:
     --bootstrap-server, or the environment variable ODRADEK_BOOTSTRAP_SERVER, says which; else localhost:9092.
     """

@@ -72,11 +72,12 @@ class ApacheKafka:
         directory: Path | None = None,
         listeners: Sequence[str] = (),
         scram: Sequence[tuple[str, str, str]] = (),
+        controller_port: int = 0,
     ) -> None:
         """`properties` are added to server.properties and win over ours; `directory` replaces the temporary one.
 
         `listeners`: security protocols beside PLAINTEXT, each a listener of that name. `scram`: mechanism, user and
-        password of those who exist from the start.
+        password of those who exist from the start. `controller_port`: of its controller; 0: one that is free.
         """
         self.properties = dict(properties or {})
         self.heap = heap
@@ -86,6 +87,7 @@ class ApacheKafka:
         self.port = 0
         self.ports = dict.fromkeys(listeners, 0)
         self._scram = tuple(scram)
+        self._controller_port = controller_port
         self._temporary = tempfile.TemporaryDirectory(prefix="apache-kafka-") if directory is None else None
         self.directory = Path(self._temporary.name) if self._temporary is not None else directory or Path()
         self._process: subprocess.Popen[bytes] | None = None
@@ -170,6 +172,7 @@ class ApacheKafka:
 
     def _write_properties(self) -> None:
         self.port, controller_port, *ports = free_ports(2 + len(self.ports))
+        controller_port = self._controller_port or controller_port
         self.ports = dict(zip(self.ports, ports, strict=True))
         listeners = [f"{name}://{self.host}:{port}" for name, port in (("PLAINTEXT", self.port), *self.ports.items())]
         protocols = ["CONTROLLER:PLAINTEXT", *(f"{name}:{name}" for name in ("PLAINTEXT", *self.ports))]
@@ -211,12 +214,12 @@ class ApacheKafka:
             time.sleep(0.02)  # between two questions, not instead of them
 
 
-def run_tool(main_class: str, *args: str, check: bool = True, timeout_s: float = 300.0) -> str:
+def run_tool(main_class: str, *args: str, check: bool = True, timeout_s: float = 300.0, log_level: str = "warn") -> str:
     """Runs one of Kafka's command-line classes and returns all that it printed, errors too.
 
     Raises ApacheKafkaFailed when it ends with another code than 0, unless `check` is off.
     """
-    command = java_command(main_class, *args, jvm_options=("-Xmx512m", *QUICK_JVM), log_level="warn")
+    command = java_command(main_class, *args, jvm_options=("-Xmx512m", *QUICK_JVM), log_level=log_level)
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

@@ -8,17 +8,41 @@ one with both markers runs on all three.
 """
 
 import asyncio
+import gc
+import linecache
+import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
+import traceback
+from asyncio.constants import DEBUG_STACK_DEPTH
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
+from types import FrameType
 
 import pytest
+
+from tests.etcd_server import EtcdServer
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
+# Spark's JVMs live for seconds here: start fast rather than run fast, as `tests/apache_kafka.py` has it for Kafka's.
+QUICK_SPARK = "--driver-java-options '-XX:+UseSerialGC -XX:TieredStopAtLevel=1' pyspark-shell"
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    shorten_stacks()
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", QUICK_SPARK)
     config.addinivalue_line("markers", "virtual_time: runs on a loop whose clock jumps from timer to timer")
+
+
+def shorten_stacks() -> None:
+    """Asyncio in debug mode notes where each future was made: the whole stack, for each file of which it looks whether
+    it has changed. That was a seventh of what the tests computed. As many frames do as it notes elsewhere.
+    """
+    walk: Callable[[FrameType | None], Iterator[tuple[FrameType, int]]] = traceback.walk_stack
+    traceback.walk_stack = lambda frame: islice(walk(frame), DEBUG_STACK_DEPTH)  # type: ignore[assignment]
+    linecache.checkcache = lambda filename=None: None
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, LoopFactory]:
@@ -38,6 +62,21 @@ def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> M
 
         factories["virtual"] = partial(VirtualTimeLoop, **virtual_time.kwargs)
     return factories
+
+
+@pytest.fixture(scope="module", autouse=True)
+def freeze_what_is_there() -> None:
+    """What was imported, collected and reported so far stays. Tests that look for garbage looked there, too: half a
+    second each time at the end of a long run."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def etcd_server() -> Iterator[EtcdServer]:
+    """One member of etcd for all tests that leave it as it is; each takes a prefix of its own (`address`)."""
+    with EtcdServer() as running:
+        yield running
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ seen alike. `METHODS` are refused whatever they are called on: `loop.create_task
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 
 # Time, chance and tasks come from client/environment.py and client/tasks.py, so that a simulator can replace them.
 # (`from threading import get_ident` asks in which thread one is, and starts none.)
@@ -29,9 +30,15 @@ REQUIREMENT = re.compile(r"([a-z0-9-]+)==([\w.]+)( ; [^;]+)? \\")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    """Several rules look at each file, and parsing it takes longest."""
+    return ast.parse(source)
+
+
 def forbidden_uses(source: str, names: re.Pattern[str], methods: frozenset[str] = frozenset()) -> list[str]:
     """Uses (and imports) of what `names` matches in full, and calls of `methods` on anything."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     imported = imported_names(tree)
     bound = bound_names(tree)
     found: list[tuple[int, str]] = []
@@ -84,7 +91,7 @@ def dotted_name(node: ast.expr, imported: dict[str, str]) -> str | None:
 
 def imported_modules(source: str) -> Iterator[str]:
     """Every module that the source may import: `a.b` and, for `from a.b import c`, `a.b.c` too."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -96,7 +103,7 @@ def runs_by_itself(source: str) -> bool:
     """Whether the module is a command: it has the `if __name__ == "__main__"` at its top level."""
     return any(
         isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) and "__main__" in ast.unparse(node.test)
-        for node in ast.parse(source).body
+        for node in parsed(source).body
     )
 
 

@@ -4,6 +4,7 @@ The rules stand in `source_rules.py`, the exceptions here, each with its reason;
 """
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.source_rules import (
     METHODS,
     forbidden_uses,
     imported_modules,
+    parsed,
     runs_by_itself,
     unpinned_lines,
 )
@@ -44,6 +46,7 @@ DISKS = {
     "broker/disk_file.py": "a part of it",
     "broker/disk_page_cache.py": "a part of it",
     "broker/file_slice.py": "a part of it",
+    "client/environment.py": "the boot id of the machine, a seam, too",
     "client/network/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",
 }
 
@@ -128,7 +131,7 @@ def test_no_file_is_longer_than_its_noun_needs() -> None:
 
 def test_every_module_opens_with_what_it_is() -> None:
     texts = {relative(path): path.read_text() for path in all_files()}
-    assert [path for path, text in texts.items() if text and not ast.get_docstring(ast.parse(text))] == []
+    assert [path for path, text in texts.items() if text and not ast.get_docstring(parsed(text))] == []
 
 
 def test_every_test_mirrors_a_source_file() -> None:
@@ -178,6 +181,19 @@ def test_no_module_is_dead() -> None:
     entries = {script.partition(":")[0] for script in scripts}
     dead = [name for name in sorted(sources.keys() - used - packages - entries) if not runs_by_itself(sources[name])]
     assert dead == []
+
+
+# ------------------------------------------------------------------------------------------------------- the documents
+def test_every_test_that_shows_a_guarantee_is_there() -> None:
+    """`file::test` in docs/guarantees.md. A test that was renamed shows nothing to a reader any more."""
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs/guarantees.md").read_text())
+    assert len(named) > 10
+    missing = [f"{file}::{test}" for file, test in named if f"def {test}(" not in text_of(ROOT / file)]
+    assert missing == []
+
+
+def text_of(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 # ---------------------------------------------------------------------------------------------------- the requirements

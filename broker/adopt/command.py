@@ -17,13 +17,14 @@ def adopt(data_dir: str, dry_run: bool, node_id: int | None, metadata_dir: str |
     changed. What cannot be taken is listed.
     """
     from broker.adopt import adoption
+    from broker.adopt.claim import DirectoryRefused
     from broker.adopt.report import report
     from broker.disk import FileDisk, raise_descriptor_limit
 
     raise_descriptor_limit()
     try:
         done = adoption.adopt(FileDisk(), data_dir, node_id=node_id, metadata_dir=metadata_dir, is_dry_run=dry_run)
-    except adoption.AdoptionRefused as error:
+    except DirectoryRefused as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:  # the disk, at some step: the text names the file
         raise click.ClickException(f"{data_dir} cannot be adopted: {error}") from error

@@ -40,6 +40,9 @@ class PartitionFacts:
     index: int
     topic_id: bytes | None = None
     leader_epoch: int = NONE
+    """The largest that anything in the directory names."""
+    last_epoch: int = NONE
+    """That of the last batch: two replicas that agree in it and in the log's end hold the same log (KIP-101)."""
     producer_id: int = NONE
     log_end_offset: int = 0
     segment_count: int = 0
@@ -149,6 +152,8 @@ def _take_first(file: File, base_offset: int, facts: PartitionFacts) -> None:
 
 def _take(facts: PartitionFacts, header: BatchHeader, expected_offset: int | None) -> None:
     facts.leader_epoch = max(facts.leader_epoch, header.partition_leader_epoch)
+    if header.last_offset + 1 >= facts.log_end_offset:
+        facts.last_epoch = header.partition_leader_epoch
     facts.producer_id = max(facts.producer_id, header.producer_id)
     facts.log_end_offset = max(facts.log_end_offset, header.last_offset + 1)
     is_thinned = header.record_count != header.last_offset_delta + 1

@@ -109,7 +109,7 @@ def entries(plan: Plan, cluster_id: str, revision: int) -> dict[str, Entry]:
     for broker_id, configs in plan.broker_configs.items():
         values[broker_config_key(broker_id)] = encode_configs(configs)
     for topic in plan.taken:
-        values[topic_key(topic.name)] = TopicState(topic.topic_id, len(topic.partitions), 1).encode()
+        values[topic_key(topic.name)] = TopicState(topic.topic_id, len(topic.partitions)).encode()
         for index, partition in enumerate(topic.partitions):
             values[partition_key(topic.name, index)] = partition.encode()
         if topic.configs:

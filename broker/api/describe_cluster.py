@@ -1,10 +1,13 @@
 """DescribeCluster (key 60): id, brokers and controller of the cluster (KIP-700), addresses as this listener has them.
 
+Fenced is a broker that was registered once, is not there, and was not unregistered: with the address that it had.
+
 Versions: 1 endpoint type (KIP-919): this is an endpoint of brokers, and answers whoever looks for controllers so.
+2 fenced brokers, where they are asked for (KIP-1073).
 """
 
 from broker.auth.operations import CLUSTER_OPERATIONS, NOT_ASKED
-from broker.cluster_view import controller_for, usable_brokers
+from broker.cluster_view import controller_for, fenced_nodes, usable_brokers
 from broker.context import Call, Context
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_cluster import (
@@ -27,6 +30,12 @@ async def handle(context: Context, call: Call, request: DescribeClusterRequest) 
     for broker in usable_brokers(image, listener):
         host, port = broker.endpoints[listener]
         brokers.append(DescribeClusterBroker(broker_id=broker.broker_id, host=host, port=port, rack=broker.rack))
+    if request.include_fenced_brokers:
+        brokers += [
+            DescribeClusterBroker(broker_id=broker_id, host=host, port=port, rack=node.rack, is_fenced=True)
+            for broker_id, node in fenced_nodes(image, listener)
+            for host, port in (node.endpoints[listener],)
+        ]
     return DescribeClusterResponse(
         cluster_id=context.cluster_id,
         controller_id=controller_for(image, listener),

@@ -1,5 +1,6 @@
-"""DescribeLogDirs (key 35): the data directory, how full its disk is, and how large each partition in it (KIP-113).
+"""DescribeLogDirs (key 35): the data directories, how full their disks are, and how large each partition is (KIP-113).
 
+One that has failed, or whose disk does not answer, comes with KAFKA_STORAGE_ERROR and without partitions (KIP-112).
 Null topics ask for all partitions. One that is not on this broker is left out, as Kafka does. Partitions are never
 moved between directories here, so `offset_lag` is what the log end lacks to the high watermark, which is nothing.
 
@@ -9,6 +10,7 @@ Versions: 2 flexible. 3 an error for the whole answer. 4 total and usable bytes 
 from collections.abc import Iterable
 
 from broker.context import Call, Context
+from broker.data_directory import DataDirectory
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_log_dirs import (
@@ -21,14 +23,27 @@ from protocol.messages.describe_log_dirs import (
 
 
 async def handle(context: Context, call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    result = DescribeLogDirsResult(log_dir=context.data_dir, topics=_topics(_asked(context, request)))
+    places: dict[DataDirectory, list[Partition]] = {directory: [] for directory in context.partitions.directories}
+    for partition in _asked(context, request):
+        places[context.partitions.place(partition)].append(partition)
+    return DescribeLogDirsResponse(
+        results=[_result(context, call, directory, partitions) for directory, partitions in places.items()]
+    )
+
+
+def _result(
+    context: Context, call: Call, directory: DataDirectory, partitions: Iterable[Partition]
+) -> DescribeLogDirsResult:
+    path, result = directory.path, DescribeLogDirsResult(log_dir=directory.path, topics=_topics(partitions))
     try:
-        result.total_bytes = context.disk.total_bytes(context.data_dir)
-        result.usable_bytes = context.disk.free_bytes(context.data_dir)
+        if directory.failure is not None:
+            raise OSError(directory.failure)
+        result.total_bytes = context.disk.total_bytes(path)
+        result.usable_bytes = context.disk.free_bytes(path)
     except OSError as error:
-        failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{context.data_dir} cannot be asked: {error}")
-        result = DescribeLogDirsResult(log_dir=context.data_dir, topics=[], error_code=call.failed(failure))
-    return DescribeLogDirsResponse(results=[result])
+        failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} cannot be asked: {error}")
+        return DescribeLogDirsResult(log_dir=path, topics=[], error_code=call.failed(failure))
+    return result
 
 
 def _asked(context: Context, request: DescribeLogDirsRequest) -> Iterable[Partition]:

@@ -10,7 +10,7 @@ Versions: 0 only so far.
 from broker.auth.operations import TOPIC_OPERATIONS
 from broker.cluster.image import ClusterImage, TopicImage
 from broker.cluster.keys import check_topic_name
-from broker.cluster_view import is_internal, leader_for, offline_replicas
+from broker.cluster_view import is_internal, last_known, leader_for, offline_replicas
 from broker.context import Call, Context
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_topic_partitions import (
@@ -80,8 +80,8 @@ def _topic(
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
-                eligible_leader_replicas=[],
-                last_known_elr=[],
+                eligible_leader_replicas=list(partition.elr),
+                last_known_elr=last_known(partition),
                 offline_replicas=offline_replicas(image, partition, listener),
             )
         )

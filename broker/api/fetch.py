@@ -12,14 +12,19 @@ Versions: 4 isolation level (KIP-98). 5 log start offset. 7 sessions (KIP-227). 
 (KIP-903). 16 node endpoints (KIP-951). 17 replica directory id (KIP-853).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 
+from broker.closest_replica import NO_REPLICA, RACK_AWARE, closest_replica
 from broker.cold_reads import TRIES, fetched_in
 from broker.context import Call, Context
+from broker.current_leader import current_leader
 from broker.disk_page_cache import NotCached
 from broker.fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
-from broker.replication.partition import READ_COMMITTED, Partition
+from broker.follower_fetch import handle_follower
+from broker.replication.divergence import diverging
+from broker.replication.isolation import READ_COMMITTED, Isolation
+from broker.replication.partition import Partition
 from broker.replication.watch import Watch
 from protocol.batch import iterate_batches
 from protocol.compression import Codec
@@ -31,19 +36,29 @@ from protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from protocol.schema import Buffer
 
+FOLLOWERS_SINCE = 11
+"""Consumers that know of racks may read from followers, up to the high watermark that these know (KIP-392)."""
 TOPIC_IDS_SINCE = 13
 REPLICA_STATE_SINCE = 15
+LEADERS_TOLD_SINCE = 16
+"""Where the new leader is, and where it listens (KIP-951). The field is older, and was for Raft alone."""
 ZSTD_SINCE = 10
 STORAGE_ERROR_SINCE = 6
+
+NO_ENDPOINTS: Mapping[int, NodeEndpoint] = {}
 
 Answers = dict[PartitionKey, PartitionData]
 
 
 async def handle(context: Context, call: Call, request: FetchRequest) -> FetchResponse:
+    if _replica_id(request, call.version) >= 0:
+        return await handle_follower(context, call, request)
     uses_ids = call.version >= TOPIC_IDS_SINCE
     now_ms = context.environment.monotonic_ms()
     session = context.fetch_sessions.resolve(request.session_id, request.session_epoch, uses_ids, now_ms)
@@ -51,15 +66,16 @@ async def handle(context: Context, call: Call, request: FetchRequest) -> FetchRe
     if session is not None:
         session.update(wanted, _forgotten(request))
         wanted = {key: cached.request for key, cached in session.partitions.items()}
-    answers = await Reading(context, call, request, wanted).answers()
+    reading = Reading(context, call, request, wanted)
+    answers = await reading.answers()
     if session is not None:
-        return _response(session.filter(answers), session)
+        return _response(session.filter(answers), session, reading.node_endpoints)
     if request.session_epoch == INITIAL_EPOCH and wanted:
         session = context.fetch_sessions.create(uses_ids, now_ms)
         if session is not None:
             session.update(wanted, [])
             session.filter(answers)
-    return _response(answers, session)
+    return _response(answers, session, reading.node_endpoints)
 
 
 class Reading:
@@ -73,13 +89,16 @@ class Reading:
         self._request = request
         self._wanted = wanted
         self._size_bytes_max = min(request.max_bytes, context.config.fetch_max_bytes)
-        self._is_consumer = _replica_id(request, call.version) < 0
-        self._reads_committed = self._is_consumer and request.isolation_level == READ_COMMITTED
+        self._reads_committed = request.isolation_level == READ_COMMITTED
+        self._isolation = Isolation.TXN_COMMITTED if self._reads_committed else Isolation.HIGH_WATERMARK
         # Older clients must not get zstd: somebody has to look at the batches.
         self._takes_slices = call.caller.takes_slices and call.version >= ZSTD_SINCE
         self._size_bytes = 0
         self._urgent = False
         self._missing: list[NotCached] = []
+        self.node_endpoints: dict[int, NodeEndpoint] = {}
+        """Of leaders that are named in answers."""
+        self._rack = request.rack_id if context.config.replica_selector_class == RACK_AWARE else ""
 
     async def answers(self) -> Answers:
         """The reading to answer with. While waiting it is thrown away, and so is what it counted as errors."""
@@ -133,16 +152,15 @@ class Reading:
 
     def _read_partition(self, key: PartitionKey, wanted: FetchPartition) -> PartitionData:
         try:
+            self._context.registration.require_lease()
             partition = self._find(key, wanted.current_leader_epoch)
-            if not self._is_consumer:
-                raise KafkaError(
-                    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                    f"broker {_replica_id(self._request, self._call.version)} is no replica of "
-                    f"{partition.topic}-{partition.index}",
-                )
             answer = self._told(partition, wanted.partition)
-            if (diverging := _diverging(partition, wanted)) is not None:
-                answer.diverging_epoch = diverging
+            if self._rack and partition.is_leader and (closest := self._closest(partition, wanted)) != NO_REPLICA:
+                answer.preferred_read_replica = closest
+                self._urgent = True
+                return answer
+            if (parted := diverging(partition, wanted.last_fetched_epoch, wanted.fetch_offset)) is not None:
+                answer.diverging_epoch = EpochEndOffset(epoch=parted[0], end_offset=parted[1])
                 self._urgent = True
             else:
                 self._read_records(partition, wanted, answer)
@@ -152,13 +170,36 @@ class Reading:
             code = self._call.failed(error)
             if code == ErrorCode.KAFKA_STORAGE_ERROR and self._call.version < STORAGE_ERROR_SINCE:
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            return _failed(wanted.partition, code)
+            answer = _failed(wanted.partition, code)
+            moved = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+            if code in moved and self._call.version >= LEADERS_TOLD_SINCE:
+                self._name_the_leader(key, answer)
+            return answer
+
+    def _name_the_leader(self, key: PartitionKey, answer: PartitionData) -> None:
+        _, topic_id, index = key
+        name = self._context.metadata.image.names.get(topic_id, "")
+        leader = current_leader(self._context, self._call, name, index)
+        if leader is not None:
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+            if leader.endpoint is not None:
+                host, port = leader.endpoint
+                self.node_endpoints[leader.leader_id] = NodeEndpoint(
+                    node_id=leader.leader_id, host=host, port=port, rack=leader.rack
+                )
+
+    def _closest(self, partition: Partition, wanted: FetchPartition) -> int:
+        racks = {broker_id: broker.rack for broker_id, broker in self._context.metadata.image.brokers.items()}
+        start = partition.log.log_start_offset
+        return closest_replica(partition.replicas, racks, self._rack, wanted.fetch_offset, start)
 
     def _find(self, key: PartitionKey, current_leader_epoch: int) -> Partition:
         name, topic_id, index = key
         partitions = self._context.partitions
         if self._call.version >= TOPIC_IDS_SINCE:
             name = partitions.topic_name(topic_id)
+        if self._call.version >= FOLLOWERS_SINCE:
+            return partitions.replica(name, index, current_leader_epoch)
         return partitions.leader(name, index, current_leader_epoch)
 
     def _told(self, partition: Partition, index: int) -> PartitionData:
@@ -178,7 +219,7 @@ class Reading:
         offset = wanted.fetch_offset
         try:
             if self._takes_slices:
-                found = partition.slice(offset, size_bytes_max, only_committed=self._reads_committed)
+                found = partition.slice(offset, size_bytes_max, self._isolation)
                 if found is not None:
                     self._size_bytes += len(found)
                     answer.records = cast(Buffer, found)  # the encoder needs nothing but its length
@@ -187,7 +228,7 @@ class Reading:
                 offset,
                 size_bytes_max,
                 at_least_one_batch=self._size_bytes == 0,
-                only_committed=self._reads_committed,
+                isolation=self._isolation,
             )
             if self._reads_committed:
                 answer.aborted_transactions = [
@@ -225,20 +266,6 @@ def _replica_id(request: FetchRequest, version: int) -> int:
     return -1 if request.replica_state is None else request.replica_state.replica_id
 
 
-def _diverging(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
-    """Where the reader's log and ours part, if they do (KIP-595). Consumers send -1 and are never told."""
-    if wanted.last_fetched_epoch < 0:
-        return None
-    epoch, end_offset = partition.end_offset_for_epoch(wanted.last_fetched_epoch)
-    if epoch < 0:
-        raise KafkaError(
-            ErrorCode.OFFSET_OUT_OF_RANGE, f"leader epoch {wanted.last_fetched_epoch} is older than the log"
-        )
-    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
-        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return None
-
-
 def _has_zstd(records: Buffer) -> bool:
     return any(header.codec == Codec.ZSTD for _, header in iterate_batches(records))
 
@@ -255,7 +282,9 @@ def _failed(index: int, code: ErrorCode) -> PartitionData:
     )
 
 
-def _response(answers: Answers, session: FetchSession | None) -> FetchResponse:
+def _response(
+    answers: Answers, session: FetchSession | None, node_endpoints: Mapping[int, NodeEndpoint] = NO_ENDPOINTS
+) -> FetchResponse:
     topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
     for (name, topic_id, _), answer in answers.items():
         topic = topics.get((name, topic_id))
@@ -267,6 +296,7 @@ def _response(answers: Answers, session: FetchSession | None) -> FetchResponse:
         error_code=ErrorCode.NONE,
         session_id=0 if session is None else session.session_id,
         responses=list(topics.values()),
+        node_endpoints=list(node_endpoints.values()),
     )
 
 

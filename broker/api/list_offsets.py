@@ -20,7 +20,9 @@ from typing import NamedTuple
 
 from broker.cold_reads import patiently
 from broker.context import Call, Context
-from broker.replication.partition import READ_COMMITTED, Partition
+from broker.replication.divergence import end_offset_for_epoch
+from broker.replication.isolation import READ_COMMITTED
+from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -88,7 +90,17 @@ async def _answer(
                 ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} means nothing in version {call.version}"
             )
         partition = context.partitions.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
-        return await patiently(context.disk, context.environment, lambda: _found(partition, wanted, asker))
+        if not asker.is_consumer and not context.is_for_brokers(call.caller.listener):
+            raise KafkaError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {call.caller.listener} is not the one of brokers"
+            )
+
+        def found() -> ListOffsetsPartitionResponse:
+            if asker.is_consumer:
+                context.registration.require_lease()  # each time: it may have ended while the disk was waited for
+            return _found(partition, wanted, asker)
+
+        return await patiently(context.disk, context.environment, found)
     except KafkaError as error:
         code = call.failed(error)
         if code == ErrorCode.OFFSET_NOT_AVAILABLE and call.version < OFFSET_NOT_AVAILABLE_SINCE:
@@ -127,7 +139,7 @@ def _found(partition: Partition, wanted: ListOffsetsPartition, asker: Asker) -> 
 def _require_caught_up(partition: Partition) -> None:
     """Right after an election the high watermark may lie before records that were read already: the end that it marks
     is then one that clients have passed (KIP-207). Raises KafkaError OFFSET_NOT_AVAILABLE."""
-    epoch, epoch_start = partition.end_offset_for_epoch(partition.leader_epoch - 1)
+    epoch, epoch_start = end_offset_for_epoch(partition, partition.leader_epoch - 1)
     if epoch >= 0 and epoch_start > partition.high_watermark.value:
         raise KafkaError(
             ErrorCode.OFFSET_NOT_AVAILABLE,

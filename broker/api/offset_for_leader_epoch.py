@@ -8,6 +8,7 @@ Versions: 2 current leader epoch (KIP-320). 3 replica id. 4 flexible.
 """
 
 from broker.context import Call, Context
+from broker.replication.divergence import end_offset_for_epoch
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -33,7 +34,7 @@ async def handle(context: Context, call: Call, request: OffsetForLeaderEpochRequ
 def _end_offset(context: Context, call: Call, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         partition = context.partitions.leader(topic, wanted.partition, wanted.current_leader_epoch)
-        leader_epoch, end_offset = partition.end_offset_for_epoch(wanted.leader_epoch)
+        leader_epoch, end_offset = end_offset_for_epoch(partition, wanted.leader_epoch)
     except KafkaError as error:
         return EpochEndOffset(partition=wanted.partition, error_code=call.failed(error))
     return EpochEndOffset(partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset)

@@ -12,6 +12,7 @@ advertised and not served: librdkafka switches gzip and snappy off unless it see
 """
 
 from broker.context import Call, CloseConnection, Context
+from broker.current_leader import current_leader
 from broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
 from broker.replication.partition import ACKS_ALL, Partition
 from protocol.errors import ErrorCode, KafkaError
@@ -29,8 +30,9 @@ from protocol.messages.produce import (
 ZSTD_SINCE = 7
 CURRENT_LEADER_SINCE = 10
 
-Parked = tuple[Partition, int, PartitionProduceResponse]
-"""A partition whose append waits for its replicas, the last offset appended, and the answer to complete."""
+Parked = tuple[Partition, int, int, PartitionProduceResponse]
+"""A partition whose append waits for its replicas, the last offset appended, the terms that had ended there, and the
+answer to complete."""
 
 
 async def handle(context: Context, call: Call, request: ProduceRequest) -> ProduceResponse | None:
@@ -69,6 +71,8 @@ def _append(
 ) -> None:
     """Checks and appends one partition's batch. Raises KafkaError, and then nothing was appended."""
     partition = context.partitions.leader(topic, data.index)
+    if request.acks != ACKS_ALL:
+        context.registration.require_lease()
     partition.require_replicas(request.acks)
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"no batch for {topic}-{data.index}; exactly one is required")
@@ -79,7 +83,7 @@ def _append(
     if header.is_log_append_time and not appended.is_duplicate:
         answer.log_append_time_ms = header.max_timestamp
     answer.log_start_offset = partition.log.log_start_offset
-    parked.append((partition, appended.last_offset, answer))
+    parked.append((partition, appended.last_offset, partition.terms_ended, answer))
 
 
 async def _wait(
@@ -88,7 +92,7 @@ async def _wait(
     """One wait for all partitions: REQUEST_TIMED_OUT for what was not replicated, or not stored, by the deadline."""
     is_all = request.acks == ACKS_ALL
     deadline_ms = 0.0
-    for partition, last_offset, answer in parked:
+    for partition, last_offset, terms_ended, answer in parked:
         if not is_all and not partition.durability.waits:
             continue
         now_ms = context.environment.monotonic_ms()
@@ -96,6 +100,9 @@ async def _wait(
         wait = partition.replicated if is_all else partition.stored
         try:
             await wait(last_offset, max(0.0, deadline_ms - now_ms))
+            partition.require_term(terms_ended)
+            if not is_all:
+                context.registration.require_lease()  # it may have ended meanwhile
         except KafkaError as error:
             _fail(context, call, partition.topic, answer, error, response)
 
@@ -135,14 +142,14 @@ def _name_the_leader(
     context: Context, call: Call, topic: str, answer: PartitionProduceResponse, response: ProduceResponse
 ) -> None:
     """Spares the client a Metadata request (KIP-951)."""
-    state = context.metadata.image.partition(topic, answer.index)
-    if state is None:
+    leader = current_leader(context, call, topic, answer.index)
+    if leader is None:
         return
-    answer.current_leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
-    endpoint = context.endpoint(state.leader, call.caller.listener)
-    if endpoint is not None and all(node.node_id != state.leader for node in response.node_endpoints):
+    answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+    endpoint = leader.endpoint
+    if endpoint is not None and all(node.node_id != leader.leader_id for node in response.node_endpoints):
         response.node_endpoints.append(
-            NodeEndpoint(node_id=state.leader, host=endpoint.host, port=endpoint.port, rack=None)
+            NodeEndpoint(node_id=leader.leader_id, host=endpoint.host, port=endpoint.port, rack=leader.rack)
         )
 
 

@@ -6,7 +6,9 @@ journal.py. When the file has grown by its own size (and at least by COMPACTION_
 * An append that fails (disk full) leaves everything as it was: the commit raises OSError, later ones may succeed.
 * A sync that fails leaves it unknown what reached the device, and syncing again would not tell (Linux marks the pages
   clean). So the next commit first writes the whole state to a new file, or fails like this one.
-* Leases end with the process, so `open` deletes the keys that were under one. That is a commit of its own, since a
+* The process may end with that, and the next one finds in the page cache what the device does not have, and will lose
+  it with the power, in the middle of its own commits. So `open` writes the file anew.
+* Leases end with the process, so `open` deletes the keys that were under one. That takes a revision of its own, since a
   revision (a broker epoch, for one) is never given out twice.
 
 Encoding a snapshot happens in the caller's thread; 100,000 keys take 0.4 s to write anew and 0.6 s to open.
@@ -24,7 +26,7 @@ from typing import Any
 from broker.cluster.journal import Journal, decode_file, encode_commit, encode_file
 from broker.cluster.local import LocalStore
 from broker.cluster.state import Prepared, State
-from broker.cluster.store import Change, Event, StoreDamaged
+from broker.cluster.store import StoreDamaged
 from broker.disk import Disk, File
 from client.tasks import Tasks
 
@@ -51,6 +53,8 @@ class EmbeddedStore(LocalStore):
         self._turn = asyncio.Lock()
         self._is_damaged = False
         """What the file holds is unknown: the next commit writes it anew first."""
+        self.on_disk_error: Callable[[OSError], None] = _nothing
+        """Told of each commit that failed for the disk."""
         self._compact_at_bytes = file.size_bytes + max(file.size_bytes, COMPACTION_BYTES_MIN)
 
     @classmethod
@@ -78,22 +82,13 @@ class EmbeddedStore(LocalStore):
             raise StoreDamaged(f"{path} can not be used: {error}") from None
         if check is not None:
             check(journal)
-        if is_new:
-            disk.write_whole(path, data)
-        file = disk.open(path)
         if journal.end_position < len(data):
             logger.warning("%s: cut off %d bytes of an unfinished commit", path, len(data) - journal.end_position)
-            file.truncate(journal.end_position)
-            file.sync()
-        state = State(journal.entries, journal.revision)
-        if journal.leased:
-            change = Change(state.revision + 1, tuple(Event(key, None) for key in journal.leased))
-            file.append([encode_commit(change, is_leased=False)])
-            file.sync()
-            for event in change.events:
-                del journal.entries[event.key]
-            state = State(journal.entries, change.revision)
-        return cls(disk, path, file, state, run_blocking, tasks)
+        for key in journal.leased:
+            del journal.entries[key]
+        revision = journal.revision + bool(journal.leased)
+        disk.write_whole(path, encode_file(journal.entries, (), revision))
+        return cls(disk, path, disk.open(path), State(journal.entries, revision), run_blocking, tasks)
 
     async def close(self) -> None:
         if self._is_closed:
@@ -124,6 +119,8 @@ class EmbeddedStore(LocalStore):
                     self._apply(prepared)
                     await self._compact()
             except Exception as error:  # noqa: BLE001 - handed to the caller, who raises it
+                if isinstance(error, OSError):
+                    self.on_disk_error(error)
                 return error
             return self._state.revision
 
@@ -168,3 +165,6 @@ class EmbeddedStore(LocalStore):
             function(*args)
         else:
             await self._run_blocking(function, *args)
+
+
+def _nothing(error: OSError) -> None: ...

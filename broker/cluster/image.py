@@ -18,12 +18,14 @@ from broker.cluster.keys import (
     BrokerState,
     KeyKind,
     MalformedMetadata,
+    NodeState,
     PartitionState,
     TopicState,
     decode_broker,
     decode_cluster,
     decode_configs,
     decode_controller,
+    decode_node,
     decode_partition,
     decode_topic,
     parse_broker_id,
@@ -43,12 +45,18 @@ class TopicImage:
 
     name: str
     topic_id: bytes
-    replication_factor: int
     partitions: tuple[PartitionState, ...]
     configs: Mapping[str, str] = field(default_factory=lambda: NO_CONFIGS)
     """The topic's own configuration. The same object for as long as it does not change."""
     revision: int = field(default=0, compare=False)
     """Of its key, for the next conditional write."""
+
+    @property
+    def replication_factor(self) -> int:
+        """What partitions get that are added: as many replicas as the first one has, or will have once it is reassigned
+        (ReplicationControlManager.createPartitions)."""
+        first = self.partitions[0]
+        return len(first.replicas) - len(first.removing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ class Delta:
     changed: tuple[TopicImage, ...] = ()
     """As they are now: partitions added, led by another broker, other replicas, or another configuration."""
     brokers: tuple[int, ...] = ()
-    """Ids of the brokers that came, went or registered anew."""
+    """Ids of the brokers that came, went, registered anew, or are about to stop."""
     broker_configs: tuple[str, ...] = ()
     """Broker ids, or `default`, whose configuration changed."""
     is_controller_changed: bool = False
@@ -86,6 +94,11 @@ class ClusterImage:
     names: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     """Topic id -> name."""
     brokers: Mapping[int, BrokerState] = field(default_factory=dict[int, BrokerState])
+    """Those that are there."""
+    nodes: Mapping[int, NodeState] = field(default_factory=dict[int, NodeState])
+    """Those that were there once, and are not unregistered."""
+    stopping: frozenset[int] = frozenset()
+    """Those that are about to stop: they give up what they lead, and join no in-sync set."""
     controller_id: int = NO_CONTROLLER
     controller_revision: int = 0
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
@@ -117,6 +130,10 @@ class ClusterImage:
     @property
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics.values())
+
+    def is_usable(self, broker_id: int) -> bool:
+        """Whether the broker may lead, and join in-sync sets: it is there, and not about to stop."""
+        return broker_id in self.brokers and broker_id not in self.stopping
 
     # -- building -----------------------------------------------------------------------------------------------
 
@@ -206,7 +223,8 @@ class ClusterImage:
         if not others:
             return self, delta
         cluster_id, controller = self.cluster_id, (self.controller_id, self.controller_revision)
-        brokers, broker_configs = dict(self.brokers), dict(self.broker_configs)
+        brokers, nodes, stopping = dict(self.brokers), dict(self.nodes), set(self.stopping)
+        broker_configs = dict(self.broker_configs)
         for kind, name, event in others:
             revision = revisions.get(event.key, self.revision)
             if kind is KeyKind.BROKER:
@@ -215,6 +233,14 @@ class ClusterImage:
                     brokers.pop(broker_id, None)
                 else:
                     brokers[broker_id] = decode_broker(event.value, broker_id, revision)
+            elif kind is KeyKind.NODE:
+                broker_id = parse_broker_id(name)
+                if event.value is None:
+                    nodes.pop(broker_id, None)
+                else:
+                    nodes[broker_id] = decode_node(event.value, broker_id, revision)
+            elif kind is KeyKind.STOPPING:
+                (stopping.discard if event.value is None else stopping.add)(parse_broker_id(name))
             elif kind is KeyKind.BROKER_CONFIG:
                 _put_or_remove(broker_configs, name, event, decode_configs)
             elif kind is KeyKind.CONTROLLER:
@@ -226,13 +252,19 @@ class ClusterImage:
             self,
             cluster_id=cluster_id,
             brokers=brokers,
+            nodes=nodes,
+            stopping=frozenset(stopping),
             broker_configs=broker_configs,
             controller_id=controller[0],
             controller_revision=controller[1],
         )
         delta = replace(
             delta,
-            brokers=tuple(parse_broker_id(name) for kind, name, _ in others if kind is KeyKind.BROKER),
+            brokers=tuple(
+                dict.fromkeys(
+                    parse_broker_id(name) for kind, name, _ in others if kind in (KeyKind.BROKER, KeyKind.STOPPING)
+                )
+            ),
             broker_configs=tuple(name for kind, name, _ in others if kind is KeyKind.BROKER_CONFIG),
             is_controller_changed=controller != (self.controller_id, self.controller_revision),
         )
@@ -248,6 +280,7 @@ def compare(before: ClusterImage, after: ClusterImage) -> Delta:
             broker_id
             for broker_id in sorted(before.brokers.keys() | after.brokers.keys())
             if _registration(before, broker_id) != _registration(after, broker_id)
+            or (broker_id in before.stopping) != (broker_id in after.stopping)
         ),
         broker_configs=tuple(
             name
@@ -296,7 +329,7 @@ def _topic_state(
     if event is None:
         if before is None:
             return None
-        return TopicState(before.topic_id, len(before.partitions), before.replication_factor, before.revision)
+        return TopicState(before.topic_id, len(before.partitions), before.revision)
     if event.value is None:
         return None
     return decode_topic(event.value, name, revisions.get(event.key, revision))
@@ -352,6 +385,6 @@ def _rebuild(
         missing = partition_key(name, known.index(None))
         raise MalformedMetadata(f"topic {name} has {count} partitions, but {missing} is missing or of another topic")
     return (
-        TopicImage(name, state.topic_id, state.replication_factor, partitions, configs, state.revision),
+        TopicImage(name, state.topic_id, partitions, configs, state.revision),
         waiting,
     )

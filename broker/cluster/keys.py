@@ -1,7 +1,9 @@
 """The keys of the metadata store and what stands under them. Pure.
 
-    /cluster                     the cluster's id
-    /brokers/<id>                a registered broker; under its lease
+    /cluster                     the cluster's id; while a backup is being restored, which one that is
+    /nodes/<id>                  a broker that was registered once: its directories, addresses and rack
+    /brokers/<id>                it is there: under its lease, and never changed. Its revision is the broker's epoch
+    /stopping/<id>               it is about to stop, and may join no in-sync set; under its lease
     /controller                  the elected broker; under its lease
     /topics/<name>               a topic. The topic exists exactly while this key does
     /partitions/<topic>/<index>  replicas, in-sync replicas, leader and epochs of one partition
@@ -19,7 +21,7 @@ same name. Topic names hold no `/` (`check_topic_name`).
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, cast
 
@@ -27,11 +29,15 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import ZERO_UUID, uuid_from_text, uuid_text
 
 FORMAT_VERSION = 1
+RESTORING_VERSION = 1_000_000
+"""Of the value under `/cluster` during a restore: newer than any, so that who knows no restore refuses it, too."""
 
 CLUSTER_KEY = "/cluster"
 CONTROLLER_KEY = "/controller"
 PRODUCER_IDS_KEY = "/producer-ids"
+NODES_PREFIX = "/nodes/"
 BROKERS_PREFIX = "/brokers/"
+STOPPING_PREFIX = "/stopping/"
 TOPICS_PREFIX = "/topics/"
 PARTITIONS_PREFIX = "/partitions/"
 CHANGING_PREFIX = "/changing/"
@@ -56,7 +62,9 @@ class KeyKind(Enum):
     CLUSTER = CLUSTER_KEY
     CONTROLLER = CONTROLLER_KEY
     PRODUCER_IDS = PRODUCER_IDS_KEY
+    NODE = NODES_PREFIX
     BROKER = BROKERS_PREFIX
+    STOPPING = STOPPING_PREFIX
     TOPIC = TOPICS_PREFIX
     PARTITION = PARTITIONS_PREFIX
     CHANGING = CHANGING_PREFIX
@@ -70,7 +78,9 @@ _SINGLE_KINDS = {kind.value: kind for kind in (KeyKind.CLUSTER, KeyKind.CONTROLL
 _PREFIX_KINDS = (
     KeyKind.PARTITION,
     KeyKind.TOPIC,
+    KeyKind.NODE,
     KeyKind.BROKER,
+    KeyKind.STOPPING,
     KeyKind.TOPIC_CONFIG,
     KeyKind.BROKER_CONFIG,
     KeyKind.CHANGING,
@@ -80,8 +90,16 @@ _PREFIX_KINDS = (
 # -- keys -----------------------------------------------------------------------------------------------------------
 
 
+def node_key(broker_id: int) -> str:
+    return f"{NODES_PREFIX}{broker_id}"
+
+
 def broker_key(broker_id: int) -> str:
     return f"{BROKERS_PREFIX}{broker_id}"
+
+
+def stopping_key(broker_id: int) -> str:
+    return f"{STOPPING_PREFIX}{broker_id}"
 
 
 def topic_key(topic: str) -> str:
@@ -130,7 +148,7 @@ def parse_partition(name: str) -> tuple[str, int]:
 def parse_broker_id(name: str) -> int:
     """The id from what stands behind BROKERS_PREFIX. Raises MalformedMetadata."""
     if not _INDEX.fullmatch(name):
-        raise MalformedMetadata(f"{name!r} is no broker id")
+        raise MalformedMetadata(f"a key names broker {name!r}, which is no broker id: is it one of another program?")
     return int(name)
 
 
@@ -188,10 +206,30 @@ class BrokerState:
     def encode(self) -> bytes:
         return _encode(
             {
-                "endpoints": {name: [host, port] for name, (host, port) in self.endpoints.items()},
+                "endpoints": _encoded(self.endpoints),
                 "rack": self.rack,
                 "directory_id": uuid_text(self.directory_id),
                 "fenced": self.is_fenced,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What outlives a broker's run: it was registered once with these data directories, at these addresses."""
+
+    directory_ids: tuple[bytes, ...]
+    rack: str | None = None
+    endpoints: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """As in `BrokerState`; none where a version wrote it that did not."""
+    revision: int = field(default=0, compare=False)
+
+    def encode(self) -> bytes:
+        return _encode(
+            {
+                "directory_ids": [uuid_text(each) for each in self.directory_ids],
+                "rack": self.rack,
+                "endpoints": _encoded(self.endpoints),
             }
         )
 
@@ -202,17 +240,10 @@ class TopicState:
 
     topic_id: bytes
     partition_count: int
-    replication_factor: int
     revision: int = field(default=0, compare=False)
 
     def encode(self) -> bytes:
-        return _encode(
-            {
-                "topic_id": uuid_text(self.topic_id),
-                "partitions": self.partition_count,
-                "replication_factor": self.replication_factor,
-            }
-        )
+        return _encode({"topic_id": uuid_text(self.topic_id), "partitions": self.partition_count})
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,44 +258,41 @@ class PartitionState:
     leader_epoch: int = 0
     partition_epoch: int = 0
     """Grows with every change of this value (Kafka's partition epoch, KIP-497)."""
+    elr: tuple[int, ...] = ()
+    """Eligible leader replicas (KIP-966; controller/partition_changes.py)."""
+    last_known_leader: int = NO_LEADER
+    """Who led last, where nobody is in sync or eligible."""
+    adding: tuple[int, ...] = ()
+    """Of `replicas`, those that a reassignment adds (KIP-455)."""
+    removing: tuple[int, ...] = ()
+    """Of `replicas`, those that it will take away."""
+    offline: tuple[int, ...] = ()
+    """Of `replicas`, those in data directories that cannot be used (KIP-858); each broker says so of its own."""
     revision: int = field(default=0, compare=False)
 
-    def with_leader(self, leader: int, isr: tuple[int, ...] | None = None) -> "PartitionState":
-        """A new leader epoch: each change of leadership, each restart of the leader, takes one."""
-        return replace(
-            self,
-            leader=leader,
-            isr=self.isr if isr is None else isr,
-            leader_epoch=self.leader_epoch + 1,
-            partition_epoch=self.partition_epoch + 1,
-        )
-
     def encode(self) -> bytes:
-        return _encode(
-            {
-                "topic_id": uuid_text(self.topic_id),
-                "replicas": self.replicas,
-                "isr": self.isr,
-                "leader": self.leader,
-                "leader_epoch": self.leader_epoch,
-                "partition_epoch": self.partition_epoch,
-            }
-        )
+        fields: dict[str, Any] = {
+            "topic_id": uuid_text(self.topic_id),
+            "replicas": self.replicas,
+            "isr": self.isr,
+            "leader": self.leader,
+            "leader_epoch": self.leader_epoch,
+            "partition_epoch": self.partition_epoch,
+        }
+        for name in ("elr", "adding", "removing", "offline"):
+            if brokers := getattr(self, name):
+                fields[name] = brokers
+        if self.last_known_leader != NO_LEADER:
+            fields["last_known_leader"] = self.last_known_leader
+        return _encode(fields)
 
 
 def decode_broker(value: bytes, broker_id: int, epoch: int = 0) -> BrokerState:
     """Raises MalformedMetadata, as all of these do."""
     fields = _Fields(value, f"broker {broker_id}")
-    endpoints: dict[str, tuple[str, int]] = {}
-    for name, address in fields.mapping("endpoints").items():
-        match address:
-            case [str(host), int(port)]:
-                endpoints[name] = host, port
-            case _:
-                raise fields.wrong("endpoints")
     return BrokerState(
         broker_id,
-        endpoints,
+        fields.endpoints(),
         rack=fields.text("rack") if fields.get("rack") is not None else None,
         directory_id=fields.uuid("directory_id"),
         is_fenced=fields.get("fenced") is True,
@@ -272,11 +300,23 @@ def decode_broker(value: bytes, broker_id: int, epoch: int = 0) -> BrokerState:
     )
 
 
+def decode_node(value: bytes, broker_id: int, revision: int = 0) -> NodeState:
+    fields = _Fields(value, f"node {broker_id}")
+    return NodeState(
+        fields.uuids("directory_ids"),
+        fields.text("rack") if fields.get("rack") is not None else None,
+        fields.endpoints() if fields.get("endpoints") is not None else {},
+        revision,
+    )
+
+
+def encode_stopping(broker_epoch: int) -> bytes:
+    return _encode({"broker_epoch": broker_epoch})
+
+
 def decode_topic(value: bytes, topic: str, revision: int = 0) -> TopicState:
     fields = _Fields(value, f"topic {topic}")
-    return TopicState(
-        fields.uuid("topic_id"), fields.number("partitions"), fields.number("replication_factor"), revision
-    )
+    return TopicState(fields.uuid("topic_id"), fields.number("partitions"), revision)
 
 
 def decode_partition(value: bytes, topic: str, index: int, revision: int = 0) -> PartitionState:
@@ -288,7 +328,12 @@ def decode_partition(value: bytes, topic: str, index: int, revision: int = 0) ->
         fields.number("leader"),
         fields.number("leader_epoch"),
         fields.number("partition_epoch"),
-        revision,
+        elr=fields.numbers("elr", ()),
+        last_known_leader=fields.number("last_known_leader", NO_LEADER),
+        adding=fields.numbers("adding", ()),
+        removing=fields.numbers("removing", ()),
+        offline=fields.numbers("offline", ()),
+        revision=revision,
     )
 
 
@@ -304,7 +349,28 @@ def encode_cluster(cluster_id: str) -> bytes:
     return _encode({"cluster_id": cluster_id})
 
 
+def encode_restoring(checksum: str) -> bytes:
+    """What stands under `/cluster` while a backup with this checksum is being restored (backup.py)."""
+    return json.dumps({"v": RESTORING_VERSION, "restoring": checksum}, separators=(",", ":")).encode()
+
+
+def decode_restoring(value: bytes) -> str | None:
+    """The checksum of the backup; None where no restore is under way."""
+    try:
+        match json.loads(value):
+            case {"restoring": str(checksum)}:
+                return checksum
+            case _:
+                return None
+    except ValueError:
+        return None
+
+
 def decode_cluster(value: bytes) -> str:
+    if decode_restoring(value) is not None:
+        raise MalformedMetadata(
+            "a restore of this metadata was begun and has not ended: give the same `odradek cluster restore` again"
+        )
     return _Fields(value, CLUSTER_KEY).text("cluster_id")
 
 
@@ -338,6 +404,10 @@ def decode_changing(value: bytes, topic: str) -> bytes:
     return _Fields(value, changing_key(topic)).uuid("topic_id")
 
 
+def _encoded(endpoints: Mapping[str, tuple[str, int]]) -> dict[str, list[str | int]]:
+    return {name: [host, port] for name, (host, port) in endpoints.items()}
+
+
 def _encode(fields: dict[str, Any]) -> bytes:
     return json.dumps({"v": FORMAT_VERSION, **fields}, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -369,15 +439,17 @@ class _Fields:
     def get(self, name: str) -> object:
         return self._fields.get(name)
 
-    def number(self, name: str) -> int:
-        value = self._fields.get(name)
+    def number(self, name: str, default: int | None = None) -> int:
+        value = self._fields.get(name, default)
         # bool is an int in Python, and no number in JSON
         if type(value) is not int:
             raise self.wrong(name)
         return value
 
-    def numbers(self, name: str) -> tuple[int, ...]:
+    def numbers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         value = self._fields.get(name)
+        if value is None and default is not None:
+            return default
         if not isinstance(value, list):
             raise self.wrong(name)
         items = cast("list[object]", value)
@@ -398,8 +470,28 @@ class _Fields:
         except ValueError:
             raise self.wrong(name) from None
 
+    def uuids(self, name: str) -> tuple[bytes, ...]:
+        value = self._fields.get(name)
+        if not isinstance(value, list):
+            raise self.wrong(name)
+        try:
+            return tuple(uuid_from_text(str(text)) for text in cast("list[object]", value))
+        except ValueError:
+            raise self.wrong(name) from None
+
     def mapping(self, name: str) -> dict[str, object]:
         value = self._fields.get(name)
         if not isinstance(value, dict):
             raise self.wrong(name)
         return cast("dict[str, object]", value)
+
+    def endpoints(self) -> dict[str, tuple[str, int]]:
+        """Listener name -> host and port."""
+        endpoints: dict[str, tuple[str, int]] = {}
+        for name, address in self.mapping("endpoints").items():
+            match address:
+                case [str(host), int(port)]:
+                    endpoints[name] = host, port
+                case _:
+                    raise self.wrong("endpoints")
+        return endpoints

@@ -15,12 +15,13 @@ from broker.progress import Progress
 class LocalLease:
     """A lease that lives until it is revoked, or as long as this process."""
 
-    __slots__ = ("_store", "lease_id", "ttl_ms")
+    __slots__ = ("_store", "lapses", "lease_id", "ttl_ms")
 
     def __init__(self, store: "LocalStore", lease_id: int, ttl_ms: int) -> None:
         self._store = store
         self.lease_id = lease_id
         self.ttl_ms = ttl_ms
+        self.lapses = False
 
     async def renew(self) -> None:
         await self._store.renew(self.lease_id)

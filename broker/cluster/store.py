@@ -11,7 +11,8 @@ Rules that every store keeps (one suite over all of them: tests/contract/test_st
   told, since the store has compacted it away, ends the watch with `Compacted`: read again and compare.
 * Keys under a lease vanish, in one change, when it is revoked or has ended. A lease in a store that lives in this
   process (memory, embedded) ends with the process and not before: there is no network on which a keep-alive gets lost.
-* A commit that raised anything other than Conflict, TooLarge or ValueError may have happened: read back.
+* A commit that raised anything other than Conflict, TooLarge, LeaseLost, Unreachable, Refused or ValueError may have
+  happened: read back.
 
 The limits are etcd's with a margin (128 operations, 1.5 MB), so that nothing works here and fails there.
 """
@@ -44,6 +45,23 @@ class LeaseLost(Exception):
 
 class StoreClosed(Exception):
     """The store was closed."""
+
+
+class StoreWentBack(Exception):
+    """The store is older than it was: restored from a backup, or emptied. What was read from it before is worth
+    nothing, and revisions that were given out may be given out again: whoever lives by them has to stop."""
+
+
+class Unreachable(OSError):
+    """No member of the store could be reached. Nothing was sent, so nothing was changed."""
+
+
+class Unknown(OSError):
+    """No answer came, or none that says how it went: what was asked for may have happened, or may happen yet."""
+
+
+class Refused(OSError):
+    """The store said no, and the text says why: credentials, permissions, no space. Nothing was changed."""
 
 
 class StoreDamaged(Exception):
@@ -93,12 +111,17 @@ class Lease(Protocol):
         """As granted, which may be longer than asked (etcd grants 2 s at least)."""
         ...
 
+    @property
+    def lapses(self) -> bool:
+        """Whether it may end while this process lives. Not so in a store that lives in the process."""
+        ...
+
     async def renew(self) -> None:
-        """Starts the time anew, as of the moment at which this was called. Raises LeaseLost."""
+        """Starts the time anew, as of the moment at which this was called. Raises LeaseLost, StoreClosed, OSError."""
         ...
 
     async def revoke(self) -> None:
-        """Ends the lease and deletes its keys now. No error when it has ended already."""
+        """Ends the lease and deletes its keys now. No error when it has ended already. Raises StoreClosed, OSError."""
         ...
 
 
@@ -116,24 +139,27 @@ class MetadataStore(Protocol):
     """What the cluster knows about itself."""
 
     async def read(self, prefix: str) -> Snapshot:
-        """Every key that begins with `prefix`, at one revision."""
+        """Every key that begins with `prefix`, at one revision. Raises StoreClosed, StoreWentBack, OSError."""
         ...
 
     async def commit(self, txn: Txn) -> int:
         """Applies the transaction and returns its revision.
 
-        Raises Conflict, TooLarge, LeaseLost, StoreClosed, ValueError (a key put and deleted, or named twice), OSError.
+        Raises Conflict, TooLarge, LeaseLost, StoreClosed, ValueError (a key put and deleted, or named twice), OSError,
+        of which Unreachable, Unknown and Refused say more. StoreWentBack says that it was done, on another history.
         """
         ...
 
     def watch(self, prefix: str, after: int) -> AsyncGenerator[Change, None]:
         """Each change after revision `after`, with its events under `prefix`; changes without any are left out.
 
-        Ends when the store is closed. Raises Compacted.
+        Ends when the store is closed. Raises Compacted, StoreWentBack.
         """
         ...
 
-    async def lease(self, ttl_ms: int) -> Lease: ...
+    async def lease(self, ttl_ms: int) -> Lease:
+        """A new lease. Raises StoreClosed, OSError."""
+        ...
 
     async def close(self) -> None:
         """Ends every watch. Later calls raise StoreClosed."""
@@ -148,9 +174,14 @@ def check_size(txn: Txn) -> None:
             f"a commit takes at most {OPERATIONS_MAX} puts and deletes and {OPERATIONS_MAX} conditions; "
             f"this one has {writes} and {len(txn.expect)}"
         )
-    size_bytes = sum(len(key.encode()) for key in (*txn.expect, *txn.delete))
-    size_bytes += sum(len(key.encode()) + len(value) for key, value in txn.put.items())
+    size_bytes = sum(_size_bytes(key) for key in (*txn.expect, *txn.delete))
+    size_bytes += sum(_size_bytes(key) + len(value) for key, value in txn.put.items())
     if size_bytes > COMMIT_BYTES_MAX:
         raise TooLarge(f"a commit takes at most {COMMIT_BYTES_MAX} bytes; this one has {size_bytes}")
     if len(set(txn.delete)) != len(txn.delete) or not txn.put.keys().isdisjoint(txn.delete):
         raise ValueError("a commit names each key once: either put or deleted")
+
+
+def _size_bytes(key: str) -> int:
+    """Of keys that others wrote, too, whose bytes may be no text: those are read, and named, as surrogates."""
+    return len(key.encode(errors="surrogateescape"))

@@ -36,11 +36,14 @@ from broker.cluster.keys import (
     topic_key,
 )
 from broker.cluster.store import OPERATIONS_MAX, Conflict, MetadataStore, Snapshot, Txn
+from client.tasks import breathe
 from protocol.errors import ErrorCode, KafkaError
 
 CHUNK_SIZE = OPERATIONS_MAX - 10
 """Partition keys per commit: there must be room for the keys that guard it."""
 ATTEMPTS_MAX = 5
+LOOKED_AT_TOGETHER = 1000
+"""Keys that are decoded before the loop gets a turn."""
 
 NO_GUARD: Mapping[str, int] = {}
 
@@ -76,7 +79,7 @@ async def create_topic(
     Raises KafkaError TOPIC_ALREADY_EXISTS.
     """
     assert partitions, name
-    state = TopicState(topic_id, len(partitions), len(partitions[0].replicas))
+    state = TopicState(topic_id, len(partitions))
     final = {topic_key(name): state.encode()}
     if configs:
         final[topic_config_key(name)] = encode_configs(configs)
@@ -99,7 +102,7 @@ async def add_partitions(
     somebody else: the caller's count is then out of date.
     """
     first = len(topic.partitions)
-    state = TopicState(topic.topic_id, first + len(added), topic.replication_factor)
+    state = TopicState(topic.topic_id, first + len(added))
     keys = {partition_key(topic.name, first + index): partition.encode() for index, partition in enumerate(added)}
     final = {topic_key(topic.name): state.encode()}
     for _ in range(ATTEMPTS_MAX):
@@ -204,8 +207,8 @@ async def _read_live(store: MetadataStore, topic: TopicImage) -> TopicState:
 async def sweep_leftovers(store: MetadataStore, guard: Mapping[str, int] = NO_GUARD) -> int:
     """Removes what unfinished creations and deletions left, and returns how many keys that were.
 
-    It stops whoever is at work on a topic in several commits, so it is for the start of a broker that is alone, and
-    for a controller that was just elected.
+    It stops whoever is at work on a topic in several commits, who then begins again: so it is for a controller that was
+    just elected, and passes its guard.
     """
     count = 0
     for key, entry in (await store.read(CHANGING_PREFIX)).entries.items():
@@ -248,7 +251,9 @@ async def _leftovers(store: MetadataStore, topics: Snapshot, name: str | None = 
     prefix = PARTITIONS_PREFIX if name is None else partitions_prefix(name)
     leftovers: dict[str, int] = {}
     known: dict[str, TopicState] = {}
-    for key, entry in (await store.read(prefix)).entries.items():
+    for number, (key, entry) in enumerate((await store.read(prefix)).entries.items()):
+        if number % LOOKED_AT_TOGETHER == LOOKED_AT_TOGETHER - 1:
+            await breathe()
         topic, index = parse_partition(key[len(PARTITIONS_PREFIX) :])
         if topic not in known and (found := topics.entries.get(topic_key(topic))) is not None:
             known[topic] = decode_topic(found.value, topic)

@@ -6,121 +6,52 @@
 It consists of segments (segment.py), of which the last one grows, and knows its idempotent producers (producers.py)
 and leader epochs (epochs.py). How far consumers may read, the high watermark, is the replica's business.
 
-All calls come from one thread and none suspends. A failed write changes nothing: the bytes are cut off again and the
-append raises KAFKA_STORAGE_ERROR, as do all later ones until the disk takes writes again. After a failed sync the page
-cache cannot be trusted, so that the log takes no more appends until the next start, which copies what is in doubt.
+How it grows and is cut at its end stands in tail.py. Here it is opened, read, deleted from its beginning, and made
+durable. All calls come from one thread and none suspends. After a failed sync the page cache cannot be trusted, so that
+the log takes no more appends until the next start, which copies what is in doubt.
 """
 
 import logging
 from collections.abc import Callable
-from functools import wraps
-from typing import NamedTuple, ParamSpec, TypeVar
 
 from broker.disk import Disk
-from broker.log.batches import LENGTH_OVERHEAD, Damage
 from broker.log.config import LogConfig
-from broker.log.epochs import EpochCache
 from broker.log.flush import DataNotSynced, Flush
 from broker.log.leftovers import UNSYNCED
 from broker.log.lookup import TimestampOffset, first_at_or_after, with_max_timestamp
-from broker.log.markers import Marker, read_marker
-from broker.log.producers import NO_PRODUCER_ID, AbortedTxn, Producers
-from broker.log.recovery import Recovered, check_end, merge_epochs, recover, replay
+from broker.log.producers import AbortedTxn
+from broker.log.recovery import Recovered, check_end, merge_epochs, recover
 from broker.log.segment import Segment
-from broker.log.segments import Segments, Written
-from protocol.batch import BatchHeader, iterate_batches, patched_prefix
+from broker.log.segments import Written
+from broker.log.storage_errors import guarded, watched
+from broker.log.tail import Tail
+from protocol.batch import iterate_batches
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
-
-NO_TIMESTAMP = -1
-_TRUNCATING = "a truncation has not been completed"
-
-
-class Appended(NamedTuple):
-    """Where a batch stands. For a duplicate: where it was put the first time, with its max_timestamp, as in Kafka."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    is_duplicate: bool
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _guarded(method: Callable[P, R]) -> Callable[P, R]:
-    """Turns what a disk raises into KAFKA_STORAGE_ERROR."""
-
-    @wraps(method)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return method(*args, **kwargs)
-        except OSError as error:
-            raise _storage_error(error) from error
-
-    return guarded
-
-
-def _storage_error(error: OSError) -> KafkaError:
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
 
 def _no_chance() -> float:
     return 0.0
 
 
-class Log:
+class Log(Tail):
     """One partition's log. Every method may raise KafkaError KAFKA_STORAGE_ERROR."""
 
-    __slots__ = (
-        "_disk",
-        "_is_ailing",
-        "_passed_over",
-        "_random",
-        "_refusal",
-        "_synced_changes",
-        "_truncations",
-        "config",
-        "directory",
-        "durable_offset",
-        "epochs",
-        "has_rolled",
-        "is_distrusted",
-        "log_end_offset",
-        "log_start_offset",
-        "producers",
-        "recovery_point",
-        "segments",
-    )
+    __slots__ = ("_passed_over", "_synced_changes", "is_distrusted")
 
     def __init__(
         self, disk: Disk, directory: str, config: LogConfig, recovered: Recovered, random: Callable[[], float]
     ) -> None:
         """Use `Log.open`."""
-        segments = Segments(disk, directory, recovered.segments, recovered.snapshots)
-        self._disk = disk
-        self._random = random
-        self._refusal = ""  # why no appends are taken at the moment
-        self._is_ailing = False  # the last append failed
+        super().__init__(disk, directory, config, recovered, random)
         self.is_distrusted = False  # a sync failed
         self._synced_changes = -1  # of the segments' names: as far as the directory was synced
-        self._truncations = 0
         self._passed_over: set[int] = set()  # segments behind which offsets are missing, of which was told
-        self.has_rolled = False  # for the owner to see, who syncs the segment before and clears this
-        self.directory = directory
-        self.config = config
-        self.epochs = EpochCache(disk, directory)
-        self.producers = recovered.producers
-        self.segments = segments
-        self.log_start_offset = segments[0].base_offset
-        self.log_end_offset = segments.active.next_offset
-        self.durable_offset = self.recovery_point = self.log_start_offset
 
     @classmethod
-    @_guarded
+    @guarded
     def open(
         cls,
         disk: Disk,
@@ -169,84 +100,9 @@ class Log:
         """The base offsets of the segments."""
         return list(self.segments.base_offsets)
 
-    # -- appending ------------------------------------------------------------------------------------------------
-
-    def begin_epoch(self, leader_epoch: int) -> None:
-        """From now on the leader of this epoch appends."""
-        self.epochs.forget_above(leader_epoch)
-
-    def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
-        """Appends a batch that passed `check_batch`, as the leader of `leader_epoch`. Its bytes are not copied.
-
-        A control batch is the coordinator's, and passes without a check of its sequence.
-
-        Raises KafkaError: RECORD_LIST_TOO_LARGE (larger than a segment), OUT_OF_ORDER_SEQUENCE_NUMBER,
-        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE (producers.py), KAFKA_STORAGE_ERROR; nothing is appended then.
-        """
-        config = self.config
-        size_bytes = header.batch_length + LENGTH_OVERHEAD
-        assert len(batch) == size_bytes, "exactly one batch"
-        if size_bytes > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"the batch has {size_bytes} bytes, a segment {config.segment_bytes}",
-            )
-        marker = read_marker(batch, header) if header.is_control else None
-        if (header.producer_id != NO_PRODUCER_ID or header.is_transactional) and marker is None:
-            first = self.producers.check(header)
-            if first is not None:
-                return Appended(first.base_offset, first.last_offset, first.timestamp_ms, True)
-        if self._refusal:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._refusal)
-        base_offset = self.log_end_offset
-        last_offset = base_offset + header.last_offset_delta
-        try:
-            segment = self.segments.active
-            if segment.should_roll(size_bytes, last_offset, header.max_timestamp, config, now_ms):
-                segment = self._roll(now_ms)
-            latest_epoch = self.epochs.latest
-            assert leader_epoch >= latest_epoch, "a leader's epoch never goes back"
-            parts = (patched_prefix(header, base_offset, leader_epoch), batch[16:])
-            segment.append(parts, last_offset, header.max_timestamp, config)
-        except OSError as error:
-            if not self._is_ailing:
-                self._is_ailing = True
-                logger.error("%s: appends fail from offset %d on: %s", self.directory, base_offset, error)
-            raise _storage_error(error) from error
-        self.log_end_offset = last_offset + 1
-        if leader_epoch != latest_epoch:
-            self.epochs.assign(leader_epoch, base_offset)
-        if header.producer_id != NO_PRODUCER_ID:
-            self._note_producer(segment, header, base_offset, marker)
-        if self._is_ailing:
-            self._is_ailing = False
-            logger.warning("%s: appends work again, from offset %d on", self.directory, base_offset)
-        return Appended(base_offset, last_offset, NO_TIMESTAMP, False)
-
-    def _note_producer(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Marker | None) -> None:
-        completed = self.producers.update(header, base_offset, marker)
-        if completed is not None and completed.is_aborted:
-            segment.txn_index.append(self.producers.aborted_txn(completed))
-
-    def _roll(self, now_ms: int) -> Segment:
-        """Begins a new segment at the log end."""
-        config = self.config
-        self.segments.active.deactivate()  # first: if the rest fails it goes on, and nothing else has happened
-        segment = self.segments.create(self.log_end_offset, config, now_ms)
-        segment.jitter_ms = int(self._random() * min(config.segment_jitter_ms, config.segment_ms))
-        self.has_rolled = True
-        self.segments.snapshots.take(self.producers, segment.base_offset)
-        return segment
-
-    @_guarded
-    def roll(self, now_ms: int) -> None:
-        """Begins a new segment, unless the last one is empty."""
-        if self.segments.active.size_bytes:
-            self._roll(now_ms)
-
     # -- reading --------------------------------------------------------------------------------------------------
 
-    @_guarded
+    @watched
     def read(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> Buffer:
         """Whole batches from the one with `offset` on, which may begin before it, all before `end_offset`.
 
@@ -279,19 +135,19 @@ class Log:
                 *(self.directory, offset, segment.next_offset),
             )
 
-    @_guarded
+    @watched
     def aborted_transactions(self, offset: int, data: Buffer) -> list[AbortedTxn]:
         """The aborted transactions that have records in `data`, which `read` answered for `offset`."""
         if not len(data) or not self.segments.have_aborted(offset):
             return []
         return self.segments.aborted(offset, max(header.last_offset for _, header in iterate_batches(data)) + 1)
 
-    @_guarded
+    @watched
     def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> TimestampOffset | None:
         """The first record with at least this timestamp, if it stands before `end_offset`."""
         return first_at_or_after(self.segments.all, self.log_start_offset, timestamp_ms, end_offset)
 
-    @_guarded
+    @watched
     def offset_of_max_timestamp(self, end_offset: int) -> TimestampOffset | None:
         """The first record with the largest timestamp; None where that is not before `end_offset`, as in Kafka."""
         return with_max_timestamp(self.segments.all, self.log_start_offset, end_offset)
@@ -318,75 +174,7 @@ class Log:
                 logger.warning("%s: cannot be deleted yet: %s", segments[0].file.path, error)
                 return
 
-    @_guarded
-    def truncate_to(self, offset: int) -> None:
-        """Cuts off the batch with `offset` and all behind it. The log end may be lower than `offset` then.
-
-        The caller writes the recovery point's checkpoint afterwards. If it fails, the log takes no appends until a
-        truncation succeeds.
-        """
-        segments = self.segments
-        if offset < segments.base_offsets[0]:
-            self.truncate_fully_and_start_at(offset)
-            return
-        if offset >= self.log_end_offset and self._refusal != _TRUNCATING:
-            # A leader that was deposed before its first append left an epoch there, which contradicts the next one.
-            self.epochs.truncate_from_end(self.log_end_offset)
-            return
-        self._refusal = self._refusal or _TRUNCATING
-        # From the end on: what is left is a log at every moment.
-        while len(segments) > 1 and segments.active.base_offset >= offset:
-            segments.retire(-1)
-            self.log_end_offset = segments.active.next_offset
-        segments.check_txn_index(segments.active)
-        segments.active.truncate(offset)
-        self._after_truncation()
-
-    @_guarded
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Throws everything away, what is known of producers and epochs too; the log is empty and goes on at
-        `offset`."""
-        self._refusal = self._refusal or _TRUNCATING
-        segments = self.segments
-        # A segment named `offset` stands before the others go, so that a restart does not begin at 0.
-        if offset in segments.base_offsets:
-            segments[segments.base_offsets.index(offset)].clear()
-        else:
-            segments.create(offset, self.config, segments.active.created_ms)
-        while segments.active.base_offset != offset:
-            segments.retire(-1)
-        while segments.base_offsets[0] != offset:
-            segments.retire(0)
-        self.log_start_offset = offset
-        self.segments.snapshots.forget_all()
-        self.producers = Producers()
-        self.epochs.clear()
-        self._after_truncation()
-
-    def _after_truncation(self) -> None:
-        self._truncations += 1
-        self.log_end_offset = self.segments.active.next_offset
-        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
-        self.durable_offset = min(self.durable_offset, self.log_end_offset)
-        self.recovery_point = min(self.recovery_point, self.segments.active.base_offset)
-        self.segments.snapshots.forget_after(self.log_end_offset)
-        self.producers = self._replayed()
-        self.epochs.truncate_from_end(self.log_end_offset)
-        if self._refusal == _TRUNCATING:
-            self._refusal = ""
-
-    def _replayed(self) -> Producers:
-        """The producers as snapshots and batches leave them at the log end."""
-        segments = self.segments
-        producers, offset = segments.snapshots.load(self.log_end_offset) or (Producers(), segments.base_offsets[0])
-        try:
-            for _ in replay(producers, segments.all, offset, self.log_end_offset):
-                continue
-        except Damage as damage:
-            logger.error("%s: the producers are known up to damaged batches only: %s", self.directory, damage.reason)
-        return producers
-
-    @_guarded
+    @watched
     def complete_swap(self, written: Written) -> None:
         """Puts a compacted segment into its place, after `segments.begin_swap` and a sync of the directory.
 
@@ -401,7 +189,7 @@ class Log:
 
     # -- durability -----------------------------------------------------------------------------------------------
 
-    @_guarded
+    @watched
     def begin_flush(self, *, settle: bool, with_active: bool = True) -> Flush | None:
         """What has to be waited for until everything appended so far is durable, or settled (flush.py).
 
@@ -451,6 +239,8 @@ class Log:
         """
         if isinstance(error, DataNotSynced):
             self._distrust(error)
+        if error is not None:
+            self.on_disk_error(error)
         if error is not None or self.is_distrusted:
             return
         for segment, count in flush.cuts:
@@ -472,7 +262,7 @@ class Log:
         except OSError as second:
             logger.error("%s could not be written: copy this partition from a backup before a start: %s", path, second)
 
-    @_guarded
+    @watched
     def flush(self) -> None:
         """Makes everything appended so far durable, and what is derived from it, waiting for the device."""
         flush = self.begin_flush(settle=True)

@@ -153,6 +153,19 @@ class Producers:
             )
         return None
 
+    def surprise(self, header: BatchHeader) -> str | None:
+        """What does not fit in a batch that a leader accepted, which a follower appends all the same. None: nothing."""
+        state = self._states.get(header.producer_id)
+        if state is None:
+            return None
+        named = f"producer {header.producer_id} with epoch {header.producer_epoch}"
+        if header.producer_epoch < state.epoch:
+            return f"{named}, where its epoch was {state.epoch} already"
+        expected = 0 if header.producer_epoch > state.epoch else _next_sequence(state.last_sequence)
+        if header.is_control or header.base_sequence == expected or not state.batches:
+            return None
+        return f"{named} and sequence {header.base_sequence}, where {expected} was expected"
+
     def update(self, header: BatchHeader, base_offset: int, marker: Marker | None = None) -> CompletedTxn | None:
         """Remembers a batch that stands in the log, whoever wrote it; nothing is checked.
 

@@ -21,7 +21,7 @@ from broker.log.index import OffsetIndex, TimeIndex
 from broker.log.index_rows import IndexRows
 from broker.log.indexed_file import IndexedFile, bounds
 from broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from protocol.batch import HEADER_SIZE, read_header
+from protocol.batch import HEADER_SIZE, BatchHeader, read_header
 from protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
@@ -224,6 +224,34 @@ class Segment(IndexedFile):
             self._reserve(position, config.segment_bytes)
         self.next_offset = last_offset + 1
         self.note(position, last_offset, max_timestamp, config)
+
+    def run_length(self, headers: Sequence[BatchHeader], config: LogConfig, now_ms: int) -> int:
+        """How many of these batches go into this segment in one write, the first of which belongs there: those that
+        would, came they one by one, and no more than both indexes surely have room for."""
+        if not self.file.size_bytes:
+            return 1  # by which the age of those behind it is measured
+        free_bytes = config.segment_index_bytes - (self._index_bytes or self._count_index_bytes())
+        count_max = 1 + max(0, free_bytes) // TimeIndex.ROW.size
+        size_bytes = headers[0].size_bytes
+        for count, header in enumerate(headers[1:count_max], 1):
+            size_bytes += header.size_bytes
+            if self.should_roll(size_bytes, header.last_offset, header.max_timestamp, config, now_ms):
+                return count
+        return min(count_max, len(headers))
+
+    def append_run(self, data: Buffer, headers: Sequence[BatchHeader], config: LogConfig) -> None:
+        """Appends several batches, as they are, in one write: all of them, or none."""
+        assert headers[0].base_offset >= self.next_offset, "offsets only grow"
+        assert headers[-1].last_offset - self.base_offset <= RELATIVE_OFFSET_MAX, "roll first"
+        if self._indexed_position is None or self._max_timestamp is None:
+            self._get_ready()
+        position = self.file.append([data])
+        if position > self._reserved_bytes:
+            self._reserve(position, config.segment_bytes)
+        for header in headers:
+            self.next_offset = header.last_offset + 1
+            self.note(position, header.last_offset, header.max_timestamp, config)
+            position += header.size_bytes
 
     def _get_ready(self) -> None:
         """Opens and reads what `note` will need: nothing may fail once the batch is in the file."""

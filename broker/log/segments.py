@@ -15,6 +15,7 @@ from typing import NamedTuple
 from broker.disk import Disk
 from broker.file_slice import SLICE_BYTES_MIN, FileSlice
 from broker.log.aborted import CorruptTransactionIndex
+from broker.log.batches import Damage
 from broker.log.config import LogConfig
 from broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
 from broker.log.producers import AbortedTxn, Producers
@@ -140,6 +141,16 @@ class Segments:
     def _forget_stray_snapshots(self) -> None:
         with suppress(OSError):  # the next start removes them
             self.snapshots.forget_strays(self.base_offsets)
+
+    def replayed(self, log_end_offset: int) -> Producers:
+        """The producers as snapshots and batches leave them at the log end."""
+        producers, offset = self.snapshots.load(log_end_offset) or (Producers(), self.base_offsets[0])
+        try:
+            for _ in replay(producers, self._list, offset, log_end_offset):
+                continue
+        except Damage as damage:
+            logger.error("%s: the producers are known up to damaged batches only: %s", self._directory, damage.reason)
+        return producers
 
     # -- aborted transactions -------------------------------------------------------------------------------------
 

@@ -100,6 +100,14 @@ class Durability:
         if self.settled.value < end_offset:
             self._start()
 
+    def truncated(self, error: KafkaError) -> None:
+        """The log was cut at its end: what counted behind that counts no more. Whoever waits gets `error`, since what
+        he waits for may be gone."""
+        value = min(self.settled.value, self._log.log_end_offset)
+        self.settled.fail(error)
+        if not self._log.is_distrusted:
+            self.settled.restart(value)
+
     def close(self, error: KafkaError) -> None:
         """The log goes: whoever waits gets `error`."""
         if self._timer is not None:

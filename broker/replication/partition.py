@@ -10,16 +10,24 @@ before the append (NOT_ENOUGH_REPLICAS, nothing appended) and after it (NOT_ENOU
 stay). When a record is on the leader's log, the topic's `flush.messages` decides (durability.py).
 
 Readers of committed records stop before the first offset that may still be aborted: the last stable offset (KIP-98).
+
+A follower's log grows by what its fetcher appends (fetcher.py), and its high watermark follows its leader's. Which role
+a partition has, and in which epoch, comes from the metadata image; `state` is what this broker knows of it,
+by the image or by its own writes (isr_writer.py).
 """
 
 from collections.abc import Callable
 
+from broker.cluster.keys import NO_LEADER, PartitionState
 from broker.config import TopicConfig
 from broker.file_slice import FileSlice
-from broker.log.log import Appended, Log
+from broker.log.log import Log
+from broker.log.tail import Appended
 from broker.progress import Progress
 from broker.replication.durability import Durability
-from broker.replication.replicas import Replicas
+from broker.replication.isolation import Isolation
+from broker.replication.quota import is_throttled
+from broker.replication.replicas import MayJoin, Replicas
 from broker.replication.syncs import Syncs
 from client.environment import Environment
 from client.tasks import Tasks
@@ -28,28 +36,36 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import Buffer
 
 ACKS_ALL = -1
-READ_COMMITTED = 1
-"""The isolation level of readers who stop before the last stable offset."""
 
 
 class Partition:
-    """A partition that this broker leads (followers join with the cluster)."""
+    """A partition of which this broker has a replica: its leader's, or a follower's."""
 
     __slots__ = (
         "appended_bytes",
         "config",
         "durability",
         "environment",
+        "epoch_start_offset",
         "failure",
         "high_watermark",
         "index",
+        "isr_may_change",
         "leader_epoch",
+        "leader_id",
         "log",
+        "log_start_moves",
+        "log_watchers",
+        "may_join",
+        "node_id",
         "replica_lag_ms_max",
         "replicas",
+        "state",
         "tasks",
+        "terms_ended",
         "topic",
         "topic_id",
+        "was_cut",
         "watchers",
     )
 
@@ -65,8 +81,10 @@ class Partition:
         syncs: Syncs,
         replica_lag_ms_max: float,
         high_watermark: int = 0,
+        node_id: int = 0,
     ) -> None:
         """`high_watermark` is what the checkpoint says."""
+        self.node_id = node_id
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -77,13 +95,29 @@ class Partition:
         self.durability = Durability(log, environment, tasks, syncs, self.update_high_watermark)
         self.durability.configure(config)
         self.replica_lag_ms_max = replica_lag_ms_max
+        self.leader_id = NO_LEADER
         self.leader_epoch = -1
-        self.replicas = Replicas(-1, (), ())
+        self.epoch_start_offset = 0
+        """Where the log ended when this broker became leader."""
+        self.state: PartitionState | None = None
+        self.was_cut: Callable[[Partition], None] = _ignore
+        """Called when the log was cut: its recovery point is to be written down before anything is appended."""
+        self.log_start_moves: Callable[[Partition, int], None] = _move_at_once
+        """Has the log start of a follower moved, once that is written down."""
+        self.isr_may_change: Callable[[Partition], None] = _ignore
+        """Called when the in-sync set had better be another one (`wanted_isr`)."""
+        self.may_join: MayJoin = _anybody
+        """Whether the cluster lets a broker into the in-sync set."""
+        self.replicas = Replicas(NO_LEADER, (), ())
         self.high_watermark = Progress(min(max(high_watermark, log.log_start_offset), log.log_end_offset))
         self.appended_bytes = 0
         """How many bytes were appended since the start: what a waiting Fetch measures growth by."""
         self.watchers: dict[Callable[[Partition], None], None] = {}
+        self.log_watchers: dict[Callable[[Partition], None], None] = {}
+        """Called at each append: followers read further than the high watermark."""
         self.failure: KafkaError | None = self._not_leader()
+        self.terms_ended = 0
+        """How often this broker has stopped leading: something else may stand now where it appended before."""
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index} epoch {self.leader_epoch}>"
@@ -96,7 +130,12 @@ class Partition:
         With followers the high watermark starts where it was; alone, everything in the log counts.
         """
         assert leader_epoch > self.leader_epoch, (leader_epoch, self.leader_epoch)
+        if self.log.is_half_cut:  # a truncation failed half-way while it followed
+            self.log.truncate_to(self.log.log_end_offset)
+            self.truncated()
+        self.leader_id = replicas.leader_id
         self.leader_epoch = leader_epoch
+        self.epoch_start_offset = self.log.log_end_offset
         self.log.begin_epoch(leader_epoch)
         self.replicas = replicas
         self.failure = None
@@ -104,40 +143,83 @@ class Partition:
         self.log.producers.high_watermark_moved(self.high_watermark.value)
         self.update_high_watermark()
 
+    def become_follower(self, leader_id: int, leader_epoch: int) -> None:
+        """Follows another broker, or nobody (NO_LEADER), at `leader_epoch`: whoever waits here for a leader is told."""
+        assert leader_epoch >= self.leader_epoch, (leader_epoch, self.leader_epoch)
+        self.leader_epoch = leader_epoch
+        self.replicas = Replicas(leader_id, (), ())
+        self.resign()
+        self.leader_id = leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        return self.failure is None
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica of what this broker leads is not in sync."""
+        return self.is_leader and len(self.replicas.isr) < len(self.replicas.assigned)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether acks=all is refused for what this broker leads."""
+        return self.is_leader and not self.replicas.has_enough_before_append(self.config.min_insync_replicas)
+
+    def learn(self, state: PartitionState) -> None:
+        """The stored state is this one now, under the present leader epoch, whoever wrote it."""
+        if self.state is not None and state.revision <= self.state.revision:
+            return  # our own write is known before the image has it
+        self.state = state
+        if self.is_leader and state.leader_epoch == self.leader_epoch:
+            self.replicas.update(state.replicas, state.isr, state.elr, self.environment.monotonic_ms())
+            self._look_at_eligible()
+            self.update_high_watermark()
+
     def configure(self, config: TopicConfig) -> None:
         """Takes over what counts for the topic from now on; the log's part is the caller's."""
         self.config = config
         self.durability.configure(config)
+        self._look_at_eligible()
         self.update_high_watermark()
 
-    def close(self) -> None:
-        """The partition goes: whoever waits for anything is told."""
-        self.resign()
-        assert self.failure is not None
-        self.durability.close(self.failure)
+    def _look_at_eligible(self) -> None:
+        """Eligible replicas that are not needed any more hold the high watermark until that is stored."""
+        if self.is_leader and self.replicas.elr and self.wanted_isr() is not None:
+            self.isr_may_change(self)
+
+    def close(self, error: KafkaError | None = None) -> None:
+        """The partition goes: whoever waits for anything is told, with `error` if it goes for that."""
+        self.leader_id = NO_LEADER
+        self.resign(error)
+        self.durability.close(self.failure or self._not_leader())
 
     def resign(self, error: KafkaError | None = None) -> None:
         """Stops leading: every parked request gets `error` (NOT_LEADER_OR_FOLLOWER unless told otherwise)."""
+        self.leader_id = NO_LEADER
+        self.terms_ended += 1
         self.failure = error or self._not_leader()
         self.high_watermark.fail(self.failure)
         self.notify()
 
     def require_leader(self, current_leader_epoch: int = -1) -> None:
-        """Raises KafkaError NOT_LEADER_OR_FOLLOWER, or by the client's epoch (-1: not given, KIP-320)
-        FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
+        """As `require_replica`, and raises NOT_LEADER_OR_FOLLOWER after that, as Kafka's `Partition.getLocalLog`."""
+        self.require_replica(current_leader_epoch)
         if self.failure is not None:
             raise self.failure
-        if current_leader_epoch == -1 or current_leader_epoch == self.leader_epoch:
+
+    def require_replica(self, current_leader_epoch: int = -1) -> None:
+        """For those who may read from a follower, too. Raises KafkaError NOT_LEADER_OR_FOLLOWER, or by the client's
+        epoch (-1: not given, KIP-320) FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
+        if self.failure is not None and self.leader_id == NO_LEADER:
+            raise self.failure
+        self._require_epoch(current_leader_epoch)
+
+    def _require_epoch(self, current_leader_epoch: int) -> None:
+        if current_leader_epoch in (-1, self.leader_epoch):
             return
-        if current_leader_epoch < self.leader_epoch:
-            raise KafkaError(
-                ErrorCode.FENCED_LEADER_EPOCH,
-                f"{self.topic}-{self.index} has leader epoch {self.leader_epoch}, newer than {current_leader_epoch}",
-            )
-        raise KafkaError(
-            ErrorCode.UNKNOWN_LEADER_EPOCH,
-            f"{self.topic}-{self.index} has leader epoch {self.leader_epoch}, older than {current_leader_epoch}",
-        )
+        is_old = current_leader_epoch < self.leader_epoch
+        code = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        raise KafkaError(code, f"{self.topic}-{self.index} has epoch {self.leader_epoch}, not {current_leader_epoch}")
 
     # -- appending ----------------------------------------------------------------------------------------------
 
@@ -152,9 +234,7 @@ class Partition:
 
     def append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         """Appends one checked batch as leader, after `require_replicas`. With acks=-1 the caller then awaits
-        `replicated()`, otherwise `stored()`.
-
-        Raises KafkaError: NOT_LEADER_OR_FOLLOWER, and what `Log.append` raises.
+        `replicated()`, otherwise `stored()`. Raises KafkaError: NOT_LEADER_OR_FOLLOWER, and what `Log.append` raises.
         """
         if self.failure is not None:
             raise self.failure
@@ -164,11 +244,16 @@ class Partition:
             self.appended_bytes += len(batch)
             if self.durability.waits:
                 self.durability.appended()
-            if log.has_rolled:
-                log.has_rolled = False
-                self.tasks.start(self.durability.sync_closed_segments(), f"sync segments of {log.directory}")
+            self.sync_if_rolled()
+            for wake in self.log_watchers:
+                wake(self)
             self.update_high_watermark()
         return appended
+
+    def sync_if_rolled(self) -> None:
+        if self.log.has_rolled:
+            self.log.has_rolled = False
+            self.tasks.start(self.durability.sync_closed_segments(), f"sync segments of {self.log.directory}")
 
     async def stored(self, last_offset: int, timeout_ms: float) -> None:
         """Returns once `last_offset` counts as written here, which with acks=1 is the promise.
@@ -187,11 +272,16 @@ class Partition:
                 f"offset {last_offset} of {self.topic}-{self.index} was not synced within {timeout_ms:.0f} ms",
             ) from None
 
+    def require_term(self, terms_ended: int) -> None:
+        """Raises KafkaError NOT_LEADER_OR_FOLLOWER if another term has ended since, even if this broker leads again."""
+        if self.terms_ended != terms_ended:
+            raise self.failure or self._not_leader()
+
     async def replicated(self, last_offset: int, timeout_ms: float) -> None:
         """Returns once `last_offset` is on every in-sync replica and on enough of them.
 
-        Raises KafkaError: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER,
-        KAFKA_STORAGE_ERROR.
+        That no term has ended since the append is for the caller to see (`require_term`). Raises KafkaError:
+        REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
         """
         if self.durability.waits:
             deadline_ms = self.environment.monotonic_ms() + timeout_ms
@@ -223,8 +313,95 @@ class Partition:
                 self.config.min_insync_replicas,
                 self.environment.monotonic_ms(),
                 self.replica_lag_ms_max,
+                self.may_join,
             )
         if self.high_watermark.advance(end_offset):
+            self.log.producers.high_watermark_moved(self.high_watermark.value)
+            self.notify()
+
+    # -- followers ----------------------------------------------------------------------------------------------
+
+    def follower_fetched(self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int = 0) -> None:
+        """A follower has everything from `log_start_offset` to `fetch_offset`, and is where its log and ours are equal.
+        Raises KafkaError NOT_LEADER_OR_FOLLOWER for who is no replica, or a former life of one.
+        """
+        follower = self.replicas.followers.get(broker_id)
+        if follower is None or not follower.identify(broker_epoch, is_in_sync=broker_id in self.replicas.isr):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {broker_id} with epoch {broker_epoch} is no replica of {self.topic}-{self.index}",
+            )
+        follower.fetched(fetch_offset, self.environment.monotonic_ms(), self.log.log_end_offset)
+        follower.log_start_offset = log_start_offset
+        self.update_high_watermark()
+        if self.replicas.is_misplaced(broker_id, self.high_watermark.value, self.epoch_start_offset):
+            self.isr_may_change(self)
+
+    def wanted_isr(self) -> tuple[int, ...] | None:
+        """The in-sync set that there should be; None if it is the stored one. For a leader.
+        Also asked for when nothing but the eligible leader replicas would change: they hold the high watermark.
+        """
+        replicas, stored = self.replicas, self.state
+        if not self.is_leader or stored is None or stored.leader_epoch != self.leader_epoch:
+            return None
+        now = self.durability.end_offset, self.environment.monotonic_ms(), self.replica_lag_ms_max
+        lagging = replicas.lagging(*now, self.high_watermark.value)
+        joining = [
+            broker_id
+            for broker_id, follower in replicas.followers.items()
+            if broker_id not in (*replicas.isr, *stored.offline)  # these fetched before they lost it
+            and self.may_join(broker_id, follower.broker_epoch)
+            and not follower.is_silent(*now)
+            and replicas.may_join(broker_id, self.high_watermark.value, self.epoch_start_offset)
+        ]
+        wanted = tuple(
+            broker_id
+            for broker_id in replicas.assigned
+            if broker_id in joining or (broker_id in replicas.isr and broker_id not in lagging)
+        )
+        is_elr_stale = replicas.elr and replicas.has_enough_before_append(self.config.min_insync_replicas)
+        return wanted if set(wanted) != set(replicas.isr) or is_elr_stale else None
+
+    # -- following ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_follower_throttled(self) -> bool:
+        """Whether `follower.replication.throttled.replicas` names this replica."""
+        return is_throttled(self.config.follower_replication_throttled_replicas, self.index, self.node_id)
+
+    @property
+    def settled_end_offset(self) -> int:
+        """Everything before it may be claimed towards the leader: it is as durable as the topic wants it."""
+        return self.durability.end_offset
+
+    async def settled(self, end_offset: int) -> None:
+        """Returns once that is `end_offset`. Raises KafkaError KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER."""
+        self.durability.want(end_offset)
+        await self.durability.settled.reach(end_offset)
+
+    def appended_as_follower(self, size_bytes: int) -> None:
+        """The log has grown by what the leader sent; by so many bytes, where that is known."""
+        self.appended_bytes += size_bytes
+        if self.durability.waits:
+            self.durability.appended()
+        self.sync_if_rolled()
+
+    def follow_log_start(self, log_start_offset: int) -> None:
+        """The leader's log begins there: so will this one, once that is written down."""
+        self.log_start_moves(self, log_start_offset)
+
+    def truncated(self) -> None:
+        """The log was cut: what counted behind its end counts no more."""
+        log = self.log
+        self.durability.truncated(self._not_leader())
+        self.high_watermark.lower(log.log_end_offset)
+        self.high_watermark.advance(log.log_start_offset)
+        log.producers.high_watermark_moved(self.high_watermark.value)
+        self.was_cut(self)
+
+    def replicated_up_to(self, leader_high_watermark: int) -> None:
+        """As a follower: everything that was fetched is in the log, and the leader's high watermark is this."""
+        if self.high_watermark.advance(min(leader_high_watermark, self.log.log_end_offset)):
             self.log.producers.high_watermark_moved(self.high_watermark.value)
             self.notify()
 
@@ -238,10 +415,15 @@ class Partition:
         return high_watermark if first_unstable is None else min(first_unstable, high_watermark)
 
     def read(
-        self, offset: int, size_bytes_max: int, *, at_least_one_batch: bool, only_committed: bool = False
+        self,
+        offset: int,
+        size_bytes_max: int,
+        *,
+        at_least_one_batch: bool,
+        isolation: Isolation = Isolation.HIGH_WATERMARK,
     ) -> Buffer:
-        """Whole batches from the one that holds `offset`, up to the high watermark, or up to the last stable offset
-        if `only_committed`; empty when there is none. Aborted records are among them (`Log.aborted_transactions`).
+        """Whole batches from the one that holds `offset`, as far as `isolation` allows, with aborted records
+        (`Log.aborted_transactions`); empty when there is none.
 
         Raises KafkaError: OFFSET_OUT_OF_RANGE below the log start or above the log end.
         """
@@ -252,33 +434,24 @@ class Partition:
                 f"offset {offset} of {self.topic}-{self.index} is not between {log.log_start_offset} and "
                 f"{log.log_end_offset}",
             )
-        end_offset = self._readable_end(only_committed)
+        end_offset = self.readable_end(isolation)
         if offset >= end_offset:
             return b""
         return log.read(offset, size_bytes_max, end_offset, at_least_one_batch)
 
-    def slice(self, offset: int, size_bytes_max: int, *, only_committed: bool = False) -> FileSlice | None:
+    def slice(
+        self, offset: int, size_bytes_max: int, isolation: Isolation = Isolation.HIGH_WATERMARK
+    ) -> FileSlice | None:
         """What `read` answers, as a slice of a file; None where it had better be read, and where it would raise."""
-        end_offset = self._readable_end(only_committed)
+        end_offset = self.readable_end(isolation)
         if not self.log.log_start_offset <= offset < end_offset:
             return None
         return self.log.segments.slice(offset, size_bytes_max, end_offset)
 
-    def _readable_end(self, only_committed: bool) -> int:
-        return self.last_stable_offset if only_committed else self.high_watermark.value
-
-    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest epoch that is at most `leader_epoch`, and the offset at which it ended; (-1, -1) when unknown.
-
-        The log knows the epochs in which something was appended. Those behind its latest one, up to ours, were begun
-        and nothing was appended in them: they end at the log's end, as the current one does (KIP-101, KIP-279).
-        """
-        epochs, log_end_offset = self.log.epochs, self.log.log_end_offset
-        if leader_epoch == self.leader_epoch:
-            return leader_epoch, log_end_offset
-        if epochs.latest < leader_epoch < self.leader_epoch:
-            return (leader_epoch if epochs.latest < 0 else epochs.latest), log_end_offset
-        return epochs.end_offset_for(leader_epoch, log_end_offset)
+    def readable_end(self, isolation: Isolation) -> int:
+        if isolation is Isolation.HIGH_WATERMARK:
+            return self.high_watermark.value
+        return self.last_stable_offset if isolation is Isolation.TXN_COMMITTED else self.log.log_end_offset
 
     def notify(self) -> None:
         """Wakes the fetches that watch this partition."""
@@ -289,3 +462,14 @@ class Partition:
         return KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.topic}-{self.index}; refresh metadata"
         )
+
+
+def _ignore(partition: Partition) -> None: ...
+
+
+def _anybody(broker_id: int, broker_epoch: int) -> bool:
+    return True
+
+
+def _move_at_once(partition: Partition, log_start_offset: int) -> None:
+    partition.log.advance_log_start(log_start_offset)

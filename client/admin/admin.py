@@ -1,4 +1,4 @@
-"""The admin client: topics, partitions, options, records and brokers of any Kafka cluster.
+"""The admin client: topics, partitions, replicas, options, records and brokers of any Kafka cluster.
 
     async with Admin("localhost:9092") as admin:
         await admin.create_topic("orders", partitions=6, configs={"retention.ms": "3600000"})
@@ -35,6 +35,7 @@ from client.admin.configs import (
     describe_configs_request,
     described_configs,
 )
+from client.admin.replication_calls import ReplicationCalls
 from client.admin.topic_calls import TopicCalls
 from client.admin.topics import TopicDescription
 from client.errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
@@ -49,7 +50,7 @@ __all__ = ["Admin"]
 V = TypeVar("V")
 
 
-class Admin(TopicCalls):
+class Admin(TopicCalls, ReplicationCalls):
     """Asks and changes a cluster. The settings are those of `AdminConfig`, by name, or one ready `config`."""
 
     # ----------------------------------------------------------------------------------------------- options
@@ -138,11 +139,16 @@ class Admin(TopicCalls):
         )
 
     # ----------------------------------------------------------------------------------------------- brokers
-    async def describe_cluster(self, *, timeout_ms: float | None = None) -> ClusterDescription:
-        """Cluster id, controller and brokers."""
+    async def describe_cluster(
+        self, *, include_fenced: bool = False, timeout_ms: float | None = None
+    ) -> ClusterDescription:
+        """Cluster id, controller and brokers; with `include_fenced` those, too, that are registered and do not answer,
+        where the broker that is asked tells of them (from Kafka 4.0 on)."""
         deadline = self._deadline(timeout_ms)
         try:
-            request = DescribeClusterRequest(include_cluster_authorized_operations=False)
+            request = DescribeClusterRequest(
+                include_cluster_authorized_operations=False, include_fenced_brokers=include_fenced
+            )
             response = await self._calls.ask_until(request, deadline)
         except UnsupportedVersion:  # before Kafka 2.8
             metadata = await self._calls.ask_until(MetadataRequest(topics=[]), deadline)

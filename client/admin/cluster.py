@@ -26,12 +26,16 @@ __all__ = ["BrokerDescription", "ClusterDescription", "LogDirDescription", "Repl
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """A broker, by the address that it advertises to those who ask on this listener."""
+    """A broker, by the address that it advertises to those who ask on this listener.
+
+    `is_fenced`: it is registered, but the controller does not hear from it; only where such brokers were asked for.
+    """
 
     node_id: int
     host: str
     port: int
     rack: str | None = None
+    is_fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,10 @@ def described_cluster(response: DescribeClusterResponse | MetadataResponse) -> C
     else:
         if response.error_code:
             raise broker_error(response.error_code, response.error_message, "DescribeCluster")
-        found = [BrokerDescription(each.broker_id, each.host, each.port, each.rack) for each in response.brokers]
+        found = [
+            BrokerDescription(each.broker_id, each.host, each.port, each.rack, each.is_fenced)
+            for each in response.brokers
+        ]
     brokers = tuple(sorted(found, key=lambda broker: broker.node_id))
     return ClusterDescription(response.cluster_id, response.controller_id, brokers)
 

@@ -5,6 +5,7 @@ has. `create_topics` and `create_partitions` wait for both, for what follows is 
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from client.admin.base import AdminBase, only
@@ -24,14 +25,17 @@ from client.admin.topics import (
     created_topics,
     delete_topics_request,
     deleted_topics,
+    describe_partitions_request,
+    described_partitions,
     described_topics,
     listed_topics,
     topic_id_from_text,
 )
 from client.cluster.cluster import CONTROLLER
-from client.errors import ClientError, TopicExists, UnknownTopic, broker_error
+from client.errors import ClientError, TopicExists, UnknownTopic, UnsupportedVersion, broker_error
 from client.network.backoff import Backoff
 from protocol.errors import ErrorCode
+from protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 __all__ = ["TopicCalls"]
@@ -52,11 +56,20 @@ class TopicCalls(AdminBase):
         return [topic for topic in listed_topics(response) if include_internal or not topic.is_internal]
 
     async def describe_topics(
-        self, names: Iterable[str], *, timeout_ms: float | None = None
+        self, names: Iterable[str], *, eligible_leaders: bool = False, timeout_ms: float | None = None
     ) -> dict[str, TopicDescription]:
-        """Topics with their partitions, by name. UnknownTopic for one that is not there."""
+        """Topics with their partitions, by name. UnknownTopic for one that is not there.
+
+        `eligible_leaders`: with those that may lead without being in sync, where the broker tells (KIP-966).
+        """
         deadline = self._deadline(timeout_ms)
-        return await self._calls.settle("Metadata", names, lambda some: self._describe(some, deadline), deadline)
+        wanted = list(names)
+        if eligible_leaders:
+            with suppress(UnsupportedVersion):  # by an older broker: what Metadata has is all that it can tell
+                return await self._calls.settle(
+                    "DescribeTopicPartitions", wanted, lambda some: self._describe_pages(some, deadline), deadline
+                )
+        return await self._calls.settle("Metadata", wanted, lambda some: self._describe(some, deadline), deadline)
 
     async def describe_topic(self, name: str, *, timeout_ms: float | None = None) -> TopicDescription:
         """One topic. Raises UnknownTopic."""
@@ -68,6 +81,19 @@ class TopicCalls(AdminBase):
         topics = [MetadataRequestTopic(name=name) for name in names]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         return described_topics(await self._calls.ask(request, deadline))
+
+    async def _describe_pages(
+        self, names: Collection[str], deadline: Deadline
+    ) -> Mapping[str, TopicDescription | ClientError]:
+        """One broker after another may answer the pages: what they know may differ for a moment, as it may anyway."""
+        pages: list[DescribeTopicPartitionsResponse] = []
+        cursor: Cursor | None = None
+        while True:
+            page = await self._calls.ask(describe_partitions_request(names, cursor), deadline)
+            pages.append(page)
+            if page.next_cursor is None or page.next_cursor == cursor:
+                return described_partitions(pages)
+            cursor = page.next_cursor
 
     async def create_topics(
         self,

@@ -26,6 +26,13 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
 from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
 
@@ -90,7 +97,12 @@ class TopicListing:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """A partition. `leader` is -1 where there is none, `leader_epoch` -1 where the broker does not tell it."""
+    """A partition. `leader` is -1 where there is none, `leader_epoch` -1 where the broker does not tell it.
+
+    `eligible_leaders` (KIP-966): replicas that are not in sync, and have all that was acknowledged nevertheless;
+    `last_known_leaders`: who led last, where nobody is in sync or eligible. None where they were not asked for or the
+    broker does not tell.
+    """
 
     partition: int
     leader: int
@@ -98,6 +110,13 @@ class PartitionDescription:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...] = ()
+    eligible_leaders: tuple[int, ...] | None = None
+    last_known_leaders: tuple[int, ...] | None = None
+
+    @property
+    def out_of_sync(self) -> tuple[int, ...]:
+        """The replicas that are not in sync."""
+        return tuple(each for each in self.replicas if each not in self.isr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +275,50 @@ def _described(name: str, topic: MetadataResponseTopic) -> TopicDescription:
         )
         for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     ]
+    return TopicDescription(name, topic_id_text(topic.topic_id), topic.is_internal, tuple(partitions))
+
+
+def describe_partitions_request(names: Iterable[str], cursor: Cursor | None) -> DescribeTopicPartitionsRequest:
+    """`cursor`: where the last answer has ended; None to begin with. Brokers answer topics by name, and so does this:
+    what is before the cursor was answered."""
+    wanted = sorted(name for name in names if cursor is None or name >= cursor.topic_name)
+    return DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in wanted], cursor=cursor)
+
+
+def described_partitions(
+    pages: Iterable[DescribeTopicPartitionsResponse],
+) -> dict[str, TopicDescription | ClientError]:
+    """From all pages of an answer (KIP-966). A topic may be on several."""
+    found: dict[str, TopicDescription | ClientError] = {}
+    for topic in (topic for page in pages for topic in page.topics):
+        if topic.name is None:
+            continue
+        before = found.get(topic.name)
+        if topic.error_code:
+            found[topic.name] = broker_error(topic.error_code, "", f"DescribeTopicPartitions of {topic.name}")
+        else:
+            partitions = before.partitions if isinstance(before, TopicDescription) else ()
+            found[topic.name] = _with_page(topic.name, topic, partitions)
+    return found
+
+
+def _with_page(
+    name: str, topic: DescribeTopicPartitionsResponseTopic, before: tuple[PartitionDescription, ...]
+) -> TopicDescription:
+    page = [
+        PartitionDescription(
+            each.partition_index,
+            each.leader_id if each.leader_id >= 0 else -1,
+            each.leader_epoch,
+            tuple(each.replica_nodes),
+            tuple(each.isr_nodes),
+            tuple(each.offline_replicas),
+            None if each.eligible_leader_replicas is None else tuple(each.eligible_leader_replicas),
+            None if each.last_known_elr is None else tuple(each.last_known_elr),
+        )
+        for each in topic.partitions
+    ]
+    partitions = sorted([*before, *page], key=lambda each: each.partition)
     return TopicDescription(name, topic_id_text(topic.topic_id), topic.is_internal, tuple(partitions))
 
 

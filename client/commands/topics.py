@@ -4,13 +4,14 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from client.commands.failures import EXIT_CODES_HELP, CommandFailed
 from client.commands.options import Assignment, Target, json_option, on_target
 from client.commands.output import print_json, print_line, print_table
+from client.commands.replicas import ID_MAX, broker_ids
 
 if TYPE_CHECKING:
     from client.admin.admin import Admin
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 Ends = dict[tuple[str, int], tuple[int | None, int | None]]
 """First and next offset by topic and partition; None where it is not known."""
 
-ID_MAX: Final = 2**31 - 1
-"""Of partitions and brokers: Kafka has 32 bits for them."""
 NAMES = click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 
 
@@ -122,7 +121,8 @@ async def create(
 async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_json: bool) -> None:
     """Show the partitions of topics.
 
-    With leaders, replicas, and the options that are set. Default: all topics.
+    With leaders and their epochs, replicas, those of them in sync (ISR), out of sync (OSR) and eligible to lead without
+    being in sync (ELR), and the options that are set. Default: all topics.
     """
     from client.admin.configs import ConfigResource
     from client.commands.several import Failures
@@ -133,7 +133,7 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
         wanted = list(dict.fromkeys(names))
         if not names:
             wanted = [topic.name for topic in await admin.list_topics(include_internal=True)]
-        found = await failures.or_results(admin.describe_topics(wanted))
+        found = await failures.or_results(admin.describe_topics(wanted, eligible_leaders=True))
         resources = [ConfigResource.topic(name) for name in found]
         configs = await failures.or_results(admin.describe_configs(resources))
         ends = await offsets_of(admin, found, failures) if offsets else None
@@ -155,16 +155,18 @@ def _print_described(
     if as_json:
         print_json([_described(topic, settings.get(topic.name), ends) for topic in found.values()])
         return
-    columns = ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "OFFLINE"]
+    columns = ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "OSR", "ELR", "OFFLINE"]
     rows = [
         [
             topic.name,
             each.partition,
             each.leader if each.leader >= 0 else None,
-            each.leader_epoch,
-            _ids(each.replicas),
-            _ids(each.isr),
-            _ids(each.offline_replicas),
+            each.leader_epoch if each.leader_epoch >= 0 else None,
+            broker_ids(each.replicas),
+            broker_ids(each.isr),
+            broker_ids(each.out_of_sync),
+            broker_ids(each.eligible_leaders),
+            broker_ids(each.offline_replicas),
             *(ends[topic.name, each.partition] if ends is not None else ()),
         ]
         for topic in found.values()
@@ -205,7 +207,7 @@ def _described(
     """What JSON has of a topic. `configs` is null where the principal may not see them."""
     partitions: list[dict[str, object]] = []
     for each in topic.partitions:
-        described = asdict(each)
+        described: dict[str, object] = {**asdict(each), "out_of_sync": each.out_of_sync}
         if ends is not None:
             described["start_offset"], described["end_offset"] = ends[topic.name, each.partition]
         partitions.append(described)
@@ -304,7 +306,3 @@ def check_ids(texts: Iterable[str]) -> None:
             topic_id_from_text(text)
         except ClientError as error:
             raise click.UsageError(str(error)) from None
-
-
-def _ids(numbers: tuple[int, ...]) -> str | None:
-    return ",".join(map(str, numbers)) or None

@@ -2,6 +2,7 @@
 
 v0: the API (KIP-700), flexible
 v1: endpoint_type, 1 brokers, 2 controllers (KIP-919)
+v2: fenced brokers, if they are asked for (KIP-1073)
 """
 
 from protocol.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
@@ -13,9 +14,10 @@ class DescribeClusterBroker(Struct):
     host: str
     port: i32
     rack: str | None = None
+    is_fenced: bool = field(since=2, default=False)
 
 
-@message(key=60, versions=(0, 1), flexible=0)
+@message(key=60, versions=(0, 2), flexible=0)
 class DescribeClusterResponse(Response):
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
@@ -27,7 +29,8 @@ class DescribeClusterResponse(Response):
     cluster_authorized_operations: i32 = -2147483648
 
 
-@message(key=60, versions=(0, 1), flexible=0)
+@message(key=60, versions=(0, 2), flexible=0)
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
     include_cluster_authorized_operations: bool
     endpoint_type: i8 = field(since=1, default=1)
+    include_fenced_brokers: bool = field(since=2, default=False)

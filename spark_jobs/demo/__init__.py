@@ -1,6 +1,8 @@
-"""`make demo`: a broker of its own, real flights through kafka-python and Spark, SIGKILL for both, everything compared.
+"""`make demo`: a broker of its own, real flights through kafka-python and Spark, SIGKILL for both, everything compared;
+then three brokers on etcd, of which leaders are killed in mid-stream.
 
-`pipeline` is the story, step by step; `broker_process` and `spark_process` hold the child processes, `load` and
-`verify` are the kafka-python side and the statistics without Spark, `steps` draws progress and times. kafka-python is
-a development dependency: the demo is the only module of this package that needs it.
+`pipeline` is the story, step by step, and `failover` its second part; `broker_process`, `spark_process`, `etcd_process`
+and `three_brokers` hold the child processes, `load`, `following` and `verify` are the kafka-python side and the
+statistics without Spark, `steps` draws progress and times. kafka-python and etcd are development dependencies: the demo
+is the only package here that needs them.
 """

@@ -1,5 +1,6 @@
 """`python -m spark_jobs.demo`, which is `make demo`. Exits with 0 if and only if nothing differed."""
 
+import logging
 import shutil
 import signal
 import sys
@@ -21,6 +22,7 @@ from spark_jobs.session import CONNECTOR
 GO_ON = """
 [bold]How to go on[/bold]
 A broker that stays:         {python} -m odradek serve --listen 127.0.0.1:9092 --data-dir ./odradek-data
+Or three, in one process:    {python} -m odradek cluster run --brokers 3 --data-dir ./odradek-cluster
 Write with kafka-python:     KafkaProducer(bootstrap_servers="127.0.0.1:9092").send("greetings", b"hello")
 Read it (without a group):   KafkaConsumer("greetings", bootstrap_servers="127.0.0.1:9092", group_id=None,
                                            auto_offset_reset="earliest")
@@ -46,6 +48,7 @@ def show(output: Path, broker_command: BrokerCommand) -> int:
     console = Console(highlight=False)
     output.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="odradek-demo-"))
+    _log_clients_to(directory / "kafka-python.log")
     picture = (output / "flight-delays.png").resolve()
     failed = True
     try:
@@ -65,6 +68,13 @@ def show(output: Path, broker_command: BrokerCommand) -> int:
     console.print(f"\n[bold green]Everything is equal.[/bold green] The year as a picture: {picture}", soft_wrap=True)
     console.print(GO_ON.format(python=_shown(sys.executable), connector=CONNECTOR), soft_wrap=True)
     return 0
+
+
+def _log_clients_to(path: Path) -> None:
+    """What kafka-python has to say about brokers that are killed is no news for the terminal."""
+    logger = logging.getLogger("kafka")
+    logger.addHandler(logging.FileHandler(path, encoding="utf-8", delay=True))
+    logger.propagate = False
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:

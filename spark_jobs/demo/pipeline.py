@@ -1,4 +1,5 @@
-"""The demo's story: load, kill the broker, stream with Spark, kill that too, and compare at every stop."""
+"""The demo's story: load, kill the broker, stream with Spark, kill that too, and compare at every stop; then the same
+flights to three brokers, of which leaders are killed (`failover.py`)."""
 
 import itertools
 import math
@@ -10,9 +11,11 @@ from rich.console import Console
 
 from spark_jobs.daily import DailyDelays, reduce_to_last
 from spark_jobs.demo.broker_process import BrokerCommand, BrokerProcess, odradek_command
+from spark_jobs.demo.failover import Records, lose_leaders, print_failover
 from spark_jobs.demo.load import Digest, create_topics, load
 from spark_jobs.demo.spark_process import SparkProcess, Topics, committed_batches, delays_command, first_batch
 from spark_jobs.demo.steps import Completed, DemoFailed, Steps
+from spark_jobs.demo.three_brokers import MemberCommand, ThreeBrokers, odradek_member
 from spark_jobs.demo.verify import (
     DIFFERENCES_SHOWN,
     Results,
@@ -29,11 +32,16 @@ from spark_jobs.table import print_table
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What to run and where: `directory` for the broker's data, checkpoint and logs, `picture` for what stays."""
+    """What to run and where: `directory` for the brokers' data, checkpoint and logs, `picture` for what stays.
+
+    `streamed`: how many of the flights go to the three brokers.
+    """
 
     directory: Path
     picture: Path
     broker_command: BrokerCommand = odradek_command
+    member_command: MemberCommand = odradek_member
+    streamed: int = 100_000
     max_offsets_per_trigger: int = 24_000
     topics: Topics = field(default_factory=Topics)
 
@@ -41,20 +49,25 @@ class Demo:
 def run_demo(demo: Demo, console: Console) -> None:
     """Runs it all; raises DemoFailed, with a text that names what differed, at the first difference."""
     log = demo.directory / "broker.log"
-    with Steps(console) as steps, BrokerProcess(demo.broker_command, demo.directory / "data", log) as broker:
-        _load_and_survive(demo, broker, steps)
-        job_output = _stream_and_survive(demo, broker, steps)
-        results, repeated = _compare_statistics(demo, broker, steps)
+    with Steps(console) as steps:
+        with BrokerProcess(demo.broker_command, demo.directory / "data", log) as broker:
+            records = _load_and_survive(demo, broker, steps)
+            job_output = _stream_and_survive(demo, broker, steps)
+            results, repeated = _compare_statistics(demo, broker, steps)
         with steps.step("draw the year"):
             draw_year(list(results.values()), demo.picture)
+        with ThreeBrokers(demo.directory / "cluster", demo.member_command) as cluster:
+            failover = lose_leaders(cluster, records[: demo.streamed], steps)
     print_table(list(results.values()), console)
     console.print("Spark, after it was resumed:", *job_output.splitlines()[-3:], sep="\n  ", highlight=False)
     console.print(f"Results, equal to those without Spark: {len(results):,} (and {repeated:,} superseded records)")
+    print_failover(failover, console)
     console.print("", *(f"{seconds:6.1f} s  {description}" for description, seconds in steps.times), sep="\n")
     console.print(f"{sum(seconds for _, seconds in steps.times):6.1f} s  together")
 
 
-def _load_and_survive(demo: Demo, broker: BrokerProcess, steps: Steps) -> None:
+def _load_and_survive(demo: Demo, broker: BrokerProcess, steps: Steps) -> Records:
+    """Returns the flights."""
     with steps.step("start the broker"):
         broker.start()
     with steps.step("read the flight table"):
@@ -71,6 +84,7 @@ def _load_and_survive(demo: Demo, broker: BrokerProcess, steps: Steps) -> None:
         broker.start()
     with steps.step("read back and compare again", sent.count) as completed:
         _expect(sent, broker, demo.topics.flights, "after SIGKILL and restart", completed)
+    return records
 
 
 def _expect(sent: Digest, broker: BrokerProcess, topic: str, when: str, completed: Completed) -> None:

@@ -15,6 +15,7 @@ def test_every_figure_has_a_measurement() -> None:
         *("java-produce-100", "java-produce-1024", "latency", "fetch", "java-consume", "arrival"),
         *("start", "memory", "synced-1", "synced-64", "synced-alone", "compaction", "loop-lag"),
         *("full-partitions", "empty-partitions", "import"),
+        *("cluster-produce", "cluster-latency", "kill-leader", "kill-controller", "stop-leader", "many-topics"),
         *("growth-partitions", "growth-connections", "growth-batches", "growth-records"),
     }
 

@@ -1,5 +1,6 @@
 """A whole run of the load generator over sockets that are here, cut anywhere, and as a process."""
 
+import dataclasses
 import os
 import socket
 import threading
@@ -9,7 +10,7 @@ import pytest
 
 from benchmarks import sink
 from benchmarks.frames import CORRELATION_ID_POSITION, DISTINCT_BATCHES, Load, batches_of, frames_of
-from benchmarks.load import produce, run_load
+from benchmarks.load import produce, run_load, run_load_to
 from benchmarks.replies import LoadFailed, canned_reply
 
 LOAD = Load("produce-1", 40 * 16 * 1024, timestamp_ms=1_700_000_000_000)
@@ -94,3 +95,12 @@ def test_generator_and_sink_run_as_processes() -> None:
     assert result.replies == load.batch_count == 40
     with pytest.raises(LoadFailed, match="refused"):
         run_load("127.0.0.1", port, load)
+
+
+def test_connections_go_to_several_servers_in_turn() -> None:
+    """Each of two sinks serves one connection, and answers nobody else."""
+    load = Load("t", 40 * 16 * 1024, 0, connections=2, partitions=1)
+    half = dataclasses.replace(load, total_bytes=load.total_bytes // 2, connections=1)
+    with sink.running_sink(half) as one, sink.running_sink(half) as other:
+        result = run_load_to([f"127.0.0.1:{one}", f"127.0.0.1:{other}"], load)
+    assert result.replies == 40

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from benchmarks import work
 from benchmarks.work import Watch, Work, disturbance_note
 
 
@@ -24,6 +25,12 @@ def test_a_watch_sees_what_is_done_in_its_block() -> None:
         subprocess.run([sys.executable, "-c", "sum(range(3 * 10**6))"], check=True)
     assert 0 < watch.work.children < 60
     assert 0 < watch.work.clock < 60
+
+
+def test_a_server_of_several_processes_is_their_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "cpu_seconds", {1: 1.0, 2: 2.5, 3: 7.0}.__getitem__)
+    assert Work.until_now(1, 2).server == 3.5
+    assert Work.until_now().server == 0
 
 
 def test_disturbed_runs_are_told_with_their_number() -> None:

@@ -15,12 +15,14 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import finalize
 
+from broker.checkpoints import Checkpoints
 from broker.cleaner import Cleaner
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import PartitionState
 from broker.cluster.memory import MemoryStore
 from broker.cluster.topics import create_topic
 from broker.config import BrokerConfig, TopicConfig
+from broker.data_directories import DataDirectories
 from broker.disk import Disk
 from broker.log.config import LogConfig
 from broker.log.log import Log
@@ -32,6 +34,7 @@ from client.environment import Environment
 from client.tasks import Tasks
 from protocol.batch import BatchHeader, read_header
 from protocol.records import Record, iterate_records
+from tests.broker.alone import roles_alone
 from tests.broker.log.compacted_logs import KeyValue, data_batch
 from tests.broker.log.logs import T0, read_all
 from tests.broker.support import append
@@ -180,7 +183,15 @@ class Kept:
         """A process begins; the last one has come to its end."""
         self.leader_epoch += 1
         self.tasks = WatchedTasks(self.loop)
-        self.partitions = Partitions(self.disk, self.data_dir, NODE_ID, self.environment, self.tasks, self.config)
+        roles = roles_alone(NODE_ID, self.environment, self.tasks)
+        self.partitions = Partitions(
+            DataDirectories(self.disk, [self.data_dir], self.environment, self.tasks),
+            NODE_ID,
+            self.environment,
+            self.tasks,
+            self.config,
+            roles,
+        )
         self.partitions.load(self.run(image_of(self.configs, self.leader_epoch)))
         self.upkeep = Upkeep(self.disk, self.environment, self.tasks, self.config, self.partitions)
         self.cleaner = Cleaner(self.disk, self.environment, self.config, self.partitions)
@@ -204,9 +215,14 @@ class Kept:
         return self.disk.list_dir(self.directory)
 
     @property
+    def checkpoints(self) -> Checkpoints:
+        """Those of the data directory."""
+        return self.partitions.directories.first.checkpoints
+
+    @property
     def checkpoint(self) -> int | None:
         """The cleaner's."""
-        return self.partitions.checkpoints.cleaned.get((TOPIC, 0))
+        return self.checkpoints.cleaned.get((TOPIC, 0))
 
     # -- what is done ---------------------------------------------------------------------------------------------
 

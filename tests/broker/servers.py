@@ -1,16 +1,17 @@
 """Whole brokers in this process, on a disk of the test's, and what such a disk holds."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+from broker.data_directory import LOCK_FILE
 from broker.disk import Disk
 from broker.memory_disk import MemoryDisk
-from broker.server import LOCK_FILE, Broker
+from broker.server import Broker
 from client.environment import Environment
 from tests.broker.wire import settings
 
 
-def broker_on(disk: Disk, data_dir: str = "data", node_id: int = 0) -> Broker:
+def broker_on(disk: Disk, data_dir: str | Sequence[str] = "data", node_id: int = 0) -> Broker:
     return Broker(settings(data_dir, node_id=node_id), Environment(), disk)
 
 

@@ -16,18 +16,23 @@ from typing import TypeVar
 from broker.cluster.image import ClusterImage, Delta
 from broker.cluster.keys import CONTROLLER_KEY, BrokerState, PartitionState, broker_key, encode_controller
 from broker.cluster.memory import MemoryStore
-from broker.cluster.store import MetadataStore, Txn
+from broker.cluster.store import Lease, MetadataStore, Txn
 from broker.cluster.topics import create_topic
 from broker.config import BrokerConfig
 from broker.context import Caller, Context
+from broker.data_directories import DataDirectories
 from broker.disk import Disk
 from broker.dispatch import dispatch
 from broker.fetch_sessions import FetchSessions
+from broker.follower_sessions import FollowerSessions
+from broker.member import Member
 from broker.memory_disk import MemoryDisk
 from broker.metadata import Metadata
 from broker.metrics import Metrics
 from broker.partitions import Partitions
+from broker.registration import Identity, Registration
 from broker.replication.partition import Partition
+from broker.replication.quota import ReplicationQuota
 from broker.served import BY_KEY
 from broker.txn.producer_ids import ProducerIds
 from client.environment import Environment
@@ -50,11 +55,25 @@ HERE = BrokerState(NODE_ID, {LISTENER: ("127.0.0.1", 9092), "EXTERNAL": ("broker
 NO_SETTINGS: Mapping[str, str] = {}
 
 
+def membership_of(
+    metadata: Metadata, config: BrokerConfig, environment: Environment, tasks: Tasks, lease: Lease
+) -> Member:
+    """Broker 0 as the store has it registered already; its controller is not started."""
+    identity = Identity(NODE_ID, dict(HERE.endpoints), (HERE.directory_id,))
+    registration = Registration(metadata.store, environment, identity, lease.ttl_ms)
+    registration.epoch = metadata.image.brokers[NODE_ID].epoch
+    registration.lease = lease
+    registration.term.never_ends()
+    registration.follow(metadata.image)
+    return Member(metadata, config, registration, environment, tasks, LISTENER, {})
+
+
 @asynccontextmanager
 async def running_broker(
     settings: Mapping[str, str] = NO_SETTINGS,
     *,
     disk: Disk | None = None,
+    data_dirs: Sequence[str] = (DATA_DIR,),
     store: MetadataStore | None = None,
     brokers: Sequence[BrokerState] = (HERE,),
 ) -> AsyncGenerator[Context]:
@@ -62,25 +81,35 @@ async def running_broker(
     environment = Environment(asyncio.get_running_loop())
     tasks = Tasks(environment.loop)
     disk = MemoryDisk() if disk is None else disk
-    disk.make_dir(DATA_DIR)
+    for path in data_dirs:
+        disk.make_dir(path)
+    directories = DataDirectories(disk, data_dirs, environment, tasks)
     store = MemoryStore() if store is None else store
     put = {broker_key(broker.broker_id): broker.encode() for broker in brokers}
     await store.commit(Txn(put={**put, CONTROLLER_KEY: encode_controller(NODE_ID)}))
     image = ClusterImage.from_snapshot(await store.read("/"))
     config = BrokerConfig(settings, image.configs_of_broker(None), image.configs_of_broker(NODE_ID))
-    partitions = Partitions(disk, DATA_DIR, NODE_ID, environment, tasks, config)
+    metadata = Metadata(store, image)
+    membership = membership_of(metadata, config, environment, tasks, (await store.lease(2000)))
+    partitions = Partitions(directories, NODE_ID, environment, tasks, config, membership.roles)
     session_ids = iter(range(1, 1 << 31))
+    quota = ReplicationQuota(config.leader_replication_throttled_rate, environment.monotonic_ms())
     context = Context(
         environment=environment,
         tasks=tasks,
         config=config,
         disk=disk,
-        data_dir=DATA_DIR,
         node_id=NODE_ID,
         cluster_id=CLUSTER_ID,
-        metadata=Metadata(store, image),
+        metadata=metadata,
         partitions=partitions,
         fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, lambda: next(session_ids)),
+        follower_sessions=FollowerSessions(environment.loop, lambda: next(session_ids), config, quota),
+        registration=membership.registration,
+        controller=membership.controller,
+        fencing=membership.fencing,
+        peers=membership.peers,
+        broker_listener=LISTENER,
         producer_ids=ProducerIds(store),
         metrics=Metrics(),
         served=BY_KEY,
@@ -89,6 +118,7 @@ async def running_broker(
     def apply(image: ClusterImage, delta: Delta) -> None:
         if delta.broker_configs:
             config.update(image.configs_of_broker(None), image.configs_of_broker(NODE_ID))
+            quota.configure(config.leader_replication_throttled_rate, environment.monotonic_ms())
         partitions.apply(image, delta)
 
     context.metadata.subscribe(apply)

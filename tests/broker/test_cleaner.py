@@ -310,3 +310,22 @@ def test_an_open_transaction_holds_compaction_up() -> None:
     kept.clean()
     assert kept.read.offsets == [1, 2, 3, 4]
     assert kept.checkpoint == 2
+
+
+def test_a_truncation_to_where_the_active_segment_begins_leaves_the_compacted_one_as_it_is() -> None:
+    """Which is not walked at the next start, after a kill: no batch of it says where the epoch began any more, nor that
+    producer 2 was ever there, whose newest batch was the one that is truncated."""
+    kept = Kept(COMPACTED, segment_bytes=350, group_bytes=1)
+    kept.append((b"a", b"1"), producer=(2, 0, 0))
+    while len(kept.log.base_offsets) == 1:
+        kept.append((b"a", b"v" * 30), (b"a", b"v" * 30))
+    active = kept.log.base_offsets[-1]
+    kept.append((b"a", b"2"), producer=(2, 0, 1))
+    kept.clean()
+    kept.log.truncate_to(active)
+    kept.settle()
+    kept.kill_and_start()
+    assert kept.log.base_offsets == [0, active]
+    assert [tuple(entry) for entry in kept.log.epochs.entries] == [(0, 0)]
+    assert [(each, state.last_sequence) for each, state in kept.log.producers.states()] == [(2, 0)]
+    kept.stop()

@@ -242,9 +242,9 @@ async def test_a_topic_deleted_meanwhile_takes_nothing_along(
             assert leftovers(broker) == []
             await broker.cleaner.clean_what_is_due()
             assert broker.read().offsets == [1, 2, 3, 4]
-            assert broker.context.partitions.checkpoints.cleaned["orders", 0] == 4
+            assert broker.context.partitions.directories.first.checkpoints.cleaned["orders", 0] == 4
         else:
-            assert ("orders", 0) not in broker.context.partitions.checkpoints.cleaned
+            assert ("orders", 0) not in broker.context.partitions.directories.first.checkpoints.cleaned
         assert [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "WARNING")] == []
 
 
@@ -258,7 +258,10 @@ async def test_a_broker_that_stops_meanwhile_finds_everything_at_its_next_start(
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
-        directory, end = broker.partition().log.directory, dict(broker.context.partitions.checkpoints.cleaned)
+        directory, end = (
+            broker.partition().log.directory,
+            dict(broker.context.partitions.directories.first.checkpoints.cleaned),
+        )
     assert end == {}
     assert directory == f"{DATA_DIR}/orders-0"
     log = reopened(disk)

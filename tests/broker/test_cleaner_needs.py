@@ -107,7 +107,8 @@ def test_what_cannot_be_synced_is_not_compacted_before_the_next_start() -> None:
     assert synced == 18
 
     def fails(disk: MemoryDisk, content: Content) -> None:
-        raise OSError("not now")
+        if not content.startswith(b"odradek"):  # what the directory is probed with works
+            raise OSError("not now")
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(MemoryDisk, "sync", fails)

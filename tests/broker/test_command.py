@@ -71,7 +71,7 @@ def test_without_options_it_listens_on_loopback_and_keeps_its_data_beside(invoke
     (wanted,) = invoked
     assert wanted.listeners == [Listener("PLAINTEXT", "127.0.0.1", 9092)]
     assert wanted.advertised == {"PLAINTEXT": Listener("PLAINTEXT", "127.0.0.1", 9092)}
-    assert (wanted.data_dir, wanted.node_id, wanted.metrics) == ("./odradek-data", 0, None)
+    assert (wanted.data_dirs, wanted.node_id, wanted.metrics) == (("./odradek-data",), 0, None)
 
 
 def test_every_option_reaches_the_settings(invoked: list[Settings], tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_every_option_reaches_the_settings(invoked: list[Settings], tmp_path: Pa
     (wanted,) = invoked
     assert wanted.listeners == [Listener("PLAINTEXT", "0.0.0.0", 9092), Listener("INSIDE", "::1", 0)]  # noqa: S104
     assert wanted.advertised["PLAINTEXT"] == Listener("PLAINTEXT", "broker.example", 19092)
-    assert (wanted.data_dir, wanted.node_id) == ("/var/lib/odradek", 4)
+    assert (wanted.data_dirs, wanted.node_id) == (("/var/lib/odradek",), 4)
     assert wanted.metrics == Listener("PLAINTEXT", "127.0.0.1", 9100)
     assert (wanted.config.num_partitions, wanted.config.log_segment_bytes) == (5, 2 << 20)
 
@@ -97,12 +97,12 @@ def test_listeners_may_come_from_the_file_in_kafkas_form(invoked: list[Settings]
     assert invoke("--config", str(file)).exit_code == 0
     assert [str(listener) for listener in invoked[0].listeners] == ["A://127.0.0.1:0", "B://[::1]:0"]
     assert str(invoked[0].advertised["B"]) == "B://host:7"
-    assert invoked[0].data_dir == str(tmp_path)
+    assert invoked[0].data_dirs == (str(tmp_path),)
 
 
 def test_memory_has_no_directory(invoked: list[Settings]) -> None:
     assert invoke("--memory").exit_code == 0
-    assert invoked[0].data_dir is None
+    assert invoked[0].data_dirs is None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,8 @@ def test_memory_has_no_directory(invoked: list[Settings]) -> None:
             r"Sometime .* log\.message\.timestamp\.type: .* one of CreateTime, LogAppendTime",
         ),
         (("--set", "nonsense"), r"'nonsense' is not of the form name=value"),
-        (("--set", "log.dirs=/a,/b"), r"log\.dirs names 2 directories, and this broker keeps one"),
+        (("--data-dir", "/a", "--data-dir", "/a/"), r"the data directory /a is given twice"),
+        (("--set", "log.dirs=/a,/a/b-1"), r"/a and /a/b-1 lie in one another"),
         (("--listen", "0.0.0.0:9092"), r"add --advertise PLAINTEXT=HOST:9092"),
         (("--listen", "[::]:9092"), r"add --advertise PLAINTEXT=HOST:9092"),
         (("--listen", ":9092"), r"add --advertise PLAINTEXT=HOST:9092"),
@@ -184,7 +185,7 @@ async def test_the_ready_line_names_every_address_the_node_and_the_directory() -
     listeners = [parse_listener(text) for text in ("FIRST://127.0.0.1:0", "SECOND://[::1]:0", "THIRD://127.0.0.1:0")]
     advertised = {listener.name: listener._replace(host="elsewhere.example", port=1) for listener in listeners}
     base = settings("dir/data", node_id=7)
-    line, ports = await said_when_ready(Settings(listeners, advertised, "dir/data", 7, base.config))
+    line, ports = await said_when_ready(Settings(listeners, advertised, ["dir/data"], 7, base.config))
     assert line == (
         f"odradek {VERSION} ready on 127.0.0.1:{ports[0]}, SECOND=[::1]:{ports[1]}, THIRD=127.0.0.1:{ports[2]} "
         "(node 7, data in dir/data)"

@@ -18,7 +18,8 @@ from broker.config import (
     replace_broker,
 )
 from broker.option import ConfigType, Dynamic
-from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from broker.options import BROKER_OPTIONS
+from broker.topic_options import TOPIC_OPTIONS
 from protocol.configs import Operation
 from protocol.errors import ErrorCode
 

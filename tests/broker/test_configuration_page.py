@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from broker.configuration_page import documentation
-from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from broker.options import BROKER_OPTIONS
+from broker.topic_options import TOPIC_OPTIONS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
 

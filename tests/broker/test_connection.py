@@ -13,12 +13,13 @@ import pytest
 
 from broker.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, REPLIES_TOGETHER_BYTES, Connection
 from broker.server import Broker
+from client.tasks import breathe
 from protocol.frames import FrameReader
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest
 from protocol.primitives import Buffer
-from tests.broker.wire import RawClient, batch, connected, create_topic, produce, produced, running_broker
+from tests.broker.wire import TIMEOUT_S, RawClient, batch, connected, create_topic, produce, produced, running_broker
 
 pytestmark = pytest.mark.both_loops
 
@@ -94,6 +95,34 @@ async def test_a_reply_does_not_wait_for_the_long_poll_behind_it() -> None:
             client.send(MetadataRequest(topics=[]), 8)
             client.send(fetch("orders", max_wait_ms=60_000), 11)
         await client.receive(MetadataRequest(topics=[]), 8)
+
+
+async def test_a_request_that_arrives_while_another_one_is_answered_is_told_of() -> None:
+    async with running_broker() as broker, connected(broker) as client, connected(broker) as other:
+        await create_topic(other, "orders")
+        client.send(fetch("orders", max_wait_ms=60_000), 11)
+        async with asyncio.timeout(TIMEOUT_S):
+            while not (busy := [each for each in connections(broker) if each.is_busy and not each.requests]):
+                await breathe()
+        (connection,) = busy
+        assert not connection.caller.has_more()
+        arrivals: list[bool] = []
+        arrived = asyncio.Event()
+
+        def tell() -> None:
+            arrivals.append(connection.caller.has_more())
+            arrived.set()
+
+        with connection.caller.telling_of_arrivals(tell):
+            client.send(MetadataRequest(topics=[]), 8)
+            await asyncio.wait_for(arrived.wait(), TIMEOUT_S)
+        client.send(MetadataRequest(topics=[]), 8)
+        await produced(other, "orders", batch(b"wake up"))
+        await client.receive_frame()
+        await client.receive_frame()
+        await client.receive_frame()
+        assert arrivals == [True], "not of those that come when nobody asks"
+        assert not connection.caller.has_more()
 
 
 async def test_a_reply_is_sent_before_the_next_request_closes_the_connection() -> None:

@@ -199,10 +199,11 @@ def refused(disk: MemoryDisk, known: MetaProperties | None, cluster_id: str | No
 
 
 @pytest.mark.parametrize("known", [None, KNOWN])
-def test_partitions_without_any_metadata_are_refused_with_both_ways_out(known: MetaProperties | None) -> None:
+def test_partitions_without_any_metadata_are_refused_with_all_ways_out(known: MetaProperties | None) -> None:
     assert refused(disk_with("orders-0"), known, None, 0) == (
-        "data has the partition orders-0, and no metadata says which topics there are: restore its metadata.log from a "
-        "backup, or run `odradek adopt data`, which takes over what it finds, as from Apache Kafka. Nothing was changed"
+        "data has the partition orders-0, and no metadata says which topics there are: restore that from a backup, or "
+        "find it again by `odradek cluster rebuild`; if Apache Kafka has left this directory, run "
+        "`odradek adopt data`. Nothing was changed"
     )
     assert "data has 2 partitions (__cluster_metadata-0, …), and" in refused(
         disk_with("__cluster_metadata-0", "orders-0", "notes"), known, None, 0

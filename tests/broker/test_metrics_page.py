@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,6 +13,7 @@ from broker.metrics_page import HTTP_REQUEST_BYTES_MAX
 from broker.server import Broker
 from client.environment import Environment
 from protocol.errors import ErrorCode
+from tests.broker.failing_disk import FailingDisk
 from tests.broker.wire import batch, connected, create_topic, produced, settings
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -95,6 +97,29 @@ async def test_the_latency_histogram_grows_to_the_count_of_requests(broker: Brok
     assert values == sorted(values)
     assert values[-1] == 1 == samples[f"{name}_count", (("request", "CreateTopics"),)]
     assert samples[f"{name}_sum", (("request", "CreateTopics"),)] > 0
+
+
+async def test_data_directories_that_have_failed_are_counted_with_what_is_in_them() -> None:
+    disk = FailingDisk()
+    wanted = settings(["a", "b"])
+    metrics = Listener("METRICS", "127.0.0.1", 0)
+    broker = Broker(replace(wanted, metrics=metrics), Environment(), disk)
+    await broker.start()
+    try:
+        async with connected(broker) as client:
+            await create_topic(client, "orders", 4)
+            for failed in (0, 1):
+                samples = await scraped(broker)
+                assert samples["kafka_log_logmanager_offlinelogdirectorycount", ()] == failed
+                assert samples["kafka_server_replicamanager_offlinereplicacount", ()] == 2 * failed
+                assert samples["kafka_server_replicamanager_partitioncount", ()] == 4 - 2 * failed
+                if not failed:
+                    revision = broker.context.metadata.image.revision
+                    disk.fail("b")
+                    assert (await produced(client, "orders", batch(b"x"), index=1)).error_code
+                    await asyncio.wait_for(broker.context.metadata.revision.reach(revision + 1), 10)
+    finally:
+        await broker.stop()
 
 
 async def test_what_closes_a_connection_is_counted(broker: Broker) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from broker.option import LONG_MAX, ConfigError, ConfigType, Dynamic, Effect, Option
-from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS, BrokerOptions, TopicOptions
+from broker.options import BROKER_OPTIONS, BrokerOptions
+from broker.topic_options import TOPIC_OPTIONS, TopicOptions
 
 ALL = [*TOPIC_OPTIONS.values(), *BROKER_OPTIONS.values()]
 
@@ -84,14 +85,11 @@ def test_what_a_log_does_is_for_topic_and_broker_to_say(name: str, value: str, e
 def test_what_is_kept_without_effect_belongs_to_parts_that_are_not_built() -> None:
     stored = {row.name for row in ALL if row.effect is Effect.STORED}
     assert stored == {
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
         "local.retention.bytes",
         "local.retention.ms",
         "log.cleaner.threads",
         "log.local.retention.bytes",
         "log.local.retention.ms",
-        "unclean.leader.election.enable",
     }
 
 

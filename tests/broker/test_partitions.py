@@ -3,21 +3,37 @@
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from broker import partitions as module
-from broker.cluster.keys import NO_LEADER
+from broker.checkpoints import Checkpoints
+from broker.cluster.image import ClusterImage, TopicImage
+from broker.cluster.keys import NO_LEADER, PartitionState, partition_key
 from broker.cluster.memory import MemoryStore
+from broker.cluster.store import Txn
 from broker.cluster.topics import add_partitions, delete_topic, new_partition, write_topic_configs
 from broker.context import Context
+from broker.data_directories import DataDirectories
+from broker.data_directory import DataDirectory
 from broker.disk import Disk
-from broker.log.checkpoint import LOG_START_OFFSETS, PARTITION_METADATA, read_offsets, write_partition_metadata
+from broker.log.checkpoint import (
+    LOG_START_OFFSETS,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    read_offsets,
+    write_partition_metadata,
+)
+from broker.log.log import Log
 from broker.memory_disk import Content, MemoryDisk
+from broker.partitions import Partitions
 from broker.replication.replicas import Replicas
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import Buffer
+from tests.broker.alone import roles_alone
 from tests.broker.api.producing import end_of, produced
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 
@@ -143,7 +159,8 @@ async def test_only_partitions_with_a_replica_here_are_opened_and_only_leaders_l
         await make_topic(context, "elsewhere", replicas=(1, 2), leader=1)
         await make_topic(context, "followed", replicas=(1, 0), leader=1)
         await make_topic(context, "orphaned", leader=NO_LEADER)
-        assert code_of(context, topic="elsewhere") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert code_of(context, topic="elsewhere") == ErrorCode.NOT_LEADER_OR_FOLLOWER, "as Kafka has it: it exists"
+        assert code_of(context, topic="nowhere") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert code_of(context, topic="followed") == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert code_of(context, topic="orphaned") == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert directories(context.disk) == ["followed-0", "orphaned-0"]
@@ -297,7 +314,7 @@ async def test_a_deletion_whose_rename_fails_gives_no_records_to_the_next_topic_
         append(context.partitions.leader("orders", 0), batch(b"a"))
         disk.stuck = f"{DATA_DIR}/orders-0"
         await delete(context)
-        assert "directory orders-0 of a deleted topic could not be renamed and stays" in caplog.text
+        assert "directory orders-0 of a dropped partition could not be renamed and stays" in caplog.text
         assert directories(disk)[0] == "orders-0"
         disk.stuck = ""
         await make_topic(context, "orders")
@@ -349,3 +366,92 @@ async def test_a_log_start_that_could_not_be_forgotten_is_not_inherited(
     async with running_broker(disk=disk, store=store) as context:
         log = context.partitions.leader("orders", 0).log
         assert (log.log_start_offset, log.log_end_offset) == (0, 1)
+
+
+# -- replicas ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("isr", "is_cut"), [((1,), True), ((0,), False)], ids=["others are in sync", "nobody else is"])
+async def test_after_a_loss_of_power_a_replica_goes_back_to_what_is_certain_if_others_have_the_rest(
+    isr: tuple[int, ...], is_cut: bool
+) -> None:
+    async with after_a_loss_of_power(isr) as (partitions, load):
+        load()
+        assert partitions.find("orders", 0).log.log_end_offset == (3 if is_cut else 5)
+        assert partitions.gone_back() == [DATA_DIR]
+
+
+async def test_after_a_loss_of_power_a_log_that_cannot_be_opened_at_first_goes_back_when_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before, nobody may write down that the start has come so far: the next one has to look again."""
+
+    def fail(*_: object) -> Log:
+        raise OSError("not now")
+
+    monkeypatch.setattr("broker.partitions.RETRY_MS", 0)
+    async with after_a_loss_of_power((1,)) as (partitions, load):
+        with monkeypatch.context() as patch:
+            patch.setattr(DataDirectory, "open_log", fail)
+            load()
+        assert partitions.gone_back() == []
+        assert partitions.find("orders", 0).log.log_end_offset == 3
+        assert partitions.gone_back() == [DATA_DIR]
+
+
+@asynccontextmanager
+async def after_a_loss_of_power(isr: tuple[int, ...]) -> AsyncGenerator[tuple[Partitions, Callable[[], None]]]:
+    """Five batches, of which the checkpoint says that three are on the device."""
+    disk = MemoryDisk()
+    async with running_broker(disk=disk) as context:
+        await make_topic(context, "orders", replicas=(0, 1), isr=(0,))
+        for value in b"abcde":
+            append(context.partitions.leader("orders", 0), batch(bytes([value])))
+        topic_id = context.metadata.image.topics["orders"].topic_id
+    checkpoints = Checkpoints(disk, DATA_DIR)
+    checkpoints.load()
+    checkpoints.recovery_points["orders", 0] = 3
+    checkpoints.writing_recovery_points()()
+
+    state = PartitionState(topic_id, (0, 1), isr, 1)
+    async with running_broker() as other:
+        roles = roles_alone(0, other.environment, other.tasks)
+        directories = DataDirectories(disk, [DATA_DIR], other.environment, other.tasks)
+        partitions = Partitions(directories, 0, other.environment, other.tasks, other.config, roles)
+        image = ClusterImage(topics={"orders": TopicImage("orders", topic_id, (state,))})
+        directories.first.lacks_the_newest = True
+        yield partitions, lambda: partitions.load(image)
+        partitions.close()
+
+
+async def test_the_recovery_point_of_a_log_that_was_cut_is_written_down_before_anything_is_appended() -> None:
+    disk = MemoryDisk()
+    async with running_broker(disk=disk) as context:
+        await make_topic(context, "orders", replicas=(0, 1))
+        partition = context.partitions.leader("orders", 0)
+        for value in b"abcde":
+            append(partition, batch(bytes([value])))
+        await partition.durability.settle()
+        await context.partitions.written.write_recovery_points()
+        partition.become_follower(1, 1)
+        partition.log.truncate_to(2)
+        partition.truncated()
+        await asyncio.sleep(0)
+        written = read_offsets(disk, f"{DATA_DIR}/{RECOVERY_POINTS}")
+        assert written.get(("orders", 0), 0) <= 2, "it was 5"
+
+
+async def test_a_replica_that_is_assigned_elsewhere_is_closed_and_its_directory_removed() -> None:
+    disk = MemoryDisk()
+    async with running_broker(disk=disk) as context:
+        topic_id = await make_topic(context, "orders")
+        append(context.partitions.leader("orders", 0), batch(b"a"))
+        key, image = partition_key("orders", 0), context.metadata.image
+        moved = replace(image.topics["orders"].partitions[0], replicas=(1,), isr=(1,), leader=1, leader_epoch=5)
+        revision = await context.metadata.store.commit(Txn(put={key: moved.encode()}))
+        await context.metadata.applied(revision)
+        assert topic_id in image.names
+        with pytest.raises(KafkaError) as raised:
+            context.partitions.find("orders", 0)
+        assert raised.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert not disk.exists(f"{DATA_DIR}/orders-0")

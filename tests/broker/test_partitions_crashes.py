@@ -34,7 +34,9 @@ from tests.broker.api.producing import produced
 from tests.broker.support import ask, batch
 from tests.broker.wire import settings
 
-DATA_DIR = "data"
+ROOT = "data"
+ONE_DIRECTORY = (ROOT,)
+TWO_DIRECTORIES = (f"{ROOT}/a", f"{ROOT}/b")
 TOPIC_RESOURCE = 2
 RETENTION = "retention.ms"
 
@@ -135,7 +137,7 @@ class InlineEnvironment(Environment):
         return function(*args, **kwargs)
 
 
-def tree_of(disk: MemoryDisk, path: str = DATA_DIR) -> Tree:
+def tree_of(disk: MemoryDisk, path: str = ROOT) -> Tree:
     tree: Tree = {}
     for name in disk.list_dir(path):
         below = posixpath.join(path, name)
@@ -143,7 +145,7 @@ def tree_of(disk: MemoryDisk, path: str = DATA_DIR) -> Tree:
     return tree
 
 
-def disk_of(tree: Tree, path: str = DATA_DIR, disk: MemoryDisk | None = None) -> MemoryDisk:
+def disk_of(tree: Tree, path: str = ROOT, disk: MemoryDisk | None = None) -> MemoryDisk:
     disk = MemoryDisk() if disk is None else disk
     disk.make_dir(path)
     for name, entry in tree.items():
@@ -156,8 +158,8 @@ def disk_of(tree: Tree, path: str = DATA_DIR, disk: MemoryDisk | None = None) ->
 
 
 @asynccontextmanager
-async def started(disk: MemoryDisk) -> AsyncGenerator[Context]:
-    broker = Broker(settings(DATA_DIR), InlineEnvironment(), disk)
+async def started(disk: MemoryDisk, data_dirs: Sequence[str]) -> AsyncGenerator[Context]:
+    broker = Broker(settings(data_dirs), InlineEnvironment(), disk)
     await broker.start()
     try:
         yield broker.context
@@ -231,9 +233,9 @@ class Flow:
     _last_id: bytes | None = None
 
 
-async def flow(disk: RecordingDisk) -> None:
+async def flow(disk: RecordingDisk, data_dirs: Sequence[str]) -> None:
     """A topic created, filled, enlarged, configured, emptied, deleted, created again, and deleted again."""
-    async with started(disk) as context:
+    async with started(disk, data_dirs) as context:
         disk.crashes = []
         run = Flow(disk, context)
         both = Facts(None, None)
@@ -261,7 +263,14 @@ def check(context: Context, facts: Facts) -> None:
     topic = context.metadata.image.topics.get("orders")
     if facts.partitions is not None:
         assert (0 if topic is None else len(topic.partitions)) == facts.partitions
-    directories = {name for name in context.disk.list_dir(DATA_DIR) if name.startswith("orders-")}
+    found = [
+        name
+        for place in context.partitions.directories
+        for name in context.disk.list_dir(place.path)
+        if name.startswith("orders-")
+    ]
+    directories = set(found)
+    assert len(directories) == len(found), "no partition is in two places"
     ours = {name for name in directories if name.rpartition("-")[2].isdigit()}
     assert not [name for name in directories if name.endswith("-delete")], "the start finishes deletions"
     if topic is None:
@@ -275,7 +284,7 @@ def check(context: Context, facts: Facts) -> None:
         partition = context.partitions.leader("orders", index)
         assert partition.topic_id == state.topic_id == topic.topic_id
         assert partition.leader_epoch == state.leader_epoch
-        assert context.disk.exists(f"{DATA_DIR}/orders-{index}/{PARTITION_METADATA}")
+        assert context.disk.exists(f"{partition.log.directory}/{PARTITION_METADATA}")
     if facts.retention is not None:
         assert topic.configs.get(RETENTION, "") == facts.retention
     else:
@@ -308,26 +317,33 @@ def distinct(crashes: Sequence[Crash]) -> Iterator[Crash]:
         last = crash
 
 
+@pytest.mark.parametrize("data_dirs", [ONE_DIRECTORY, TWO_DIRECTORIES], ids=["one directory", "two"])
 async def test_a_kill_after_any_disk_operation_leaves_the_topic_whole_or_absent(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, data_dirs: Sequence[str]
 ) -> None:
     disk = RecordingDisk()
-    await flow(disk)
+    await flow(disk, data_dirs)
     crashes = list(distinct(disk.crashes or []))
     assert len(crashes) > 120
     operations = " ".join(crash.after for crash in crashes)
-    for seen in ("half of a write", "-delete", "remove", f"rename {DATA_DIR}/{LOG_START_OFFSETS}.tmp", "the answer"):
+    for seen in (
+        "half of a write",
+        "-delete",
+        "remove",
+        f"rename {data_dirs[0]}/{LOG_START_OFFSETS}.tmp",
+        "the answer",
+    ):
         assert seen in operations, seen
     for number, crash in enumerate(crashes):
         caplog.clear()
         after = disk_of(crash.tree)
         try:
-            async with started(after) as context:
+            async with started(after, data_dirs) as context:
                 check(context, crash.facts)
                 ended = context.partitions.leader("orders", 0).log.log_end_offset if len(context.partitions) else 0
                 topic_id = await works_on(context)
                 before_second = tree_of(after)
-            async with started(disk_of(before_second)) as context:  # killed again, with the new topic there
+            async with started(disk_of(before_second), data_dirs) as context:  # killed again, with the new topic there
                 topic = context.metadata.image.topics["orders"]
                 assert topic.topic_id == topic_id
                 assert context.partitions.leader("orders", 0).log.log_end_offset == ended + 1

@@ -13,7 +13,7 @@ import pytest
 
 from broker.log.checkpoint import HIGH_WATERMARKS, LOG_START_OFFSETS, PARTITION_METADATA, encode_offsets
 from broker.memory_disk import MemoryDisk
-from broker.server import StartRefused
+from broker.refusals import StartRefused
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import copied, read_all
 from tests.broker.support import append, batch, make_topic

@@ -102,8 +102,7 @@ async def test_after_a_kill_it_reads_what_lies_behind_the_recovery_points() -> N
             await fill(context, "orders", 10, segment_count)
             for partition in context.partitions:
                 await partition.durability.sync_closed_segments()
-            assert context.partitions.note_recovery_points()
-            context.partitions.checkpoints.writing_recovery_points()()
+            await context.partitions.written.write_recovery_points()
             after = killed(disk)
         async with broker_on(after) as context:
             reads.append(partition_bytes(after))

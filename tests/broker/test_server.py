@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,9 @@ from broker.listeners import Listener
 from broker.log.checkpoint import LOG_START_OFFSETS
 from broker.memory_disk import MemoryDisk
 from broker.meta_properties import ForeignDirectory
+from broker.refusals import StartRefused
 from broker.replication.watch import Watch
-from broker.server import STOP_S, Broker, StartRefused
+from broker.server import STOP_S, Broker
 from client.environment import Environment
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -358,3 +360,40 @@ async def test_what_is_stopped_cleanly_is_there_after_the_next_start(tmp_path: P
         assert (answer.topics[0].topic_id, len(answer.topics[0].partitions)) == (before, 2)
         assert [partition.high_watermark.value for partition in broker.context.partitions] == [2, 2]
     assert meta_properties.load(FileDisk(), data_dir) is not None
+
+
+async def test_a_stop_does_not_cut_a_commit_short() -> None:
+    """Cut short it would stand in the file without counting, and the next one have its revision: no start could read
+    that. The device is slow until the broker has nothing else to do than to take its registration back."""
+
+    class SlowDevice(Environment):
+        is_slow = False
+        answers = asyncio.Event()
+
+        async def run_blocking(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if self.is_slow:
+                await self.answers.wait()
+            return await super().run_blocking(function, *args, **kwargs)
+
+    disk, environment = MemoryDisk(), SlowDevice()
+    broker = Broker(settings("data"), environment, disk)
+    await broker.start()
+    registration = broker.context.registration
+    leave = registration.leave
+
+    async def leave_at_last() -> None:
+        environment.is_slow = False
+        environment.answers.set()
+        await leave()
+
+    registration.leave = leave_at_last  # type: ignore[method-assign]
+    environment.is_slow = True
+    store = broker.context.metadata.store
+    commit = asyncio.ensure_future(store.commit(Txn(put={"/configs/topics/orders": b'{"v":1,"configs":{}}'})))
+    for _ in range(3):
+        await asyncio.sleep(0)  # it is on its way to the device
+    await broker.stop()
+    with suppress(asyncio.CancelledError, Exception):
+        await commit
+    async with started(Broker(settings("data"), Environment(), disk)) as again:
+        assert again.context.metadata.image.revision > 0

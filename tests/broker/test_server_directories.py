@@ -14,15 +14,16 @@ from broker.meta_properties import ForeignDirectory
 from broker.metadata_revision import load_revision
 from protocol.errors import ErrorCode
 from protocol.schema import Buffer
+from tests.broker.log.losing_disk import ALL_IS_LOST, LosingDisk
 from tests.broker.servers import broker_on, files, started
 from tests.broker.wire import batch, connected, create_topic, produced
 
 HEX = "00ff" * 8
 
 
-async def with_records(disk: MemoryDisk, *names: str) -> None:
+async def with_records(disk: MemoryDisk, *names: str, data_dir: str = "data") -> None:
     """Runs a broker on the disk in which these topics are created, each with a record."""
-    async with started(broker_on(disk)) as broker, connected(broker) as client:
+    async with started(broker_on(disk, data_dir)) as broker, connected(broker) as client:
         for name in names:
             await create_topic(client, name)
             assert (await produced(client, name, batch(b"a"))).error_code == ErrorCode.NONE
@@ -115,7 +116,8 @@ async def test_an_older_copy_of_the_metadata_is_refused_and_nothing_is_moved_asi
             copies.append(disk.read_whole(f"data/{FILE_NAME}"))
             await create_topic(client, name)
     newest = disk.read_whole(f"data/{FILE_NAME}")
-    assert load_revision(disk, "data") == decode_file(newest).revision == decode_file(copies[-1]).revision + 1
+    assert load_revision(disk, "data") == decode_file(newest).revision
+    assert decode_file(newest).revision == decode_file(copies[-1]).revision + 2, "a topic, and the registration's end"
     for copy in copies:
         disk.write_whole(f"data/{FILE_NAME}", copy)
         before = files(disk)
@@ -132,6 +134,7 @@ async def test_the_revision_is_written_before_anything_is_moved_aside_and_at_the
 ) -> None:
     disk = MemoryDisk()
     await with_records(disk, "orders")
+    found = decode_file(disk.read_whole(f"data/{FILE_NAME}")).revision
     disk.make_dir("data/foreign-0")
     recorded: list[int] = []
     rename = disk.rename
@@ -143,10 +146,10 @@ async def test_the_revision_is_written_before_anything_is_moved_aside_and_at_the
 
     monkeypatch.setattr(disk, "rename", watched)
     async with started(broker_on(disk)) as broker, connected(broker) as client:
-        at_start = broker.context.metadata.image.revision
-        assert recorded == [at_start]
+        assert recorded == [found]
         await create_topic(client, "payments")
-    assert load_revision(disk, "data") == at_start + 1
+        created = broker.context.metadata.image.revision
+    assert load_revision(disk, "data") == created + 1, "and the end of its registration"
 
 
 async def test_the_revision_follows_the_metadata_while_the_broker_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,3 +188,18 @@ async def test_a_revision_that_cannot_be_written_at_the_end_is_told(caplog: pyte
     disk.is_failing = False
     async with started(broker_on(disk)) as broker:
         assert len(broker.context.partitions) == 1
+
+
+async def test_a_data_directory_that_was_just_made_survives_a_loss_of_power() -> None:
+    """With every parent that had to be made: else all that was synced in it would be gone with its name."""
+    disk = LosingDisk()
+    await with_records(disk, "orders", data_dir="srv/kafka/data")
+    after = disk.after_power_failure(ALL_IS_LOST)
+    assert "orders-0" in after.list_dir("srv/kafka/data")
+
+
+async def test_a_start_that_was_cut_short_leaves_it_to_the_next_to_make_the_data_directory_durable() -> None:
+    disk = LosingDisk()
+    disk.make_dir("data")
+    await with_records(disk, "orders")
+    assert "orders-0" in disk.after_power_failure(ALL_IS_LOST).list_dir("data")

@@ -101,7 +101,7 @@ def test_what_lies_before_the_log_start_goes_whatever_the_policy_and_nothing_els
 def test_a_segment_that_could_not_go_with_delete_records_goes_with_the_next_retention() -> None:
     disk = FaultyDisk()
     kept = filled({"cleanup.policy": "compact"}, disk=disk)
-    run = kept.partitions.checkpoints.writing_log_starts
+    run = kept.checkpoints.writing_log_starts
     assert run()()
     disk.fail_at(0, full, for_good=True)
     kept.log.advance_log_start(5)

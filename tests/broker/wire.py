@@ -1,7 +1,7 @@
 """A broker in this process on a free loopback port, and a client that speaks raw frames to it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
@@ -31,14 +31,17 @@ R = TypeVar("R", bound=Response)
 TIMEOUT_S = 20.0
 
 
-def settings(data_dir: str | None = None, options: Mapping[str, str] | None = None, node_id: int = 0) -> Settings:
+def settings(
+    data_dir: str | Sequence[str] | None = None, options: Mapping[str, str] | None = None, node_id: int = 0
+) -> Settings:
     listener = Listener("PLAINTEXT", "127.0.0.1", 0)
-    return Settings([listener], {listener.name: listener}, data_dir, node_id, BrokerConfig(options or {}))
+    data_dirs = [data_dir] if isinstance(data_dir, str) else data_dir
+    return Settings([listener], {listener.name: listener}, data_dirs, node_id, BrokerConfig(options or {}))
 
 
 @asynccontextmanager
 async def running_broker(
-    options: Mapping[str, str] | None = None, disk: Disk | None = None, data_dir: str | None = None
+    options: Mapping[str, str] | None = None, disk: Disk | None = None, data_dir: str | Sequence[str] | None = None
 ) -> AsyncGenerator[Broker]:
     """A broker in memory, unless a disk and a directory are given."""
     broker = Broker(settings(data_dir, options), Environment(), MemoryDisk() if disk is None else disk)

@@ -117,7 +117,8 @@ class Pipe:
     @property
     def arrived_bytes(self) -> int:
         """What lies at the receiver and has not been read."""
-        return sum(map(len, self._arrived))
+        arrived = self._arrived
+        return len(arrived[0]) if len(arrived) == 1 else sum(map(len, arrived))
 
     def send(self, data: bytes) -> None:
         """Takes bytes, for which there must be room."""
@@ -134,6 +135,8 @@ class Pipe:
         self.position += size
         self.direction.read_count += 1
         self._held_bytes -= size
+        if len(self._arrived[0]) == size:
+            return bytes(self._arrived.popleft())
         pieces: list[memoryview] = []
         while size:
             piece = self._arrived.popleft()
@@ -226,12 +229,12 @@ class Pipe:
 
     def _read_size(self) -> int:
         """How many of the bytes that have arrived come now; 0 for a reset in their place."""
-        available = self.arrived_bytes
-        limit = self.direction.reset_after_bytes
+        available, direction = self.arrived_bytes, self.direction
+        limit = direction.reset_after_bytes
         if limit is not None:
             available = min(available, limit - self.position)
             if available <= 0:
                 return 0
-        if self.direction.tear is not None:
-            available = max(1, min(available, self.direction.tear(self.position, available)))
-        return min(available, READ_BYTES_MAX)
+        if direction.tear is not None:
+            available = max(1, min(available, direction.tear(self.position, available)))
+        return available if available < READ_BYTES_MAX else READ_BYTES_MAX

@@ -19,6 +19,8 @@ from tests.client.memory_pipe import End, Pipe
 
 HIGH_WATER_BYTES: Final = 64 * 1024
 
+Later = Callable[[Callable[[], object]], asyncio.Handle]
+
 
 class BytesChanged(AssertionError):
     """A buffer was changed between its `write` and the moment it was sent."""
@@ -40,8 +42,10 @@ class MemoryTransport(asyncio.Transport):
         sends_late: bool,
         extra: dict[str, Any],
         on_gone: Callable[[], None],
+        later: Later | None = None,
     ) -> None:
-        """`sends_late`: nothing is sent in the round of its `write`, as uvloop does it; asyncio tries at once."""
+        """`sends_late`: nothing is sent before the present callback has ended, as uvloop does it; asyncio tries at
+        once. It is sent in the next round then, or when `later` calls what it is given."""
         super().__init__(extra)
         self.outgoing = outgoing
         self.incoming = incoming
@@ -50,7 +54,8 @@ class MemoryTransport(asyncio.Transport):
         self._loop = loop
         self._sends_late = sends_late
         self._on_gone = on_gone
-        self._buffer: deque[tuple[memoryview, memoryview]] = deque()  # what was given, and what it said then
+        self._later: Later = loop.call_soon if later is None else later
+        self._buffer: deque[tuple[memoryview, bytes]] = deque()  # what was given, and what it said then
         self._buffer_bytes = 0
         self._flushing: asyncio.Handle | None = None
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
@@ -116,19 +121,21 @@ class MemoryTransport(asyncio.Transport):
         self.writelines((data,))
 
     def writelines(self, list_of_data: Iterable[Any]) -> None:
-        views = [memoryview(data).cast("B") for data in list_of_data if len(data)]
         if self._has_sent_eof:
             raise RuntimeError("cannot write after write_eof()")
         if self._is_closing:
             raise RuntimeError("the transport is closing; ask is_closing() before writing to it")
-        for view in views:
-            self._buffer.append((view, memoryview(bytes(view))))
-            self._buffer_bytes += len(view)
+        for data in list_of_data:
+            if len(data):
+                view = memoryview(data).cast("B")
+                self._buffer.append((view, bytes(view)))
+                self._buffer_bytes += len(view)
         if not self._sends_late:
             self._flush()
         elif self._flushing is None:
-            self._flushing = self._loop.call_soon(self._flush)
-        self._pause_if_full()
+            self._flushing = self._later(self._flush)
+        if self._buffer_bytes > self._high:
+            self._pause_if_full()
 
     def can_write_eof(self) -> bool:
         return True
@@ -188,7 +195,7 @@ class MemoryTransport(asyncio.Transport):
 
     def room_came(self) -> None:
         if self._buffer and self._flushing is None:
-            self._flushing = self._loop.call_soon(self._flush)
+            self._flushing = self._later(self._flush)
 
     def reset(self) -> None:
         """The peer, or the network, has reset the connection."""
@@ -209,17 +216,18 @@ class MemoryTransport(asyncio.Transport):
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
-        while self._buffer and (room := self.outgoing.room_bytes):
-            view, said = self._buffer.popleft()
-            piece = bytes(said[:room])
-            if bytes(view[:room]) != piece:
+        buffer, outgoing = self._buffer, self.outgoing
+        while buffer and (room := outgoing.room_bytes):
+            view, said = buffer.popleft()
+            piece = said if len(said) <= room else said[:room]
+            if bytes(view[: len(piece)]) != piece:
                 error = BytesChanged(f"some of {len(piece)} bytes were changed after they were given to write()")
                 self._report(error, "write")
                 return
-            self.outgoing.send(piece)
+            outgoing.send(piece)
             self._buffer_bytes -= len(piece)
             if room < len(said):
-                self._buffer.appendleft((view[room:], said[room:]))
+                buffer.appendleft((view[room:], said[room:]))
         if not self._buffer:
             if self._is_closing:
                 self._go(None)

@@ -35,6 +35,25 @@ async def test_a_failure_is_logged_with_the_task_s_name(caplog: pytest.LogCaptur
     assert "no such thing" in caplog.text
 
 
+async def test_a_failure_that_its_owner_explains_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    tasks = Tasks(asyncio.get_running_loop())
+    told: list[BaseException] = []
+
+    def explain(error: BaseException) -> bool:
+        told.append(error)
+        return isinstance(error, LookupError)
+
+    async def fail(error: Exception) -> None:
+        raise error
+
+    tasks.failed = explain
+    errors = [LookupError("known"), ValueError("unknown")]
+    await asyncio.gather(*(tasks.start(fail(each), str(each)) for each in errors), return_exceptions=True)
+    await asyncio.sleep(0)
+    assert told == errors
+    assert [record.args for record in caplog.records] == [("unknown",)]
+
+
 async def test_close_ends_all_of_them_even_one_that_starts_another_on_its_way_out() -> None:
     tasks = Tasks(asyncio.get_running_loop())
     ended: list[str] = []

@@ -296,15 +296,26 @@ def virtual_loop() -> VirtualTimeLoop:
 class VirtualEnvironment(Environment):
     """An environment on virtual time, with chance from a seed. `jump_ms` moves the wall clock, and only that."""
 
-    __slots__ = ("_wall_clock_offset_ms", "rng")
+    __slots__ = ("_asleep_ms", "_wall_clock_offset_ms", "rng")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None, *, seed: int = 0) -> None:
         super().__init__(loop)
         self.rng = random.Random(seed)
         self._wall_clock_offset_ms = WALL_CLOCK_MS - START_S * 1000.0
+        self._asleep_ms = 0.0
 
     def now_ns(self) -> int:
         return int(self._wall_clock_offset_ms + self.monotonic_ms()) * NS_PER_MS
+
+    def lease_clock_ms(self) -> float:
+        return self.monotonic_ms() + self._asleep_ms
+
+    def sleep_machine_ms(self, by_ms: float) -> None:
+        """The machine was asleep for so long: of all clocks, only the one for leases has gone on."""
+        self._asleep_ms += by_ms
+
+    def boot_id(self) -> str | None:
+        return "virtual-boot"
 
     def jump_ms(self, by_ms: float) -> None:
         """Sets the wall clock forward, or back. Clocks that only measure time do not notice."""

@@ -126,6 +126,7 @@ def write_transactions(kafka: ApacheKafka, rng: random.Random, load: Load) -> No
         sending.producer.init_transactions()
         for number in range(TRANSACTIONS):
             sending.producer.begin_transaction()
+            sending.newest = set()
             for index in range(RECORDS_OF_A_TRANSACTION):
                 record = Written(b"%d" % number, rng.randbytes(3_000), (("transaction", b"%d" % number),))
                 sending.send("ledger", index % PARTITIONS["ledger"], record)
@@ -155,7 +156,7 @@ class Sending:
     def __init__(self, bootstrap: str, load: Load, settings: dict[str, Any]) -> None:
         self.producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 2, **settings})
         self.newest: set[Place] = set()
-        """Those acknowledged in the last flush."""
+        """Those acknowledged since it was emptied."""
         self.load = load
         self._errors: list[KafkaError] = []
 
@@ -185,6 +186,5 @@ class Sending:
 
     def flush(self) -> None:
         """Returns when all is acknowledged."""
-        self.newest = set()
         assert self.producer.flush(PATIENCE_S) == 0
         assert self._errors == []

@@ -1,4 +1,8 @@
-"""What our own client is proven against: `odradek serve` and Apache Kafka, behind one small interface, for fixtures."""
+"""What clients are proven against, behind one small interface, for fixtures: one broker of ours, three of ours that
+replicate to one another, and Apache Kafka.
+
+On three brokers `make compat` runs all, and `make test` only what is marked `telling` (`conftest.py`).
+"""
 
 import asyncio
 import time
@@ -11,9 +15,12 @@ import pytest
 
 from tests.apache_kafka import ApacheKafka
 from tests.odradek_broker import OdradekBroker
+from tests.odradek_cluster import OdradekCluster
 
-ODRADEK, APACHE_KAFKA = "odradek", "apache-kafka"
-BOTH = [ODRADEK, pytest.param(APACHE_KAFKA, marks=[pytest.mark.java, pytest.mark.slow])]
+ODRADEK, THREE_BROKERS, APACHE_KAFKA = "odradek", "three-brokers", "apache-kafka"
+ON_THREE = pytest.param(THREE_BROKERS, marks=pytest.mark.three_brokers)
+OURS = [ODRADEK, ON_THREE]
+EVERY_KIND = [*OURS, pytest.param(APACHE_KAFKA, marks=[pytest.mark.java, pytest.mark.slow])]
 """Parameters of a fixture that starts `cluster(request.param, directory)`."""
 
 PATIENCE_S: Final = 15.0
@@ -31,19 +38,37 @@ SASL = {
 USER = ("SCRAM-SHA-256", "alice", "her-secret")
 """Apache Kafka has a second listener, SASL_PLAINTEXT, for her."""
 
-Cluster = OdradekBroker | ApacheKafka
+Ours = OdradekBroker | OdradekCluster
+Cluster = Ours | ApacheKafka
 
 
 @contextmanager
 def cluster(kind: str, directory: Path) -> Generator[Cluster]:
-    """One running broker without topics, that does not create any by itself."""
-    if kind == ODRADEK:
-        options = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
-        with OdradekBroker(directory / "data", *options) as broker:
-            yield broker
-    else:
+    """One that runs, without topics, and does not create any by itself."""
+    if kind == APACHE_KAFKA:
         with ApacheKafka(properties=OPTIONS | SASL, listeners=["SASL_PLAINTEXT"], scram=[USER]) as kafka:
             yield kafka
+    else:
+        with ours(kind, directory, **OPTIONS) as running:
+            yield running
+
+
+@contextmanager
+def ours(kind: str, directory: Path, **options: str) -> Generator[Ours]:
+    """One of ours that runs; new topics get as many replicas as it has brokers."""
+    words = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
+    if kind == ODRADEK:
+        with OdradekBroker(directory / "data", *words) as broker:
+            yield broker
+    else:
+        assert kind == THREE_BROKERS
+        with OdradekCluster(directory / "data", *words) as three:
+            yield three
+
+
+def broker_count(running: Cluster) -> int:
+    """It is also how many replicas a topic gets, unless it asks for another number."""
+    return len(running.addresses) if isinstance(running, OdradekCluster) else 1
 
 
 def eventually(ask: Callable[[], object], expected: object) -> None:

@@ -1,11 +1,28 @@
-"""One broker for the clients' tests, and how many records each client sends (`COMPAT_RECORDS`)."""
+"""Brokers for the clients' tests, how many records each client sends (`COMPAT_RECORDS`), and what runs on three brokers
+(`COMPAT_ON_THREE`: all of it, or what is `telling`)."""
 
 import os
 from collections.abc import Generator
 
 import pytest
 
-from tests.odradek_broker import OdradekBroker
+from tests.compat.clusters import ODRADEK, OURS, THREE_BROKERS, Ours, ours
+
+OPTIONS = {"num.partitions": "2"}
+TELLING = "telling"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what runs on three brokers and is not marked `telling`, where only that is wanted."""
+    if os.environ.get("COMPAT_ON_THREE", "all") != TELLING:
+        return
+    left_out = [item for item in items if is_left_out(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not is_left_out(item)]
+
+
+def is_left_out(item: pytest.Item) -> bool:
+    return item.get_closest_marker("three_brokers") is not None and item.get_closest_marker(TELLING) is None
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +31,22 @@ def record_count() -> int:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Generator[OdradekBroker]:
+def one_broker(tmp_path_factory: pytest.TempPathFactory) -> Generator[Ours]:
     """`odradek serve` on a fresh data directory. Tests use topics of their own."""
-    with OdradekBroker(tmp_path_factory.mktemp("compat") / "data", "--set", "num.partitions=2") as running:
+    with ours(ODRADEK, tmp_path_factory.mktemp("compat"), **OPTIONS) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Generator[Ours]:
+    """`odradek cluster run`, with three replicas of everything."""
+    with ours(THREE_BROKERS, tmp_path_factory.mktemp("compat-three"), **OPTIONS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=OURS)
+def broker(request: pytest.FixtureRequest) -> Ours:
+    """Each of them in turn; both are kept for the next module."""
+    name = {ODRADEK: "one_broker", THREE_BROKERS: "three_brokers"}[request.param]
+    running: Ours = request.getfixturevalue(name)
+    return running

@@ -236,7 +236,7 @@ def append(broker: OdradekBroker, story: Story, survivor: Sending) -> None:
     survivor.load = story.appended
     survivor.send("codecs", 0, Written(b"after", b"survivor"))
     survivor.flush()
-    story.of_survivor += survivor.newest
+    story.of_survivor = sorted(survivor.newest)
 
 
 # -- before -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""aiokafka against `odradek serve`: plain and idempotent, with each codec, read back without a group."""
+"""aiokafka against one broker and three: plain and idempotent, with each codec, read back without a group."""
 
 import asyncio
 from collections import Counter
@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from tests.odradek_broker import OdradekBroker
+from tests.compat.clusters import Ours
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
 
-async def send(broker: OdradekBroker, topic: str, count: int, **settings: Any) -> None:
+async def send(broker: Ours, topic: str, count: int, **settings: Any) -> None:
     async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=5, **settings) as producer:
         deliveries = [await producer.send(topic, b"value %d" % number) for number in range(count)]
         await asyncio.gather(*deliveries)
 
 
-async def read_back(broker: OdradekBroker, topic: str, count: int) -> Counter[bytes]:
+async def read_back(broker: Ours, topic: str, count: int) -> Counter[bytes]:
     values: Counter[bytes] = Counter()
     async with AIOKafkaConsumer(
         topic, bootstrap_servers=broker.bootstrap, group_id=None, auto_offset_reset="earliest"
@@ -36,7 +36,7 @@ async def read_back(broker: OdradekBroker, topic: str, count: int) -> Counter[by
     "settings",
     [
         {},
-        {"enable_idempotence": True},
+        pytest.param({"enable_idempotence": True}, marks=pytest.mark.telling),
         {"acks": 0},
         {"compression_type": "gzip"},
         {"compression_type": "lz4"},
@@ -46,7 +46,7 @@ async def read_back(broker: OdradekBroker, topic: str, count: int) -> Counter[by
     ids=lambda settings: "-".join(map(str, settings.values())) or "defaults",
 )
 async def test_produce_and_consume(
-    broker: OdradekBroker, record_count: int, settings: dict[str, Any], request: pytest.FixtureRequest
+    broker: Ours, record_count: int, settings: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     topic = "aio-" + "-".join(map(str, settings.values())) if settings else "aio-defaults"
     await send(broker, topic, record_count, **settings)

@@ -1,4 +1,4 @@
-"""Our Admin and Fetcher against `odradek serve` and Apache Kafka alike: every call, what it changes, how it is refused.
+"""Our Admin and Fetcher against one broker of ours, three, and Apache Kafka: each call, its effect, how it is refused.
 
 kafka-python writes the records that are read, transactions among them, so that not only our own halves agree.
 """
@@ -22,12 +22,12 @@ from client.topic_partition import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.records import Record
 from tests.apache_kafka import ApacheKafka
-from tests.compat.clusters import BOTH, Cluster, cluster, soon
+from tests.compat.clusters import EVERY_KIND, Cluster, broker_count, cluster, soon
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
 
 
-@pytest.fixture(scope="module", params=BOTH)
+@pytest.fixture(scope="module", params=EVERY_KIND)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
     with cluster(request.param, tmp_path_factory.mktemp("admin")) as running:
         yield running
@@ -37,6 +37,12 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 async def admin(server: Cluster) -> AsyncGenerator[Admin]:
     async with Admin(server.bootstrap, default_api_timeout_ms=20_000) as client:
         yield client
+
+
+@pytest.fixture
+def replicas(server: Cluster) -> int:
+    """How many a topic is to get."""
+    return broker_count(server)
 
 
 def write(server: Cluster, topic: str, count: int, **settings: Any) -> None:
@@ -69,9 +75,10 @@ async def value(admin: Admin, resource: ConfigResource, option: str) -> str | No
 
 
 # --------------------------------------------------------------------------------------------------------- topics
-async def test_a_topics_life(admin: Admin) -> None:
-    created = await admin.create_topic("life", 3, 1, {"retention.ms": "60000"})
-    assert (created.partitions, created.replication_factor) == (3, 1)
+@pytest.mark.telling
+async def test_a_topics_life(admin: Admin, replicas: int) -> None:
+    created = await admin.create_topic("life", 3, replicas, {"retention.ms": "60000"})
+    assert (created.partitions, created.replication_factor) == (3, replicas)
     assert ("retention.ms", "60000", ConfigSource.TOPIC) in [(e.name, e.value, e.source) for e in created.configs]
     described = await admin.describe_topic("life")
     assert (described.topic_id, len(described.partitions), described.has_leaders) == (created.topic_id, 3, True)
@@ -79,7 +86,7 @@ async def test_a_topics_life(admin: Admin) -> None:
     await admin.create_partitions({"life": 5})
     assert len((await admin.describe_topic("life")).partitions) == 5
     with pytest.raises(TopicExists):
-        await admin.create_topic("life", 1, 1)
+        await admin.create_topic("life", 1, replicas)
     assert created.topic_id is not None
     await admin.delete_topics(topic_ids=[created.topic_id])
     await soon(lambda: names(admin, "life"), [])
@@ -89,16 +96,18 @@ async def test_a_topics_life(admin: Admin) -> None:
         await admin.delete_topic("life")
     again = await admin.create_topic("life")
     assert (again.partitions, again.topic_id != created.topic_id) == (2, True)
+    assert again.replication_factor == replicas
 
 
-async def test_of_several_new_topics_each_has_its_outcome(admin: Admin) -> None:
-    node = (await admin.describe_cluster()).brokers[0].node_id
+@pytest.mark.telling
+async def test_of_several_new_topics_each_has_its_outcome(admin: Admin, replicas: int) -> None:
+    nodes = [broker.node_id for broker in (await admin.describe_cluster()).brokers]
     topics = [
-        NewTopic("several", 1, 1),
-        NewTopic("not a name", 1, 1),
+        NewTopic("several", 1, replicas),
+        NewTopic("not a name", 1, replicas),
         NewTopic("several-wide", 1, 9),
-        NewTopic("several-odd", 1, 1, {"no.such.option": "1"}),
-        NewTopic("several-assigned", assignments={0: [node], 1: [node]}),
+        NewTopic("several-odd", 1, replicas, {"no.such.option": "1"}),
+        NewTopic("several-assigned", assignments={0: nodes, 1: nodes[::-1]}),
     ]
     with pytest.raises(ItemsFailed) as caught:
         await admin.create_topics(topics)
@@ -112,15 +121,15 @@ async def test_of_several_new_topics_each_has_its_outcome(admin: Admin) -> None:
     }
 
 
-async def test_validation_creates_nothing(admin: Admin) -> None:
-    await admin.create_topic("validated", 1, 1, validate_only=True)
+async def test_validation_creates_nothing(admin: Admin, replicas: int) -> None:
+    await admin.create_topic("validated", 1, replicas, validate_only=True)
     with pytest.raises(UnknownTopic):
         await admin.describe_topic("validated")
 
 
 # -------------------------------------------------------------------------------------------------------- options
-async def test_options_of_a_topic_are_changed_one_by_one(admin: Admin) -> None:
-    await admin.create_topic("options", 1, 1, {"retention.ms": "60000"})
+async def test_options_of_a_topic_are_changed_one_by_one(admin: Admin, replicas: int) -> None:
+    await admin.create_topic("options", 1, replicas, {"retention.ms": "60000"})
     topic = ConfigResource.topic("options")
     await admin.alter_configs({topic: [ConfigChange.set("segment.ms", "7000")]})
     await soon(lambda: value(admin, topic, "segment.ms"), "7000")
@@ -137,8 +146,8 @@ async def test_options_of_a_topic_are_changed_one_by_one(admin: Admin) -> None:
     assert all(entry.is_default for entry in entries.values())
 
 
-async def test_a_refused_option_has_the_brokers_words_and_changes_nothing(admin: Admin) -> None:
-    await admin.create_topic("refused", 1, 1)
+async def test_a_refused_option_has_the_brokers_words_and_changes_nothing(admin: Admin, replicas: int) -> None:
+    await admin.create_topic("refused", 1, replicas)
     topic, nowhere = ConfigResource.topic("refused"), ConfigResource.topic("nowhere")
     bad = [ConfigChange.set("segment.ms", "7000"), ConfigChange.set("retention.ms", "soon")]
     with pytest.raises(ItemsFailed) as caught:
@@ -160,8 +169,9 @@ async def test_the_options_of_a_broker_are_asked_of_it(admin: Admin) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- records
-async def test_offsets_and_deleted_records(admin: Admin, server: Cluster) -> None:
-    await admin.create_topic("offsets", 2, 1)
+@pytest.mark.telling
+async def test_offsets_and_deleted_records(admin: Admin, server: Cluster, replicas: int) -> None:
+    await admin.create_topic("offsets", 2, replicas)
     write(server, "offsets", 100)
     full, empty = TopicPartition("offsets", 0), TopicPartition("offsets", 1)
     both = [full, empty]
@@ -183,10 +193,10 @@ async def test_offsets_and_deleted_records(admin: Admin, server: Cluster) -> Non
 
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
 async def test_records_are_read_back_from_any_offset_in_any_codec(
-    admin: Admin, server: Cluster, codec: str | None
+    admin: Admin, server: Cluster, replicas: int, codec: str | None
 ) -> None:
     topic = f"codec-{codec}"
-    await admin.create_topic(topic, 1, 1)
+    await admin.create_topic(topic, 1, replicas)
     write(server, topic, 1_000, compression_type=codec, linger_ms=20)
     partition = TopicPartition(topic, 0)
     expected = [Record(n, 1_000 + 10 * n, b"k%d" % n, b"value %d" % n) for n in range(1_000)]
@@ -198,11 +208,11 @@ async def test_records_are_read_back_from_any_offset_in_any_codec(
 
 
 async def test_transactions_that_were_aborted_are_left_out_when_committed_ones_are_asked_for(
-    admin: Admin, server: Cluster
+    admin: Admin, server: Cluster, replicas: int
 ) -> None:
     if not isinstance(server, ApacheKafka):
         pytest.skip("our broker has no transactions yet")
-    await admin.create_topic("transactions", 1, 1)
+    await admin.create_topic("transactions", 1, replicas)
     with KafkaProducer(bootstrap_servers=server.bootstrap, transactional_id="t") as producer:
         producer.init_transactions()
         for number in range(6):
@@ -222,19 +232,22 @@ async def test_transactions_that_were_aborted_are_left_out_when_committed_ones_a
 
 
 # -------------------------------------------------------------------------------------------------------- brokers
-async def test_the_cluster_and_its_disks(admin: Admin, server: Cluster) -> None:
+@pytest.mark.telling
+async def test_the_cluster_and_its_disks(admin: Admin, server: Cluster, replicas: int) -> None:
     cluster = await admin.describe_cluster()
-    [broker] = cluster.brokers
-    assert (broker.host, f"{broker.host}:{broker.port}") == ("127.0.0.1", server.bootstrap)
+    assert sorted(f"{each.host}:{each.port}" for each in cluster.brokers) == sorted(server.bootstrap.split(","))
     assert cluster.cluster_id
-    assert cluster.controller_id == broker.node_id
-    await admin.create_topic("disks", 2, 1)
+    assert cluster.controller_id in {each.node_id for each in cluster.brokers}
+    await admin.create_topic("disks", 2, replicas)
     write(server, "disks", 10)
-    [directory] = (await admin.describe_log_dirs())[broker.node_id]
-    assert directory.error is None
-    assert directory.total_bytes >= directory.usable_bytes > 0
-    sizes = {each.partition: each.size_bytes for each in directory.replicas}
-    assert sizes[TopicPartition("disks", 0)] > 100
-    assert sizes[TopicPartition("disks", 1)] == 0
-    [only] = (await admin.describe_log_dirs([broker.node_id], [TopicPartition("disks", 0)]))[broker.node_id]
-    assert [each.partition for each in only.replicas] == [TopicPartition("disks", 0)]
+    everywhere = await admin.describe_log_dirs()
+    assert everywhere.keys() == {each.node_id for each in cluster.brokers}
+    for node_id, directories in everywhere.items():
+        [directory] = directories
+        assert directory.error is None
+        assert directory.total_bytes >= directory.usable_bytes > 0
+        sizes = {each.partition: each.size_bytes for each in directory.replicas}
+        assert sizes[TopicPartition("disks", 0)] > 100
+        assert sizes[TopicPartition("disks", 1)] == 0
+        [only] = (await admin.describe_log_dirs([node_id], [TopicPartition("disks", 0)]))[node_id]
+        assert [each.partition for each in only.replicas] == [TopicPartition("disks", 0)]

@@ -1,4 +1,5 @@
-"""The client's Cluster against our broker and Apache Kafka: first contact, topics, controller, a broker that is killed.
+"""The client's Cluster against our broker, three of ours, and Apache Kafka: first contact, topics, controller, a broker
+that is killed.
 
 On asyncio's own loop and on uvloop.
 """
@@ -23,24 +24,28 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.schema import ZERO_UUID
 from tests.apache_kafka import ApacheKafka, free_ports
-from tests.odradek_broker import OdradekBroker
+from tests.compat.clusters import ODRADEK, ON_THREE, broker_count, ours
+from tests.compat.clusters import Cluster as Server
 
 pytestmark = [pytest.mark.compat, pytest.mark.both_loops]
-
-Broker = OdradekBroker | ApacheKafka
 
 DESCRIBE = DescribeClusterRequest(include_cluster_authorized_operations=False)
 
 
-@pytest.fixture(scope="module", params=["odradek", pytest.param("apache", marks=pytest.mark.java)])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Broker]:
-    """A broker of our own, since it is killed; new topics get 3 partitions."""
+@pytest.fixture(scope="module", params=[ODRADEK, ON_THREE, pytest.param("apache", marks=pytest.mark.java)])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
+    """One of our own, since it is killed; new topics get 3 partitions."""
+    options = {"num.partitions": "3"}
     if request.param == "apache":
-        with ApacheKafka(properties={"num.partitions": "3"}) as kafka:
+        with ApacheKafka(properties=options) as kafka:
             yield kafka
     else:
-        with OdradekBroker(tmp_path_factory.mktemp("cluster") / "data", "--set", "num.partitions=3") as odradek:
-            yield odradek
+        with ours(request.param, tmp_path_factory.mktemp("cluster"), **options) as running:
+            yield running
+
+
+def addresses(server: Server) -> list[str]:
+    return server.bootstrap.split(",")
 
 
 @asynccontextmanager
@@ -65,7 +70,7 @@ def in_s(seconds: float) -> float:
 
 
 async def create(cluster: Cluster, name: str, partitions: int) -> None:
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1, assignments=[], configs=[])
     request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000, validate_only=False)
     answer = await cluster.ask(request, node=CONTROLLER)
     assert code_of(answer.topics[0].error_code) is ErrorCode.NONE
@@ -81,12 +86,13 @@ async def in_thread(what: Callable[[], object]) -> None:
     await asyncio.get_running_loop().run_in_executor(None, what)
 
 
-async def test_first_contact_a_topic_that_is_created_and_its_leader(server: Broker) -> None:
-    async with connected(server.bootstrap) as cluster:
+@pytest.mark.telling
+async def test_first_contact_a_topic_that_is_created_and_its_leader(server: Server) -> None:
+    async with connected(*addresses(server)) as cluster:
         metadata = cluster.metadata
-        [node] = metadata.nodes()
-        assert (node.host, node.port) == (server.host, server.port)
-        assert metadata.controller_id == node.node_id
+        nodes = {node.node_id: f"{node.host}:{node.port}" for node in metadata.nodes()}
+        assert sorted(nodes.values()) == sorted(addresses(server))
+        assert metadata.controller_id in nodes
         name = fresh_name("made")
         topic = await cluster.wait_for_topic(name, in_s(20))
         assert topic.partition_count == 3
@@ -97,21 +103,21 @@ async def test_first_contact_a_topic_that_is_created_and_its_leader(server: Brok
         assert described.cluster_id == metadata.cluster_id
         assert described.controller_id == metadata.controller_id
         asked = await cluster.ask(DESCRIBE)
-        assert [each.broker_id for each in asked.brokers] == [node.node_id]
+        assert {each.broker_id: f"{each.host}:{each.port}" for each in asked.brokers} == nodes
 
 
-async def test_bootstrap_addresses_that_are_wrong_are_passed_over(server: Broker) -> None:
+async def test_bootstrap_addresses_that_are_wrong_are_passed_over(server: Server) -> None:
     [nobody] = free_ports(1)
     wrong = (f"127.0.0.1:{nobody}", "nowhere.invalid:9092")
-    async with connected(*wrong, server.bootstrap) as cluster:
-        assert len(cluster.metadata.nodes()) == 1
+    async with connected(*wrong, *addresses(server)) as cluster:
+        assert len(cluster.metadata.nodes()) == broker_count(server)
     with pytest.raises(ConnectionFailed, match=rf"127\.0\.0\.1:{nobody} failed"):
         async with connected(*wrong, request_timeout_ms=2_000):
             pass
 
 
-async def test_a_name_that_no_topic_can_have_is_refused_at_once(server: Broker) -> None:
-    async with connected(server.bootstrap) as cluster:
+async def test_a_name_that_no_topic_can_have_is_refused_at_once(server: Server) -> None:
+    async with connected(*addresses(server)) as cluster:
         began_ms = in_s(0)
         for _ in range(3):
             with pytest.raises(InvalidTopic, match="no such name!"):
@@ -119,14 +125,14 @@ async def test_a_name_that_no_topic_can_have_is_refused_at_once(server: Broker) 
         assert in_s(0) - began_ms < 5_000
 
 
-async def test_a_topic_that_does_not_exist_is_waited_for_and_then_told(server: Broker) -> None:
-    async with connected(server.bootstrap, allow_auto_create_topics=False) as cluster:
+async def test_a_topic_that_does_not_exist_is_waited_for_and_then_told(server: Server) -> None:
+    async with connected(*addresses(server), allow_auto_create_topics=False) as cluster:
         with pytest.raises(MetadataTimeout, match="UNKNOWN_TOPIC_OR_PARTITION"):
             await cluster.wait_for_topic(fresh_name("missing"), in_s(1))
 
 
-async def test_partitions_that_are_added_are_learned(server: Broker) -> None:
-    async with connected(server.bootstrap) as cluster:
+async def test_partitions_that_are_added_are_learned(server: Server) -> None:
+    async with connected(*addresses(server)) as cluster:
         name = fresh_name("grown")
         await create(cluster, name, 2)
         assert (await cluster.wait_for_topic(name, in_s(20))).partition_count == 2
@@ -137,8 +143,8 @@ async def test_partitions_that_are_added_are_learned(server: Broker) -> None:
         assert (await cluster.wait_for_topic(name, in_s(20), partition=4)).partition_count == 5
 
 
-async def test_a_topic_that_is_deleted_and_made_anew_is_another_one(server: Broker) -> None:
-    async with connected(server.bootstrap, allow_auto_create_topics=False) as cluster:
+async def test_a_topic_that_is_deleted_and_made_anew_is_another_one(server: Server) -> None:
+    async with connected(*addresses(server), allow_auto_create_topics=False) as cluster:
         name = fresh_name("anew")
         await create(cluster, name, 3)
         before = await cluster.wait_for_topic(name, in_s(20))
@@ -154,8 +160,9 @@ async def test_a_topic_that_is_deleted_and_made_anew_is_another_one(server: Brok
         assert after.topic_id != before.topic_id
 
 
-async def test_a_broker_that_is_killed_and_back_is_found_again(server: Broker) -> None:
-    async with connected(server.bootstrap) as cluster:
+@pytest.mark.telling
+async def test_a_broker_that_is_killed_and_back_is_found_again(server: Server) -> None:
+    async with connected(*addresses(server)) as cluster:
         name = fresh_name("kept")
         await create(cluster, name, 2)
         before = await cluster.wait_for_topic(name, in_s(20))

@@ -26,7 +26,7 @@ from protocol.records import Record
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.client.certificates import PASSWORD as KEY_PASSWORD
 from tests.client.certificates import Certificates, make_certificates
-from tests.odradek_broker import OdradekBroker
+from tests.compat.clusters import Ours
 
 pytestmark = [pytest.mark.java, pytest.mark.compat, pytest.mark.slow]
 
@@ -316,10 +316,13 @@ async def test_a_quota_silences_the_connection_for_as_long_as_kafka_says(kafka: 
         assert connection.last_used_ms - before_ms >= answer.throttle_time_ms - 5
 
 
-async def test_versions_are_negotiated_with_our_own_broker_too(broker: OdradekBroker) -> None:
+async def test_versions_are_negotiated_with_our_own_broker_too(broker: Ours) -> None:
     config = ClientConfig(f"{broker.host}:{broker.port}")
     connection = await open_connection(Environment(), config, -1, broker.host, broker.port)
-    assert connection.version_of(ApiVersionsRequest) == 4
-    assert len((await connection.ask(MetadataRequest(topics=[]))).brokers) == 1
-    connection.close()
-    await connection.closed()
+    try:
+        assert connection.version_of(ApiVersionsRequest) == 4
+        metadata = await connection.ask(MetadataRequest(topics=[]))
+        assert len(metadata.brokers) == len(broker.bootstrap.split(","))
+    finally:
+        connection.close()
+        await connection.closed()

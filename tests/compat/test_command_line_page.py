@@ -35,7 +35,7 @@ def test_every_command_has_its_example() -> None:
     for group, verbs in {"topics": "list create describe alter delete", "configs": "describe set delete"}.items():
         for verb in verbs.split():
             assert f"{group} {verb}" in shown
-    for command in ("produce", "consume", "brokers", "dump"):
+    for command in ("produce", "consume", "brokers", "cluster status", "dump"):
         assert command in shown
 
 

@@ -1,13 +1,9 @@
-"""The commands of `odradek` as processes, against `odradek serve` and Apache Kafka alike: what they print, and how they
-end. Records go in by `produce`, and out by `consume` and by kafka-python."""
+"""The commands of `odradek` as processes, against one broker of ours, three, and Apache Kafka: what they print, and how
+they end. Records go in by `produce`, and out by `consume` and by kafka-python."""
 
 import json
-import os
-import pty
-import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -17,71 +13,13 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from tests.apache_kafka import ApacheKafka
-from tests.compat.clusters import BOTH, USER, Cluster, cluster, eventually
-from tests.signals import heed_ctrl_c
+from tests.compat.clusters import EVERY_KIND, USER, broker_count, cluster, eventually
+from tests.compat.commands import Commands
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-ODRADEK = [sys.executable, "-m", "odradek"]
 
-
-class Commands:
-    """`odradek …` for one cluster."""
-
-    def __init__(self, running: Cluster) -> None:
-        self.running = running
-        self.bootstrap = running.bootstrap
-        self.environment = os.environ | {
-            "ODRADEK_BOOTSTRAP_SERVER": running.bootstrap,
-            "PYTHONPATH": str(REPOSITORY),
-            "COLUMNS": "120",
-        }
-
-    def run(self, *arguments: str, given: bytes = b"", code: int = 0) -> bytes:
-        """What it printed. Fails when it ends with another code."""
-        done = subprocess.run(
-            [*ODRADEK, *arguments], input=given, capture_output=True, check=False, timeout=60, env=self.environment
-        )
-        assert done.returncode == code, (done.returncode, done.stdout[-2000:], done.stderr.decode()[-4000:])
-        self.said = done.stderr.decode()
-        assert "Traceback" not in self.said
-        if code in (1, 3):
-            assert self.said.splitlines()[-1].startswith("Error: ")
-        return done.stdout
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self.run(*arguments, "--json"))
-
-    def start(self, *arguments: str, stdin: int | None = None, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
-        command = [*ODRADEK, *arguments]
-        return subprocess.Popen(
-            command, env=self.environment, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=heed_ctrl_c
-        )
-
-    def on_terminal(self, *arguments: str) -> str:
-        """What a person sees."""
-        controller, terminal = pty.openpty()
-        try:
-            process = self.start(*arguments, stdin=terminal, stdout=terminal, stderr=terminal)
-            os.close(terminal)
-            shown = b""
-            deadline = time.monotonic() + 60
-            while select.select([controller], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                try:
-                    part = os.read(controller, 65_536)
-                except OSError:  # Linux says EIO when the other end is closed
-                    break
-                if not part:
-                    break
-                shown += part
-            assert process.wait(60) == 0, shown
-            return shown.decode().replace("\r\n", "\n")
-        finally:
-            os.close(controller)
-
-
-@pytest.fixture(scope="module", params=BOTH)
+@pytest.fixture(scope="module", params=EVERY_KIND)
 def odradek(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Commands]:
     with cluster(request.param, tmp_path_factory.mktemp("commands")) as running:
         yield Commands(running)
@@ -107,10 +45,12 @@ def test_credentials_come_from_a_file_in_kafkas_own_form(odradek: Commands, tmp_
 
 
 # --------------------------------------------------------------------------------------------------------- topics
+@pytest.mark.telling
 def test_a_topics_life(odradek: Commands) -> None:
+    replicas = broker_count(odradek.running)
     created = odradek.run("topics", "create", "life", "--partitions", "3", "--set", "retention.ms=60000")
-    assert created == b"life created with 3 partition(s), 1 replica(s) each\n"
-    assert b"life\t3\t1\n" in odradek.run("topics", "list")
+    assert created == b"life created with 3 partition(s), %d replica(s) each\n" % replicas
+    assert b"life\t3\t%d\n" % replicas in odradek.run("topics", "list")
     assert {"life"} <= {topic["name"] for topic in odradek.json("topics", "list")}
     [described] = odradek.json("topics", "describe", "life", "--offsets")
     assert described["configs"] == {"retention.ms": "60000"}
@@ -148,7 +88,9 @@ def test_of_several_topics_the_good_ones_are_created_and_each_error_is_told(odra
 def test_a_person_gets_a_table(odradek: Commands) -> None:
     odradek.run("topics", "create", "table", "--partitions", "2", "--set", "segment.ms=70000")
     shown = odradek.on_terminal("topics", "describe", "table", "--offsets").splitlines()
-    assert shown[0].split() == ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "OFFLINE", "START", "END"]
+    assert shown[0].split() == [
+        "TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "OSR", "ELR", "OFFLINE", "START", "END",
+    ]  # fmt: skip
     assert [line.split()[:2] for line in shown[1:3]] == [["table", "0"], ["table", "1"]]
     assert shown[3] == "table: segment.ms=70000"
     piped = odradek.run("topics", "describe", "table").decode().splitlines()
@@ -180,26 +122,32 @@ def test_options_are_set_shown_and_deleted(odradek: Commands) -> None:
 
 
 def test_the_options_of_brokers(odradek: Commands) -> None:
-    [broker] = odradek.json("brokers")["brokers"]
-    shown = odradek.run("configs", "describe", "broker", str(broker["node_id"]), "num.partitions")
-    assert shown == b"num.partitions\t2\tstatic-broker\n"
+    for broker in odradek.json("brokers")["brokers"]:
+        shown = odradek.run("configs", "describe", "broker", str(broker["node_id"]), "num.partitions")
+        assert shown == b"num.partitions\t2\tstatic-broker\n"
     odradek.run("configs", "describe", "broker", "77", code=1)
     assert "the cluster has no broker 77" in odradek.said
 
 
+@pytest.mark.telling
 def test_brokers_are_listed_with_their_disks(odradek: Commands) -> None:
-    odradek.run("topics", "create", "disks")
+    odradek.run("topics", "create", "disks", "--partitions", "2")
     found = odradek.json("brokers", "--log-dirs")
-    [broker] = found["brokers"]
-    host, port = odradek.bootstrap.split(":")
-    assert (broker["host"], broker["port"]) == (host, int(port))
-    assert found["controller_id"] == broker["node_id"]
-    assert broker["log_dirs"][0]["replicas"] >= 2
-    assert odradek.run("brokers") == f"{broker['node_id']}\t{host}\t{port}\t-\tyes\n".encode()
-    assert odradek.run("brokers", "--log-dirs").count(b"\t") == 6
+    brokers = {each["node_id"]: each for each in found["brokers"]}
+    assert sorted(f"{each['host']}:{each['port']}" for each in brokers.values()) == sorted(odradek.bootstrap.split(","))
+    assert found["controller_id"] in brokers
+    assert all(each["log_dirs"][0]["replicas"] >= 2 for each in brokers.values())
+    lines = [
+        f"{node_id}\t{each['host']}\t{each['port']}\t{each['rack'] or '-'}\t{'yes' if controls else 'no'}\n"
+        for node_id, each in sorted(brokers.items())
+        for controls in (node_id == found["controller_id"],)
+    ]
+    assert odradek.run("brokers") == "".join(lines).encode()
+    assert odradek.run("brokers", "--log-dirs").count(b"\t") == 6 * len(brokers)
 
 
 # -------------------------------------------------------------------------------------------------------- records
+@pytest.mark.telling
 def test_lines_go_in_and_come_out_in_the_order_of_their_partition(odradek: Commands) -> None:
     odradek.run("topics", "create", "lines", "--partitions", "3")
     lines = [b"line %d \xff\xfe" % number for number in range(20_000)]

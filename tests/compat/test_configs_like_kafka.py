@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from broker.option import Option
-from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from broker.options import BROKER_OPTIONS
+from broker.topic_options import TOPIC_OPTIONS
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -33,6 +34,8 @@ SET_BY_THE_TEST = {
 }
 DESCRIBED_DIFFERENTLY = {
     "advertised.listeners",
+    "broker.heartbeat.interval.ms",
+    "broker.session.timeout.ms",
     "listeners",
     "log.dir",
     "log.dirs",
@@ -43,11 +46,14 @@ DESCRIBED_DIFFERENTLY = {
 """All of the broker's options that differ: one more or one less is to be looked at."""
 
 NOT_DESCRIBED_BY_KAFKA = {
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    *(name for name in BROKER_OPTIONS if name.startswith("metadata.")),
     "log.initial.task.delay.ms",
     "producer.id.expiration.check.interval.ms",
     "record.validation",
 }
-"""One is our own, the others are internal ones of Kafka's."""
+"""Those of the metadata store and of validation are our own, the others are internal ones of Kafka's."""
 
 # Kafka's options that we do not have: why, how many those are, and how their names begin. The first that fits counts.
 SECURITY = ("sasl.", "ssl.", "security.", "principal.", "authorizer.", "delegation.", "connections.max.reauth.")
@@ -58,8 +64,8 @@ NOT_HERE = {
     "groups": (43, ("group.", "offset.", "offsets.")),
     "transactions": (13, ("transaction.", "transactional.", "add.partitions.to.txn.")),
     "tiered storage": (26, ("remote.", "follower.fetch.last.tiered.")),
-    "the metadata store is another one than KRaft": (29, KRAFT),
-    "replication": (15, ("replica.", "replication.", "num.replica.", "auto.leader.", "leader.", "controlled.")),
+    "the metadata store is another one than KRaft": (25, KRAFT),
+    "replication": (6, ("replica.", "replication.", "num.replica.", "auto.leader.", "leader.", "controlled.")),
     "there is one log directory": (3, ("alter.log.dirs.", "log.dir.failure.")),
     "quotas": (6, ("quota.", "client.quota.", "max.connection.creation.", "max.connections.per.ip")),
     "one thread serves everything": (5, ("num.", "background.", "queued.max.requests")),

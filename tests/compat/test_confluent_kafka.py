@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka) against `odradek serve`: plain and idempotent, each codec, read back by `assign`."""
+"""confluent-kafka (librdkafka) against one broker and three: idempotent or not, each codec, read back by `assign`."""
 
 import time
 from collections import Counter
@@ -8,12 +8,12 @@ import confluent_kafka.admin
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from tests.odradek_broker import OdradekBroker
+from tests.compat.clusters import Ours, broker_count, eventually
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
 
-def send(broker: OdradekBroker, topic: str, count: int, **settings: Any) -> None:
+def send(broker: Ours, topic: str, count: int, **settings: Any) -> None:
     errors: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -29,16 +29,22 @@ def send(broker: OdradekBroker, topic: str, count: int, **settings: Any) -> None
     assert errors == []
 
 
-def read_back(broker: OdradekBroker, topic: str) -> Counter[bytes]:
-    """All values up to the present end. Without a coordinator: `assign` at explicit offsets, auto-commit off."""
+def read_back(broker: Ours, topic: str, count: int) -> Counter[bytes]:
+    """All values, `count` of them. Without a coordinator: `assign` at explicit offsets, auto-commit off."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     partitions = sorted(consumer.list_topics(topic, 10).topics[topic].partitions)
-    ends = {index: consumer.get_watermark_offsets(TopicPartition(topic, index), 10)[1] for index in partitions}
+
+    def ends_now() -> dict[int, int]:
+        return {index: consumer.get_watermark_offsets(TopicPartition(topic, index), 10)[1] for index in partitions}
+
+    eventually(lambda: sum(ends_now().values()), count)  # which is a moment later, unless acks=all
+    ends = ends_now()
     consumer.assign([TopicPartition(topic, index, 0) for index in partitions])
     expected = dict.fromkeys(partitions, 0)
     values: Counter[bytes] = Counter()
     while expected != ends:
-        for message in consumer.consume(5000, 10):
+        left = sum(ends.values()) - sum(expected.values())
+        for message in consumer.consume(min(left, 5000), 10):
             assert message.error() is None, message.error()
             index, value = message.partition(), message.value()
             assert index is not None
@@ -56,7 +62,7 @@ def read_back(broker: OdradekBroker, topic: str) -> Counter[bytes]:
     "settings",
     [
         {},
-        {"enable.idempotence": True},
+        pytest.param({"enable.idempotence": True}, marks=pytest.mark.telling),
         {"acks": 0},
         {"acks": 1},
         {"compression.type": "gzip"},
@@ -66,19 +72,23 @@ def read_back(broker: OdradekBroker, topic: str) -> Counter[bytes]:
     ],
     ids=lambda settings: "-".join(map(str, settings.values())) or "defaults",
 )
-def test_produce_and_consume(broker: OdradekBroker, record_count: int, settings: dict[str, Any]) -> None:
+def test_produce_and_consume(broker: Ours, record_count: int, settings: dict[str, Any]) -> None:
     topic = "-".join(["rd", *map(str, settings), *map(str, settings.values())])
     send(broker, topic, record_count, **settings)
-    assert read_back(broker, topic) == Counter(b"value %d" % number for number in range(record_count))
+    assert read_back(broker, topic, record_count) == Counter(b"value %d" % number for number in range(record_count))
 
 
-def test_admin_calls(broker: OdradekBroker) -> None:
+@pytest.mark.telling
+def test_admin_calls(broker: Ours) -> None:
     module: Any = confluent_kafka.admin  # its annotations are incomplete
     admin = module.AdminClient({"bootstrap.servers": broker.bootstrap})
-    new_topic = module.NewTopic("rd-admin", 3, 1, config={"segment.bytes": "1048576"})
+    replicas = broker_count(broker)
+    new_topic = module.NewTopic("rd-admin", 3, replicas, config={"segment.bytes": "1048576"})
     for future in admin.create_topics([new_topic]).values():
         future.result(10)
-    assert len(admin.list_topics("rd-admin", 10).topics["rd-admin"].partitions) == 3
+    partitions = admin.list_topics("rd-admin", 10).topics["rd-admin"].partitions.values()
+    assert [(len(each.replicas), len(each.isrs)) for each in partitions] == [(replicas, replicas)] * 3
+    assert len({each.leader for each in partitions}) == replicas, "leaders are spread"
     resource = module.ConfigResource(module.ConfigResource.Type.TOPIC, "rd-admin")
     [described] = admin.describe_configs([resource]).values()
     assert described.result(10)["segment.bytes"].value == "1048576"

@@ -1,4 +1,4 @@
-"""kafka-python 3 against `odradek serve`: its defaults, each acks, each codec, admin calls; everything read back."""
+"""kafka-python 3 against one broker and three: its defaults, each acks and codec, admin calls; everything read back."""
 
 from collections import Counter
 from typing import Any
@@ -7,12 +7,12 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
-from tests.odradek_broker import OdradekBroker
+from tests.compat.clusters import Ours, broker_count, eventually
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
 
-def send(broker: OdradekBroker, topic: str, count: int, **settings: Any) -> None:
+def send(broker: Ours, topic: str, count: int, **settings: Any) -> None:
     """Sends `count` keyed records and raises the first error of any of them."""
     with KafkaProducer(bootstrap_servers=broker.bootstrap, **settings) as producer:
         futures = [
@@ -23,12 +23,14 @@ def send(broker: OdradekBroker, topic: str, count: int, **settings: Any) -> None
             future.get(timeout=30)
 
 
-def read_back(broker: OdradekBroker, topic: str, count: int) -> Counter[bytes]:
-    """The values of the topic, read without a group until its present end; offsets are contiguous."""
+def read_back(broker: Ours, topic: str, count: int) -> Counter[bytes]:
+    """The values of the topic, read without a group; it has `count` of them, with contiguous offsets. They may come in
+    a moment later than the last acknowledgement, unless that was one of acks=all."""
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=None, auto_offset_reset="earliest")
     try:
         partitions = [TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())]
         consumer.assign(partitions)
+        eventually(lambda: sum(consumer.end_offsets(partitions).values()), count)
         ends = consumer.end_offsets(partitions)
         expected = dict.fromkeys(partitions, 0)
         values: Counter[bytes] = Counter()
@@ -47,44 +49,47 @@ def expected_values(count: int) -> Counter[bytes]:
     return Counter(b"value %d" % number for number in range(count))
 
 
-def test_with_its_default_settings(broker: OdradekBroker, record_count: int) -> None:
+@pytest.mark.telling
+def test_with_its_default_settings(broker: Ours, record_count: int) -> None:
     send(broker, "kp-defaults", record_count)
     assert read_back(broker, "kp-defaults", record_count) == expected_values(record_count)
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-def test_with_each_acks(broker: OdradekBroker, record_count: int, acks: int | str) -> None:
+def test_with_each_acks(broker: Ours, record_count: int, acks: int | str) -> None:
     topic = f"kp-acks-{acks}"
     send(broker, topic, record_count, acks=acks, enable_idempotence=False)
     assert read_back(broker, topic, record_count) == expected_values(record_count)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_with_each_codec(broker: OdradekBroker, record_count: int, codec: str) -> None:
+def test_with_each_codec(broker: Ours, record_count: int, codec: str) -> None:
     topic = f"kp-{codec}"
     send(broker, topic, record_count, compression_type=codec)
     assert read_back(broker, topic, record_count) == expected_values(record_count)
 
 
-def test_it_takes_the_broker_for_kafka_3_9(broker: OdradekBroker) -> None:
+def test_it_takes_the_broker_for_kafka_3_9(broker: Ours) -> None:
     with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
         assert producer.config["api_version"] == (3, 9)
 
 
-def test_topics_are_created_described_enlarged_and_deleted(broker: OdradekBroker) -> None:
+@pytest.mark.telling
+def test_topics_are_created_described_enlarged_and_deleted(broker: Ours) -> None:
+    replicas = broker_count(broker)
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
-        admin.create_topics([NewTopic("kp-admin", 3, 1)])
+        admin.create_topics([NewTopic("kp-admin", 3, replicas)])
         [description] = admin.describe_topics(["kp-admin"])
-        assert len(description["partitions"]) == 3
+        assert [len(each["replica_nodes"]) for each in description["partitions"]] == [replicas] * 3
         admin.create_partitions({"kp-admin": 5})
         assert len(admin.describe_topics(["kp-admin"])[0]["partitions"]) == 5
         admin.delete_topics(["kp-admin"])
         assert "kp-admin" not in admin.list_topics()
-        admin.create_topics([NewTopic("kp-admin", 1, 1)])
+        admin.create_topics([NewTopic("kp-admin", 1, replicas)])
         assert len(admin.describe_topics(["kp-admin"])[0]["partitions"]) == 1
 
 
-def test_timestamps_headers_and_offsets_by_time(broker: OdradekBroker) -> None:
+def test_timestamps_headers_and_offsets_by_time(broker: Ours) -> None:
     with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(100):
             headers = [("number", b"%d" % number), ("empty", b"")]

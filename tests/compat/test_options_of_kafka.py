@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from broker.config import BrokerConfig, ConfigEntry
-from broker.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from broker.options import BROKER_OPTIONS
+from broker.topic_options import TOPIC_OPTIONS
 from protocol.codec import decode, encode
 from protocol.configs import Operation
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -38,7 +39,19 @@ ALTERED = {
     (TOPIC, "altered"): {"segment.bytes": "4000000", "retention.ms": "9", "min.cleanable.dirty.ratio": "1"},
 }
 OURS_ALONE = {"record.validation": "how a batch is checked"}
+OURS_OF_BROKERS = {
+    "metadata.etcd.ca.location": "how etcd is reached",
+    "metadata.etcd.certificate.location": "how etcd is reached",
+    "metadata.etcd.key.location": "how etcd is reached",
+    "metadata.etcd.password": "how etcd is reached",
+    "metadata.etcd.username": "how etcd is reached",
+    "metadata.lease.ms": "how long a broker may be silent towards etcd",
+    "metadata.request.timeout.ms": "how long etcd may take to answer",
+    "metadata.store": "where the metadata lives",
+}
 INTERNAL = {
+    "follower.replication.throttled.rate": "Kafka takes it, and describes it only where it is set",
+    "leader.replication.throttled.rate": "Kafka takes it, and describes it only where it is set",
     "log.initial.task.delay.ms": "Kafka takes it, and does not describe it",
     "producer.id.expiration.check.interval.ms": "Kafka takes it, and does not describe it",
 }
@@ -49,6 +62,8 @@ SET_BY_THE_TEST = {
     "log.dir": "Kafka's default is /tmp/kafka-logs, ours is ./odradek-data",
 }
 DEVIATIONS = {
+    "broker.heartbeat.interval.ms": "Kafka's default is 2000: a broker that died is known later",
+    "broker.session.timeout.ms": "Kafka's default is 9000, likewise",
     "queued.max.request.bytes": "Kafka has no limit unless told so; ours is 256 MiB",
 }
 
@@ -138,12 +153,12 @@ def test_a_topic_is_described_as_kafka_does(kafka: Answers, config: BrokerConfig
 def test_a_broker_is_described_as_kafka_does(kafka: Answers, config: BrokerConfig) -> None:
     """The options that we have, each as Kafka has it."""
     theirs = {name: of_kafka(entry) for name, entry in kafka.describe(BROKER, NODE_ID).items()}
-    exceptions = OURS_ALONE | INTERNAL | SET_BY_THE_TEST | DEVIATIONS
+    exceptions = OURS_ALONE | OURS_OF_BROKERS | INTERNAL | SET_BY_THE_TEST | DEVIATIONS
     ours = {entry.name: of_ours(entry) for entry in config.describe_broker()}
     different = {name: (shape, theirs.get(name)) for name, shape in ours.items() if shape != theirs.get(name)}
     assert {name: shapes for name, shapes in different.items() if name not in exceptions | {"node.id": ""}} == {}
     assert set(exceptions) - set(different) == set(), "deviations that are none any more"
-    assert set(OURS_ALONE | INTERNAL) == set(BROKER_OPTIONS) - set(theirs)
+    assert set(OURS_ALONE | OURS_OF_BROKERS | INTERNAL) == set(BROKER_OPTIONS) - set(theirs)
     # Kafka's node.id has no default, so none stands behind the value.
     assert ours["node.id"][:5] == theirs["node.id"][:5]
 

@@ -1,5 +1,5 @@
-"""Our producer against our broker and against Apache Kafka: records of every kind, with every codec, in all three ways,
-through SIGKILL and over TLS with sessions that end, each read back by librdkafka and compared."""
+"""Our producer against our broker, three of ours, and Apache Kafka: records of every kind, with every codec, in all
+three ways, through SIGKILL and over TLS with sessions that end, each read back by librdkafka and compared."""
 
 import asyncio
 import random
@@ -21,14 +21,13 @@ from odradek import Admin, BatchError, Producer, RecordTooLarge
 from tests.apache_kafka import ApacheKafka
 from tests.client.certificates import Certificates, make_certificates
 from tests.client.recorded_metrics import RecordedMetrics
+from tests.compat.clusters import ODRADEK, THREE_BROKERS, Cluster, Ours, ours
 from tests.compat.producer_load import Records, Sent, Writer, check, read_back
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
-Server = OdradekBroker | ApacheKafka
-
 PARTITIONS = 6
+OPTIONS = {"num.partitions": str(PARTITIONS)}
 PASSWORD = "correct horse = battery"  # noqa: S105 - of a user that exists for these tests
 SESSION_MS = 1_500
 SHARE = 500
@@ -44,10 +43,17 @@ CODECS: Sequence[dict[str, Any]] = (
 
 
 @pytest.fixture(scope="module")
-def odradek(tmp_path_factory: pytest.TempPathFactory) -> Generator[OdradekBroker]:
+def odradek(tmp_path_factory: pytest.TempPathFactory) -> Generator[Ours]:
     """One of our own: it is killed."""
-    with OdradekBroker(tmp_path_factory.mktemp("producer") / "data", "--set", f"num.partitions={PARTITIONS}") as broker:
-        yield broker
+    with ours(ODRADEK, tmp_path_factory.mktemp("producer"), **OPTIONS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Generator[Ours]:
+    """The same, of three brokers, who are killed together."""
+    with ours(THREE_BROKERS, tmp_path_factory.mktemp("producer-three"), **OPTIONS) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,7 @@ def kafka(certificates: Certificates) -> Generator[ApacheKafka]:
     """With a plaintext listener, and one that wants a password again and again."""
     listener = "listener.name.sasl_ssl.scram-sha-512."
     properties = {
-        "num.partitions": str(PARTITIONS),
+        **OPTIONS,
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(certificates.server),
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
@@ -72,21 +78,28 @@ def kafka(certificates: Certificates) -> Generator[ApacheKafka]:
         yield running
 
 
-@pytest.fixture(params=["odradek", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
-def server(request: pytest.FixtureRequest) -> Server:
-    running: Server = request.getfixturevalue(request.param)
+@pytest.fixture(
+    params=[
+        "odradek",
+        pytest.param("three", marks=pytest.mark.three_brokers),
+        pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow]),
+    ]
+)
+def server(request: pytest.FixtureRequest) -> Cluster:
+    running: Cluster = request.getfixturevalue(request.param)
     return running
 
 
 @asynccontextmanager
-async def producing(server: Server, topic: str, **settings: Any) -> AsyncGenerator[Producer]:
+async def producing(server: Cluster, topic: str, **settings: Any) -> AsyncGenerator[Producer]:
     async with Producer(server.bootstrap, **settings) as producer:
         await producer.prepare(topic)
         yield producer
 
 
 # ------------------------------------------------------------------------------------------------------------ the load
-def test_everything_arrives_once_in_order_and_where_it_was_acknowledged(server: Server, record_count: int) -> None:
+@pytest.mark.telling
+def test_everything_arrives_once_in_order_and_where_it_was_acknowledged(server: Cluster, record_count: int) -> None:
     """A million records in the full run. Two tasks share each producer; Kafka is sent to from uvloop."""
     count = record_count * 10 if record_count >= 100_000 else record_count
     writers = 2 * len(CODECS)
@@ -111,7 +124,7 @@ def test_everything_arrives_once_in_order_and_where_it_was_acknowledged(server: 
 
 
 # --------------------------------------------------------------------------------------------------------- the crashes
-def test_a_broker_that_is_killed_again_and_again_loses_and_doubles_nothing(server: Server, record_count: int) -> None:
+def test_a_broker_that_is_killed_again_and_again_loses_and_doubles_nothing(server: Cluster, record_count: int) -> None:
     """Every record is acknowledged, for the broker comes back in time; each is there once, and in order."""
     rounds = 2 if isinstance(server, ApacheKafka) else 8  # Kafka takes seconds to start
     writers, share = 6, max(1_000, record_count // 10)
@@ -145,7 +158,7 @@ def test_a_broker_that_is_killed_again_and_again_loses_and_doubles_nothing(serve
 # ------------------------------------------------------------------------------------------------------------ the rest
 @pytest.mark.both_loops
 @pytest.mark.parametrize("acks", [0, 1])
-async def test_other_acks(server: Server, acks: Any, request: pytest.FixtureRequest) -> None:
+async def test_other_acks(server: Cluster, acks: Any, request: pytest.FixtureRequest) -> None:
     topic = topic_of(request)
     async with producing(server, topic, acks=acks) as producer:
         deliveries = [await producer.send(topic, b"%d" % number, partition=0) for number in range(2_000)]
@@ -154,7 +167,7 @@ async def test_other_acks(server: Server, acks: Any, request: pytest.FixtureRequ
     assert values(server, topic, 2_000) == [b"%d" % number for number in range(2_000)]
 
 
-async def test_a_bulk_too_large_for_the_topic_arrives_in_parts(server: Server, request: pytest.FixtureRequest) -> None:
+async def test_a_bulk_too_large_for_the_topic_arrives_in_parts(server: Cluster, request: pytest.FixtureRequest) -> None:
     topic, expected = topic_of(request), [b"%06d" % number * 20 for number in range(2_000)]
     async with Admin(server.bootstrap) as admin:
         await admin.create_topic(topic, partitions=1, configs={"max.message.bytes": "2048"})
@@ -219,6 +232,6 @@ def topic_of(request: pytest.FixtureRequest) -> str:
     return "".join(char if char.isalnum() else "-" for char in request.node.name).strip("-")
 
 
-def values(server: Server, topic: str, end: int) -> list[bytes | None]:
+def values(server: Cluster, topic: str, end: int) -> list[bytes | None]:
     """What stands in the first partition, which ends there; the others are empty."""
     return [message.value() for message in read_back(server.bootstrap, topic, {0: end})]

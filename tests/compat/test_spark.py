@@ -1,4 +1,4 @@
-"""Spark's own Kafka sink and source against `odradek serve`: batch and streaming, values and offsets checked.
+"""Spark's own Kafka sink and source against one broker and three: batch and streaming, values and offsets checked.
 
 What the sink wrote is read by kafka-python, and what the source reads was partly written by kafka-python, so that no
 mistake common to sink and source can hide. Spark uses no group; its sink is idempotent with acks=all by default.
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from spark_jobs.session import open_session
-from tests.odradek_broker import OdradekBroker
+from tests.compat.clusters import Ours
 
 pytestmark = [
     pytest.mark.compat,
@@ -50,12 +50,12 @@ def numbers(spark: SparkSession, start: int, end: int) -> DataFrame:
     )
 
 
-def write(broker: OdradekBroker, frame: DataFrame, topic: str) -> None:
+def write(broker: Ours, frame: DataFrame, topic: str) -> None:
     options = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, "includeHeaders": "true"}
     frame.write.format("kafka").options(**options).save()
 
 
-def read(spark: SparkSession, broker: OdradekBroker, topic: str, **options: str) -> DataFrame:
+def read(spark: SparkSession, broker: Ours, topic: str, **options: str) -> DataFrame:
     asked = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "includeHeaders": "true", **options}
     return spark.read.format("kafka").options(**asked).load()
 
@@ -67,7 +67,7 @@ def values_by_spark(frame: DataFrame) -> Counter[bytes]:
     return Counter(bytes(row["value"]) for row in rows)
 
 
-def values_by_kafka_python(broker: OdradekBroker, topic: str, count: int) -> Counter[bytes]:
+def values_by_kafka_python(broker: Ours, topic: str, count: int) -> Counter[bytes]:
     """`count` values of the topic, which holds no more; offsets are contiguous from 0."""
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=None, auto_offset_reset="earliest")
     try:
@@ -102,18 +102,20 @@ def expected_values(start: int, end: int) -> Counter[bytes]:
 
 
 @pytest.fixture(scope="module")
-def written(spark: SparkSession, broker: OdradekBroker, record_count: int) -> str:
+def written(spark: SparkSession, broker: Ours, record_count: int) -> str:
     """A topic that Spark's sink wrote."""
     write(broker, numbers(spark, 0, record_count), "spark-batch")
     return "spark-batch"
 
 
-def test_what_the_sink_wrote_is_there_once(broker: OdradekBroker, written: str, record_count: int) -> None:
+@pytest.mark.telling
+def test_what_the_sink_wrote_is_there_once(broker: Ours, written: str, record_count: int) -> None:
     assert values_by_kafka_python(broker, written, record_count) == expected_values(0, record_count)
 
 
+@pytest.mark.telling
 def test_the_source_reads_a_topic_as_a_table(
-    spark: SparkSession, broker: OdradekBroker, written: str, record_count: int
+    spark: SparkSession, broker: Ours, written: str, record_count: int
 ) -> None:
     """Keys, values and headers, and both partitions with all their offsets."""
     frame = read(spark, broker, written).cache()
@@ -125,7 +127,7 @@ def test_the_source_reads_a_topic_as_a_table(
     assert frame.where(matching).count() == record_count
 
 
-def test_the_source_keeps_to_offsets_and_timestamps(spark: SparkSession, broker: OdradekBroker) -> None:
+def test_the_source_keeps_to_offsets_and_timestamps(spark: SparkSession, broker: Ours) -> None:
     """Records of kafka-python, one a second, from and to where the options say; the end is exclusive."""
     with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(100):
@@ -147,7 +149,7 @@ def test_the_source_keeps_to_offsets_and_timestamps(spark: SparkSession, broker:
 
 
 def test_a_stream_goes_from_topic_to_topic_and_on_from_its_checkpoint(
-    spark: SparkSession, broker: OdradekBroker, record_count: int, tmp_path: Path
+    spark: SparkSession, broker: Ours, record_count: int, tmp_path: Path
 ) -> None:
     """availableNow in several micro-batches; again without news; and again with as many records more."""
 

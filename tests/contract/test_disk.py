@@ -13,6 +13,7 @@ from broker.disk import Disk, File, FileDisk, LockHeld
 from broker.disk_page_cache import NotCached
 from broker.memory_disk import MemoryDisk
 from protocol.primitives import Buffer
+from tests.sim.device import LosingDevice
 
 
 class ColdDisk(MemoryDisk):
@@ -31,6 +32,7 @@ DISKS: dict[str, MakeDisk] = {
     "memory": MemoryDisk,
     "memory, cold": ColdDisk,
     "memory, bounded": lambda: MemoryDisk(size_bytes_max=1 << 20),
+    "memory, losing what was not synced": LosingDevice,
 }
 
 

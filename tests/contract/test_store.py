@@ -26,6 +26,9 @@ from broker.disk import FileDisk
 from broker.memory_disk import MemoryDisk
 from client.environment import Environment
 from client.tasks import Tasks
+from tests.etcd_server import EtcdServer
+from tests.etcd_stores import etcd_store
+from tests.sim.support import hosted_store_client
 
 pytestmark = pytest.mark.asyncio
 
@@ -67,12 +70,23 @@ STORES: dict[str, Callable[[], AbstractAsyncContextManager[MetadataStore]]] = {
     "embedded": embedded,
     "embedded, files": embedded_on_files,
     "embedded, thread": embedded_with_thread,
+    "simulated": hosted_store_client,
 }
 
 
-@pytest.fixture(params=list(STORES))
+@asynccontextmanager
+async def etcd(server: EtcdServer) -> AsyncGenerator[MetadataStore, None]:
+    """Alone on its etcd, as the local ones are in their process: what the test leaves, leases too, is taken away."""
+    address = server.address()
+    async with etcd_store(address) as store:
+        yield store
+    server.clear(address)
+
+
+@pytest.fixture(params=[*STORES, "etcd"])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[MetadataStore]:
-    async with STORES[request.param]() as opened:
+    opening = etcd(request.getfixturevalue("etcd_server")) if request.param == "etcd" else STORES[request.param]()
+    async with opening as opened:
         yield opened
 
 
@@ -230,6 +244,23 @@ async def test_a_lease_that_ended_takes_no_more(store: MetadataStore) -> None:
     await lease.revoke()
     assert (await store.read("/")).revision == revision
     assert await values(store) == {}
+
+
+async def test_a_lease_that_nobody_renews_ends_by_itself_if_it_is_one_that_lapses(store: MetadataStore) -> None:
+    """etcd's do: it is another process, and we may be cut off from it. One in this process ends with it."""
+    revision = await store.commit(Txn(put={"/kept": b""}))
+    lease = await store.lease(1_000)
+    assert lease.ttl_ms >= 1_000
+    if not lease.lapses:
+        await lease.renew()
+        return
+    await store.commit(Txn(put={"/brokers/1": b"1", "/controller": b"1"}, lease=lease))
+    async with aclosing(store.watch("/", revision + 1)) as changes:
+        (change,) = await take(changes, 1)
+    assert change == Change(revision + 2, (Event("/brokers/1", None), Event("/controller", None)))
+    with pytest.raises(LeaseLost):
+        await lease.renew()
+    assert list(await values(store)) == ["/kept"]
 
 
 async def test_the_last_put_decides_under_which_lease_a_key_stands(store: MetadataStore) -> None:

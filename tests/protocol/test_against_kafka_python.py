@@ -33,7 +33,13 @@ def theirs_of(cls: type[Message]) -> Any:
     return found
 
 
-PAIRS = [(cls, version) for cls, version in declared_versions() if version <= theirs_of(cls).max_version]
+BETWEEN_BROKERS = ("BrokerHeartbeat", "UnregisterBroker")
+"""APIs that kafka-python does not have."""
+PAIRS = [
+    (cls, version)
+    for cls, version in declared_versions()
+    if not cls.__name__.startswith(BETWEEN_BROKERS) and version <= theirs_of(cls).max_version
+]
 
 
 def field_of(theirs: Any, name: str) -> Any:
@@ -119,7 +125,8 @@ def test_each_side_reads_and_writes_what_the_other_writes(
 
 
 def test_every_declared_message_is_compared_at_every_version() -> None:
-    assert list(declared_versions()) == PAIRS
+    declared = [(cls, version) for cls, version in declared_versions() if not cls.__name__.startswith(BETWEEN_BROKERS)]
+    assert declared == PAIRS
 
 
 # -------------------------------------------------------------------------------------------------------- batches

@@ -91,6 +91,7 @@ def test_every_message_and_every_client_is_there() -> None:
         "librdkafka",
         "java",
         "java-3.9",
+        "broker",
     }
     every_codec = {"none", "gzip", "snappy", "lz4", "zstd"}
     assert {path.stem for path in BATCH_FILES} == {

@@ -55,8 +55,14 @@ DECLARED = [
     ("describe_log_dirs", "DescribeLogDirs", 35, 1, 4, 2),
     ("sasl_authenticate", "SaslAuthenticate", 36, 0, 2, 2),
     ("create_partitions", "CreatePartitions", 37, 0, 3, 2),
+    ("elect_leaders", "ElectLeaders", 43, 0, 2, 2),
     ("incremental_alter_configs", "IncrementalAlterConfigs", 44, 0, 1, 1),
-    ("describe_cluster", "DescribeCluster", 60, 0, 1, 0),
+    ("alter_partition_reassignments", "AlterPartitionReassignments", 45, 0, 1, 0),
+    ("list_partition_reassignments", "ListPartitionReassignments", 46, 0, 0, 0),
+    ("describe_quorum", "DescribeQuorum", 55, 0, 2, 0),
+    ("describe_cluster", "DescribeCluster", 60, 0, 2, 0),
+    ("broker_heartbeat", "BrokerHeartbeat", 63, 0, 2, 0),
+    ("unregister_broker", "UnregisterBroker", 64, 0, 0, 0),
     ("describe_topic_partitions", "DescribeTopicPartitions", 75, 0, 0, 0),
 ]
 

@@ -141,19 +141,29 @@ def broker_config(broker: str, name: str, value: str | None) -> ConfigRecord:
 class KafkaDirectory:
     """A data directory on a memory disk. By default Kafka stopped cleanly."""
 
-    def __init__(self, *, is_clean: bool = True, node_id: int = NODE_ID) -> None:
-        self.disk = MemoryDisk()
-        self.disk.make_dir(DATA)
-        text = f"#\n#Thu May 01 10:00:00 UTC 2025\nnode.id={node_id}\ndirectory.id={uuid_text(bytes(range(16)))}\n"
-        self.write(FILE_NAME, f"{text}version=1\ncluster.id={CLUSTER_ID}\n".encode())
+    def __init__(
+        self,
+        *,
+        is_clean: bool = True,
+        node_id: int = NODE_ID,
+        disk: MemoryDisk | None = None,
+        path: str = DATA,
+        directory_id: bytes = bytes(range(16)),
+        cluster_id: str = CLUSTER_ID,
+    ) -> None:
+        self.disk = MemoryDisk() if disk is None else disk
+        self.path = path
+        self.disk.make_dir(path)
+        text = f"#\n#Thu May 01 10:00:00 UTC 2025\nnode.id={node_id}\ndirectory.id={uuid_text(directory_id)}\n"
+        self.write(FILE_NAME, f"{text}version=1\ncluster.id={cluster_id}\n".encode())
         if is_clean:
             self.write(CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":11}')
 
     def write(self, name: str, data: bytes) -> None:
-        self.disk.write_whole(f"{DATA}/{name}", data)
+        self.disk.write_whole(f"{self.path}/{name}", data)
 
     def read(self, name: str) -> bytes:
-        return self.disk.read_whole(f"{DATA}/{name}")
+        return self.disk.read_whole(f"{self.path}/{name}")
 
     def offsets(self, name: str, offsets: dict[tuple[str, int], int]) -> None:
         rows = "".join(f"{topic} {index} {offset}\n" for (topic, index), offset in offsets.items())
@@ -169,10 +179,10 @@ class KafkaDirectory:
         has_metadata: bool = True,
     ) -> None:
         """A partition of one segment. `snapshots` by their offsets; a topic's id is told by its name."""
-        self.disk.make_dir(f"{DATA}/{name}")
+        self.disk.make_dir(f"{self.path}/{name}")
         if has_metadata:
             topic_id = topic_id or id_of(name.rpartition("-")[0])
-            write_partition_metadata(self.disk, f"{DATA}/{name}", topic_id)
+            write_partition_metadata(self.disk, f"{self.path}/{name}", topic_id)
         rows = "".join(f"{epoch} {offset}\n" for epoch, offset in epochs)
         self.write(f"{name}/leader-epoch-checkpoint", f"0\n{len(epochs)}\n{rows}".encode())
         self.segment(name, 0, *batches)
@@ -187,7 +197,7 @@ class KafkaDirectory:
 
     def metadata(self, *records: Message, name: str = f"{0:020d}.log", base_offset: int = 0) -> None:
         """`__cluster_metadata-0` with these records behind a control batch, as a new leader writes one."""
-        self.disk.make_dir(f"{DATA}/{DIRECTORY}")
+        self.disk.make_dir(f"{self.path}/{DIRECTORY}")
         data = metadata_batch(base_offset, [b"\0\0\0\0"], is_control=True)
         for number, record in enumerate(records, base_offset + 1):
             data += metadata_batch(number, [metadata_value(record)])
@@ -195,7 +205,7 @@ class KafkaDirectory:
 
     def files(self) -> dict[str, bytes]:
         """The content of every file, by its path."""
-        return dict(_files(self.disk, DATA))
+        return dict(_files(self.disk, self.path))
 
 
 def _files(disk: MemoryDisk, path: str) -> Iterable[tuple[str, bytes]]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.adopt.adoption import REVISIONS_SKIPPED, AdoptionRefused, adopt
+from broker.adopt.adoption import adopt
+from broker.adopt.claim import REVISIONS_SKIPPED, DirectoryRefused
 from broker.adopt.metadata_log import DIRECTORY
 from broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from broker.cluster.image import ClusterImage
@@ -127,7 +128,7 @@ def test_a_directory_of_ours_that_lost_its_metadata_gets_a_revision_above_the_lo
 
 
 def refused(disk: Disk, path: str = DATA, **options: object) -> str:
-    with pytest.raises(AdoptionRefused) as error:
+    with pytest.raises(DirectoryRefused) as error:
         adopt(disk, path, **options)  # type: ignore[arg-type]
     return str(error.value)
 

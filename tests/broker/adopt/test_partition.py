@@ -39,6 +39,7 @@ def test_a_plain_partition_is_told_as_it_is() -> None:
         index=0,
         topic_id=id_of("orders"),
         leader_epoch=4,
+        last_epoch=4,
         producer_id=9,
         log_end_offset=5,
         segment_count=1,

@@ -44,13 +44,14 @@ def request(
     session: tuple[int, int] = (0, FINAL),
     forgotten: tuple[int, ...] = (),
     replica: int = -1,
+    replica_epoch: int = -1,
 ) -> FetchRequest:
     """Both name and id go into it: a version carries one of them."""
     topics = [FetchTopic(topic=topic, topic_id=topic_id, partitions=list(partitions))] if partitions else []
     gone = [ForgottenTopic(topic=topic, topic_id=topic_id, partitions=list(forgotten))] if forgotten else []
     return FetchRequest(
         replica_id=replica,
-        replica_state=None if replica < 0 else ReplicaState(replica_id=replica),
+        replica_state=None if replica < 0 else ReplicaState(replica_id=replica, replica_epoch=replica_epoch),
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=max_bytes,

@@ -24,8 +24,14 @@ ADVERTISED = {
     33: (0, 2),  # AlterConfigs
     35: (1, 4),  # DescribeLogDirs
     37: (0, 3),  # CreatePartitions
+    43: (0, 2),  # ElectLeaders
     44: (0, 1),  # IncrementalAlterConfigs
-    60: (0, 1),  # DescribeCluster
+    45: (0, 1),  # AlterPartitionReassignments
+    46: (0, 0),  # ListPartitionReassignments
+    55: (0, 2),  # DescribeQuorum
+    60: (0, 2),  # DescribeCluster
+    63: (0, 1),  # BrokerHeartbeat
+    64: (0, 0),  # UnregisterBroker
     75: (0, 0),  # DescribeTopicPartitions
 }
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.cluster.keys import BrokerState
+from broker.cluster.keys import BrokerState, PartitionState, partition_key
+from broker.cluster.store import Txn
 from broker.context import Context
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
@@ -20,6 +21,7 @@ from protocol.messages.create_partitions import (
 from tests.broker.support import HERE, append, ask, batch, make_topic, running_broker
 
 SECOND = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})
+THIRD = BrokerState(2, {"PLAINTEXT": ("127.0.0.1", 9094)})
 
 
 def wanted(name: str, count: int, assignments: Sequence[Sequence[int]] | None = None) -> CreatePartitionsTopic:
@@ -168,3 +170,16 @@ async def test_of_two_increases_at_once_one_is_told_to_look_again() -> None:
         codes = [ErrorCode(result.error_code) for (result,) in results]
         assert count_of(context, "orders") == (3, 2)[codes.index(ErrorCode.NOT_CONTROLLER)]
     assert sorted(codes) == [ErrorCode.NONE, ErrorCode.NOT_CONTROLLER]
+
+
+async def test_they_get_as_many_replicas_as_the_first_one_has_by_now() -> None:
+    """It was created with one, and reassigned to two; or it is on the way to one of three."""
+    async with running_broker(brokers=(HERE, SECOND, THIRD)) as context:
+        for name, replicas, removing, count in (("grown", (0, 1), (), 2), ("shrinking", (0, 1, 2), (1, 2), 1)):
+            topic_id = await make_topic(context, name)
+            moved = PartitionState(topic_id, replicas, (0,), 0, leader_epoch=1, removing=removing)
+            revision = await context.metadata.store.commit(Txn(put={partition_key(name, 0): moved.encode()}))
+            await context.metadata.applied(revision)
+            (result,) = await enlarged(context, wanted(name, 2))
+            assert result.error_code == ErrorCode.NONE
+            assert len(context.metadata.image.topics[name].partitions[1].replicas) == count

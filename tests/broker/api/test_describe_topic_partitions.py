@@ -3,10 +3,12 @@
 The pages were compared with those of Apache Kafka 4.3.1.
 """
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.cluster.keys import BrokerState
+from broker.cluster.keys import BrokerState, PartitionState, partition_key
+from broker.cluster.store import Txn
 from broker.context import Context
 from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import (
@@ -65,6 +67,24 @@ async def test_a_topic_with_its_partitions() -> None:
         )
     ]
     assert answer.next_cursor is None
+
+
+@pytest.mark.parametrize(
+    ("isr", "elr", "last_known_leader", "told"),
+    [((0,), (1,), -1, ((1,), ())), ((), (1, 2), -1, ((1, 2), ())), ((), (), 2, ((), (2,))), ((0,), (), 2, ((), ()))],
+)
+async def test_who_may_lead_besides_those_in_sync_and_who_led_last_when_nobody_may(
+    isr: tuple[int, ...], elr: tuple[int, ...], last_known_leader: int, told: tuple[tuple[int, ...], tuple[int, ...]]
+) -> None:
+    async with running_broker() as context:
+        topic_id = await make_topic(context, "orders")
+        state = PartitionState(
+            topic_id, (0, 1, 2), isr, isr[0] if isr else -1, 1, 1, elr=elr, last_known_leader=last_known_leader
+        )
+        revision = await context.metadata.store.commit(Txn(put={partition_key("orders", 0): state.encode()}))
+        await context.metadata.applied(revision)
+        (partition,) = (await described(context, "orders")).topics[0].partitions
+    assert (tuple(partition.eligible_leader_replicas or ()), tuple(partition.last_known_elr or ())) == told
 
 
 async def test_topics_come_in_order_of_their_names_and_no_names_means_all() -> None:

@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from broker.cluster.keys import BrokerState
 from broker.cluster.topics import delete_topic
 from broker.context import Context
 from broker.memory_disk import MemoryDisk
@@ -15,13 +16,25 @@ from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     EpochEndOffset,
     FetchRequest,
+    LeaderIdAndEpoch,
     PartitionData,
 )
 from protocol.record_encoding import build_batch
 from protocol.records import Record
 from protocol.schema import ZERO_UUID
-from tests.broker.api.fetching import BY_ID, BY_NAME, LARGE, codes, fetched, offsets, request, wanted, with_records
-from tests.broker.support import append, ask, batch, make_topic, running_broker
+from tests.broker.api.fetching import (
+    BY_ID,
+    BY_NAME,
+    LARGE,
+    codes,
+    fetched,
+    offsets,
+    request,
+    told,
+    wanted,
+    with_records,
+)
+from tests.broker.support import HERE, append, ask, batch, make_topic, running_broker
 
 UNKNOWN_ID = bytes(range(16))
 
@@ -294,16 +307,6 @@ async def test_a_reader_whose_epoch_ended_earlier_is_told_where() -> None:
     assert offsets(agreeing) == [3]
 
 
-@pytest.mark.parametrize("version", [BY_NAME, BY_ID])
-async def test_who_is_no_replica_reads_nothing_as_one(version: int) -> None:
-    async with running_broker() as context:
-        await with_records(context)
-        topic_id = context.metadata.image.topics["orders"].topic_id
-        answers = await fetched(context, request(wanted(), topic_id=topic_id, replica=1), version)
-    assert codes(answers) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
-    assert offsets(answers[0]) == []
-
-
 @pytest.mark.parametrize(("version", "code"), [(9, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (10, ErrorCode.NONE)])
 async def test_zstd_needs_version_10(version: int, code: ErrorCode) -> None:
     async with running_broker() as context:
@@ -335,3 +338,17 @@ async def test_a_disk_that_fails_is_told_in_a_way_that_the_client_knows(version:
         partition = await with_records(context)
         partition.log.close()
         assert codes(await fetched(context, request(wanted()), version)) == [code]
+
+
+@pytest.mark.parametrize("version", [13, 15, 16, 17])
+async def test_since_version_16_the_leader_is_named(version: int) -> None:
+    """The field for it is older, and Kafka fills it from 16 on, with the endpoints (KIP-951)."""
+    other = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})
+    async with running_broker(brokers=(HERE, other)) as context:
+        topic_id = await make_topic(context, "orders", replicas=(1, 2), leader=1)
+        response = await ask(context, request(wanted(), topic_id=topic_id), version)
+    [partition] = told(response)
+    named = None if version < 16 else LeaderIdAndEpoch(leader_id=1, leader_epoch=0)
+    assert (partition.error_code, partition.current_leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, named)
+    endpoints = [(node.node_id, node.host, node.port) for node in response.node_endpoints]
+    assert endpoints == ([] if version < 16 else [(1, "127.0.0.1", 9093)])

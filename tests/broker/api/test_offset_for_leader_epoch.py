@@ -116,3 +116,19 @@ async def test_unknown_topic_unknown_partition_and_lost_leadership() -> None:
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert out_of_range.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert led_elsewhere.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_follower_compares_the_clients_epoch_before_it_says_that_another_one_leads() -> None:
+    """As `Partition.getLocalLog` does: who knows a newer epoch than the broker hears that, and may wait for it."""
+    async with running_broker() as context:
+        await with_epochs(context)
+        partition = context.partitions.leader("orders", 0)
+        epoch = partition.leader_epoch
+        partition.become_follower(1, epoch)
+        answers = await ends(context, (0, -1, 0), (0, epoch, 0), (0, epoch - 1, 0), (0, epoch + 1, 0))
+    assert [answer.error_code for answer in answers] == [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ]

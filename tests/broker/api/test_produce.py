@@ -260,13 +260,14 @@ async def test_a_transactional_batch_finds_no_transaction() -> None:
 # -- who leads ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("replicas", [(1, 0), (1, 2)], ids=["a follower", "a stranger"])
 @pytest.mark.parametrize("version", [9, 10])
-async def test_since_version_10_the_leader_is_named(version: int) -> None:
+async def test_since_version_10_the_leader_is_named(version: int, replicas: tuple[int, ...]) -> None:
     other = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})
     async with running_broker(brokers=(HERE, other)) as context:
-        await make_topic(context, "orders", 2, replicas=(1, 0), leader=1)
+        await make_topic(context, "orders", 2, replicas=replicas, leader=1)
         response = await ask(context, request((0, batch(b"a")), (1, batch(b"b"))), version)
-        assert end_of(context) == 0
+        assert [partition.log.log_end_offset for partition in context.partitions] == [0] * (2 if 0 in replicas else 0)
     told = answers(response)
     assert [answer.error_code for answer in told] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
     if version < 10:

@@ -140,3 +140,24 @@ async def test_a_deleted_topic_wakes_whoever_waits() -> None:
         await context.metadata.applied(await delete_topic(context.metadata.store, topic))
         (answer,) = await asyncio.wait_for(task, 5)
     assert answer.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+async def test_what_another_leader_may_have_replaced_is_not_acknowledged() -> None:
+    """While the first partition of a request waits, the second one is lost to another leader, who cuts off what was
+    appended and writes something else there, and comes back. Its high watermark says nothing about this request."""
+    async with running_broker() as context:
+        await make_topic(context, "orders", 2)
+        first, second = (context.partitions.leader("orders", index) for index in (0, 1))
+        for partition in (first, second):
+            partition.become_leader(1, Replicas(0, (0, 1), (0, 1)))
+        task = await started(context, (0, batch(b"a")), (1, batch(b"b")))
+        second.become_follower(1, 2)
+        second.log.truncate_to(0)
+        second.truncated()
+        second.become_leader(3, Replicas(0, (0, 1), (0, 1)))
+        await produced(context, (1, batch(b"another")), acks=1)
+        await follower_at(second, 1)
+        assert second.high_watermark.value == 1
+        await follower_at(first, 1)
+        told = await asyncio.wait_for(task, 5)
+    assert [answer.error_code for answer in told] == [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER]

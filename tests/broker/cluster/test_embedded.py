@@ -10,8 +10,8 @@ import pytest
 
 from broker.cluster import embedded
 from broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from broker.cluster.journal import FORMAT_VERSION, MAGIC
-from broker.cluster.store import Conflict, Entry, StoreClosed, StoreDamaged, Txn
+from broker.cluster.journal import FORMAT_VERSION, MAGIC, decode_file, encode_commit
+from broker.cluster.store import Change, Conflict, Entry, Event, StoreClosed, StoreDamaged, Txn
 from broker.disk import File, Syncer
 from broker.file_slice import FileSlice
 from broker.memory_disk import Content, MemoryDisk
@@ -19,6 +19,8 @@ from client.environment import Environment
 from client.tasks import Tasks
 from protocol.crc32c import crc32c
 from protocol.primitives import Buffer
+from tests.broker.log.losing_disk import ALL_IS_LOST
+from tests.sim.device import LosingDevice
 
 
 class FaultyFile:
@@ -197,7 +199,8 @@ async def test_a_torn_tail_of_any_content_is_cut_off(rubbish: bytes) -> None:
         disk = disk_with(torn)
         revision, entries = await everything(EmbeddedStore.open(disk, ""))
         assert (revision, list(entries)) == (3, ["/a", "/c"])
-        assert disk.read_whole(FILE_NAME) == whole[: positions[-1]]
+        left = disk.read_whole(FILE_NAME)
+        assert decode_file(left).end_position == len(left), "nothing of it is in the file any more"
 
 
 async def test_a_flipped_bit_anywhere_before_the_last_commit_is_refused_and_nothing_is_written() -> None:
@@ -415,3 +418,23 @@ async def test_closing_waits_for_the_commit_under_way_and_refuses_those_behind_i
         await behind
     await closing
     assert list((await everything(EmbeddedStore.open(disk, "")))[1]) == ["/a"]
+
+
+async def test_a_start_does_not_rely_on_what_a_failed_sync_left_in_the_page_cache() -> None:
+    """The process ended with that error, the next one found its commit and added others, and then power failed."""
+    device = LosingDevice()
+    device.make_dir("data")
+    device.sync_dir("")
+    store = EmbeddedStore.open(device, "data")
+    await store.commit(Txn(put={"/a": b"1"}))
+    path = f"data/{FILE_NAME}"
+    content = device.content(path)
+    content += encode_commit(Change(2, (Event("/b", b"2"),)), is_leased=False)
+    device.sync_failed(content)
+    again = EmbeddedStore.open(device, "data")
+    revision, entries = await everything(again)
+    assert (revision, list(entries)) == (2, ["/a", "/b"])
+    await again.commit(Txn(put={"/c": b"3"}))
+    after = EmbeddedStore.open(device.after_power_failure(ALL_IS_LOST), "data")
+    revision, entries = await everything(after)
+    assert (revision, list(entries)) == (3, ["/a", "/b", "/c"])

@@ -36,8 +36,8 @@ class Cluster:
         return ClusterImage.from_snapshot(self.state.read("/"))
 
 
-def topic(topic_id: bytes, count: int, replication_factor: int = 1) -> bytes:
-    return TopicState(topic_id, count, replication_factor).encode()
+def topic(topic_id: bytes, count: int) -> bytes:
+    return TopicState(topic_id, count).encode()
 
 
 def partition(topic_id: bytes, leader: int = 1) -> bytes:
@@ -267,4 +267,4 @@ def test_following_changes_gives_what_reading_everything_gives(steps: list[tuple
 
 def test_the_empty_store_is_the_empty_image() -> None:
     assert ClusterImage.from_snapshot(Snapshot(0, {})) == ClusterImage()
-    assert TopicImage("t", IDS[0], 1, ()).configs == {}
+    assert TopicImage("t", IDS[0], ()).configs == {}

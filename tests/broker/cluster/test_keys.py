@@ -1,6 +1,7 @@
 """Keys and values: each kind comes back as it was written, newer and broken ones are refused, names are Kafka's."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from broker.cluster.keys import (
     BrokerState,
     KeyKind,
     MalformedMetadata,
+    NodeState,
     PartitionState,
     TopicState,
     check_collision,
@@ -22,7 +24,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 TOPIC_ID = bytes(range(16))
 BROKER = BrokerState(7, {"PLAINTEXT": ("::1", 9092), "IN": ("host", 0)}, "rack ä", TOPIC_ID, is_fenced=True, epoch=5)
-TOPIC = TopicState(TOPIC_ID, 12, 3, revision=5)
+TOPIC = TopicState(TOPIC_ID, 12, revision=5)
 PARTITION = PartitionState(TOPIC_ID, (1, 2, 3), (2, 1), 2, 4, 9, revision=5)
 VALUES = {
     "broker": BROKER.encode(),
@@ -162,8 +164,18 @@ def test_names_that_differ_in_dots_and_underscores_only_collide() -> None:
     check_collision("ab", ["a_b"])
 
 
-def test_a_new_leader_takes_a_new_epoch() -> None:
-    led = PARTITION.with_leader(1, (1,))
-    assert (led.leader, led.isr, led.leader_epoch, led.partition_epoch) == (1, (1,), 5, 10)
-    assert (led.topic_id, led.replicas) == (PARTITION.topic_id, PARTITION.replicas)
-    assert PARTITION.with_leader(2).isr == PARTITION.isr
+def test_a_node_is_known_by_its_directories_and_addresses() -> None:
+    node = NodeState((TOPIC_ID,), "r1", {"PLAINTEXT": ("h", 9092)}, revision=5)
+    decoded = keys.decode_node(node.encode(), 1, 5)
+    assert (decoded, decoded.revision) == (node, 5)
+    fields = json.loads(node.encode())
+    del fields["endpoints"]
+    assert keys.decode_node(json.dumps(fields).encode(), 1).endpoints == {}, "as it was written once"
+    with pytest.raises(MalformedMetadata, match="node 1 has no usable field 'endpoints'"):
+        keys.decode_node(json.dumps(fields | {"endpoints": {"PLAINTEXT": "h:9092"}}).encode(), 1)
+
+
+def test_what_a_partition_need_not_have_comes_back_too() -> None:
+    state = replace(PARTITION, elr=(3,), adding=(2,), removing=(1,), offline=(3,), last_known_leader=2)
+    assert keys.decode_partition(state.encode(), "orders", 0) == state
+    assert b"offline" not in PARTITION.encode()

@@ -11,7 +11,8 @@ import pytest
 
 from broker.disk import Disk, File
 from broker.log.config import LogConfig
-from broker.log.log import Appended, Log
+from broker.log.log import Log
+from broker.log.tail import Appended
 from broker.memory_disk import Content, MemoryDisk
 from protocol.batch import read_header
 from protocol.compression import Codec
@@ -46,7 +47,7 @@ def batch(
 
 def stored(data: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
     """The same batch as the log has to hold it: base offset and leader epoch by hand, everything else untouched."""
-    return base_offset.to_bytes(8, "big") + data[8:12] + leader_epoch.to_bytes(4, "big") + data[16:]
+    return base_offset.to_bytes(8, "big") + data[8:12] + leader_epoch.to_bytes(4, "big", signed=True) + data[16:]
 
 
 def append(log: Log, data: bytes, leader_epoch: int = 0, now_ms: int = 0) -> Appended:

@@ -157,17 +157,17 @@ class CompactedHistory(RuleBasedStateMachine):
         """Round after round, of which each ends where the memory did."""
         kept, model = self.kept, self.model
         noted: list[int] = []
-        write = kept.partitions.checkpoints.writing_cleaned
+        write = kept.checkpoints.writing_cleaned
 
         def noting() -> Any:
             assert kept.checkpoint is not None
             noted.append(kept.checkpoint)
             return write()
 
-        kept.partitions.checkpoints.writing_cleaned = noting  # type: ignore[method-assign]
+        kept.checkpoints.writing_cleaned = noting  # type: ignore[method-assign]
         active = kept.log.base_offsets[-1]
         kept.clean()
-        kept.partitions.checkpoints.writing_cleaned = write  # type: ignore[method-assign]
+        kept.checkpoints.writing_cleaned = write  # type: ignore[method-assign]
         for end in noted:
             if end == model.log_start and model.checkpoint is not None and model.dirty_from() != model.checkpoint:
                 model.checkpoint = end  # the checkpoint was impossible

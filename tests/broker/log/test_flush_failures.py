@@ -206,3 +206,34 @@ def test_rows_that_could_not_be_written_are_not_taken_for_settled() -> None:
     disk.is_full = False
     log.flush()
     assert log.recovery_point == 8
+
+
+def test_whoever_owns_the_log_is_told_of_each_failure_of_the_disk() -> None:
+    """Of an append, a read, and a sync: the very errors that callers get as KAFKA_STORAGE_ERROR."""
+
+    class Gone(SyncDisk):
+        is_gone = False
+
+        def write(self, content: Content, data: Buffer) -> None:
+            if self.is_gone:
+                raise OSError(errno.EIO, "write")
+            super().write(content, data)
+
+        def readable_bytes(self, path: str, position: int, size_bytes: int) -> int:
+            if self.is_gone:
+                raise OSError(errno.EIO, "read")
+            return super().readable_bytes(path, position, size_bytes)
+
+    disk = Gone()
+    log = open_log(disk, CONFIG)
+    told: list[OSError] = []
+    log.on_disk_error = told.append
+    append(log, batch(T0))
+    assert told == []
+    disk.is_gone = True
+    assert error_of(lambda: append(log, batch(T0))) is STORAGE
+    assert error_of(lambda: log.read(0, 1000, log.log_end_offset, True)) is STORAGE
+    disk.is_gone = False
+    disk.failing = [name(0)]
+    error = failed(log)
+    assert [str(each) for each in told] == ["[Errno 5] write", "[Errno 5] read", str(error)]

@@ -8,8 +8,9 @@ import pytest
 
 from broker.disk import FileDisk
 from broker.log.config import LogConfig
-from broker.log.log import Appended, Log
+from broker.log.log import Log
 from broker.log.segment import remove_files
+from broker.log.tail import Appended
 from broker.memory_disk import Content, MemoryDisk
 from protocol.batch import read_header
 from protocol.compression import Codec

@@ -170,8 +170,8 @@ def test_after_a_failed_sync_the_log_takes_no_more_appends_until_the_next_start(
     before = {name: disk.content_of(name) for name in disk.list_dir(DIRECTORY) if name.endswith(".log")}
     log = open_log(disk, LogConfig(segment_bytes=3 * len(ONE)), recovery_point=4)
     copied = [name for name, content in before.items() if disk.content_of(name) is not content]
-    assert copied == [f"{3:020d}.log"], "the first one lies before the recovery point"
-    assert caplog.text.count("copied to a new file") == 1
+    assert copied == [f"{3:020d}.log", f"{6:020d}.log"], "the first one lies before the recovery point"
+    assert caplog.text.count("copied to a new file") == 2
     assert append(log, ONE).base_offset == 6
     log.close()
     caplog.clear()

@@ -74,19 +74,29 @@ def add(log: Log, model: Model, number: int) -> bool:
     return True
 
 
+def cut(log: Log, offset: int) -> bool:
+    try:
+        log.truncate_to(offset)
+    except KafkaError as error:
+        assert error.code is STORAGE
+        return False
+    return True
+
+
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
-def test_an_append_to_a_segment_that_was_not_looked_at_yet(suffix: str) -> None:
-    """After a start, a truncation at the end of a segment makes that one the active one, and there is room in it."""
+def test_a_segment_that_was_not_looked_at_yet_becomes_the_active_one(suffix: str) -> None:
+    """After a start, a truncation within it does that, and there is room in it for appends."""
     larger = LogConfig(segment_bytes=10_000, index_interval_bytes=80)
     failed = 0
     for accesses in range(12):
         disk, log, model = written()
         log.close()
         log = open_log(disk, larger, recovery_point=log.recovery_point, is_clean=True)
-        end = log.base_offsets[2]
-        log.truncate_to(end)
-        model.truncate_to(end)
+        end = log.base_offsets[2] - 1
         disk.arm(suffix, accesses)
+        while not cut(log, end):
+            failed += 1
+        model.truncate_to(end)
         for number in range(30, 34):
             while not add(log, model, number):
                 failed += 1
@@ -96,6 +106,7 @@ def test_an_append_to_a_segment_that_was_not_looked_at_yet(suffix: str) -> None:
         again = open_log(disk, CONFIG, recovery_point=log.recovery_point, is_clean=True)
         assert_same(again, model)
         assert again.offset_of_max_timestamp(1000) == log_max(model)
+    assert failed
     assert failed >= (suffix == ".timeindex")
 
 

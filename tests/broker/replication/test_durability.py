@@ -11,7 +11,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.log.log import Log
 from broker.replication.partition import Partition
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.gated import (
     EACH,
     LONG_MS,
@@ -305,3 +305,37 @@ async def test_a_mistake_after_a_sync_keeps_nobody_from_the_next() -> None:
         append(partition)
         await done(task)
         assert partition.log.durable_offset == 2
+
+
+# -- a log that is cut ------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_settled_and_is_cut_off_counts_no_more() -> None:
+    """What comes in its place has to be synced like anything else, however far the count had come."""
+    disk = GatedDisk()
+    async with led(disk=disk) as partition:
+        for _ in range(3):
+            await done(produce(partition, 1))
+        assert partition.durability.end_offset == 3
+        partition.log.truncate_to(1)
+        partition.durability.truncated(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        assert partition.durability.end_offset == 1
+        disk.is_gated = True
+        append(partition)
+        sync = await disk.next_sync()
+        assert partition.durability.end_offset == 1
+        sync.let_go()
+        await asyncio.wait_for(partition.durability.settled.reach(2), WAIT_S)
+        assert partition.durability.end_offset == 2
+
+
+async def test_whoever_waits_for_what_is_cut_off_is_told() -> None:
+    disk = GatedDisk()
+    async with led(disk=disk) as partition:
+        disk.is_gated = True
+        waiting = produce(partition, 1)
+        sync = await disk.next_sync()
+        partition.log.truncate_to(0)
+        partition.durability.truncated(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        assert await code_of(waiting) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        sync.let_go()

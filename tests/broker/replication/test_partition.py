@@ -1,4 +1,4 @@
-"""`Partition`: what acks promise, by injected in-sync sets and follower positions; roles; where an epoch ended."""
+"""`Partition`: what acks promise, by injected in-sync sets and follower positions; roles."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -275,47 +275,6 @@ async def test_reading_stops_at_the_high_watermark_and_is_refused_outside_the_lo
     for offset in (-1, 0, 3):
         with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
             partition.read(offset, 1 << 20, at_least_one_batch=True)
-
-
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        (-1, (-1, -1)),  # not an epoch
-        (0, (0, 2)),
-        (1, (0, 2)),  # nothing was appended in 1 and 2: the largest epoch before it, and where that ended
-        (2, (0, 2)),
-        (3, (3, 3)),  # the log ends with it, but it is over
-        (4, (3, 3)),  # between the log's latest epoch and ours nothing was appended
-        (5, (5, 3)),  # ours
-        (6, (-1, -1)),  # later than ours
-    ],
-)
-async def test_where_an_epoch_ended(asked: int, told: tuple[int, int]) -> None:
-    """Epoch 0 has offsets 0 and 1, epoch 3 has offset 2, epochs 4 and 5 have begun and hold nothing."""
-    partition = partition_with()
-    append(partition, batch(b"a", b"b"))
-    for epoch in (3, 4, 5):
-        partition.become_leader(epoch, Replicas(0, ALONE, ALONE))
-        if epoch == 3:
-            append(partition, batch(b"c"))
-    assert partition.end_offset_for_epoch(asked) == told
-
-
-async def test_in_an_empty_log_every_epoch_so_far_ends_where_it_began() -> None:
-    partition = partition_with()
-    partition.become_leader(5, Replicas(0, ALONE, ALONE))
-    assert [partition.end_offset_for_epoch(epoch) for epoch in (0, 4, 5, 6)] == [(0, 0), (4, 0), (5, 0), (-1, -1)]
-
-
-async def test_an_epoch_before_all_that_is_left_ends_where_the_log_starts() -> None:
-    """Epoch 0 was deleted by DeleteRecords (KIP-101: its own number, the start of the first one known)."""
-    partition = partition_with()
-    append(partition, batch(b"a", b"b"))
-    partition.become_leader(3, Replicas(0, ALONE, ALONE))
-    append(partition, batch(b"c"))
-    partition.log.advance_log_start(2)
-    assert partition.end_offset_for_epoch(0) == (0, 2)
-    assert partition.end_offset_for_epoch(3) == (3, 3)
 
 
 # -- a disk that runs full --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from broker.config import BrokerConfig
 from broker.log.config import LogConfig
 from broker.log.log import Log
 from broker.memory_disk import MemoryDisk
+from broker.replication.isolation import Isolation
 from broker.replication.partition import Partition
 from broker.replication.replicas import Replicas
 from broker.replication.syncs import Syncs
@@ -55,7 +56,9 @@ class Led:
         assert stable == model.last_stable_offset(partition.high_watermark.value)
         seen: list[tuple[int, bytes | None]] = []
         offset = 0
-        while data := bytes(partition.read(offset, 1 << 20, at_least_one_batch=True, only_committed=True)):
+        while data := bytes(
+            partition.read(offset, 1 << 20, at_least_one_batch=True, isolation=Isolation.TXN_COMMITTED)
+        ):
             seen += filtered(data, offset, self.log.aborted_transactions(offset, data))
             offset = max(last for _, last, one in model.batches if one in data) + 1
         assert seen == model.committed(0, stable)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.replication.replicas import Follower, Replicas
+from broker.replication.replicas import NEVER_MS, Follower, MayJoin, Replicas
 
 LAG_MS = 30_000.0
 NOW_MS = 1_000_000.0
@@ -17,8 +17,15 @@ def replicas(isr: tuple[int, ...], ends: dict[int, int], assigned: tuple[int, ..
     return found
 
 
-def watermark(found: Replicas, leader_end: int, current: int = 0, min_insync: int = 1) -> int:
-    return found.high_watermark(leader_end, current, min_insync, NOW_MS, LAG_MS)
+def anybody(broker_id: int, broker_epoch: int) -> bool:
+    del broker_id, broker_epoch
+    return True
+
+
+def watermark(
+    found: Replicas, leader_end: int, current: int = 0, min_insync: int = 1, may_join: MayJoin = anybody
+) -> int:
+    return found.high_watermark(leader_end, current, min_insync, NOW_MS, LAG_MS, may_join)
 
 
 def test_alone_the_high_watermark_is_the_log_end() -> None:
@@ -44,8 +51,59 @@ def test_a_replica_that_has_caught_up_counts_before_it_is_added() -> None:
     found = replicas((0, 1), {1: 9, 2: 8})
     found.followers[2].last_caught_up_ms = NOW_MS - LAG_MS
     assert watermark(found, 10) == 8
-    found.followers[2].eligible = False
-    assert watermark(found, 10) == 9, "fenced or shutting down: it may not join, so nobody waits for it"
+    found.followers[2].broker_epoch = 7
+    gone = watermark(found, 10, may_join=lambda broker_id, broker_epoch: (broker_id, broker_epoch) != (2, 7))
+    assert gone == 9, "fenced or shutting down: it may not join, so nobody waits for it"
+
+
+def test_who_never_fetched_has_not_caught_up_however_young_the_clock_is() -> None:
+    found = Replicas(0, (0, 1, 2), (0, 1), now_ms=5.0)
+    found.followers[1].fetched(10, 6.0, 10)
+    assert found.high_watermark(10, 0, 1, 7.0, LAG_MS, anybody) == 10
+
+
+def test_while_others_are_eligible_it_stands_still() -> None:
+    found = replicas((0, 1), {1: 9, 2: 4})
+    found.elr = (2,)
+    assert watermark(found, 10, current=3) == 3
+
+
+def test_a_former_life_of_a_follower_does_not_count_and_a_later_one_begins_anew() -> None:
+    follower = Follower()
+    assert follower.identify(5)
+    follower.fetched(8, 100.0, 10)
+    assert not follower.identify(4)
+    assert follower.log_end_offset == 8
+    assert follower.identify(5)
+    assert follower.log_end_offset == 8
+    assert follower.identify(6)
+    assert follower.log_end_offset == -1
+    assert follower.last_fetch_leader_end == 0
+
+
+def test_what_a_former_life_had_caught_up_with_holds_nothing_up() -> None:
+    """It came back with an empty disk: whoever waited for it would wait until it has fetched everything."""
+    found = replicas((0, 1), {1: 9, 2: 0})
+    back = found.followers[2]
+    back.identify(5)
+    back.fetched(9, NOW_MS - 10.0, 9)
+    assert back.identify(6)
+    back.fetched(0, NOW_MS, 10)
+    assert watermark(found, 10) == 9
+    member = Follower(NOW_MS)
+    member.identify(5, is_in_sync=True)
+    member.identify(6, is_in_sync=True)
+    assert member.last_caught_up_ms == NOW_MS, "who is in sync is not thrown out for a restart"
+
+
+def test_what_is_known_of_followers_that_stay_is_kept() -> None:
+    found = replicas((0, 1, 2), {1: 9, 2: 4})
+    kept = found.followers[1]
+    found.update((0, 1, 3), (0, 1, 3), (), NOW_MS)
+    assert found.followers[1] is kept
+    assert sorted(found.followers) == [1, 3]
+    assert found.followers[3].last_caught_up_ms == NOW_MS
+    assert watermark(found, 10) == 0, "the new member has not fetched"
 
 
 def test_it_never_goes_back() -> None:
@@ -74,7 +132,7 @@ def test_before_the_append_the_stored_isr_counts_and_after_it_the_maximal_one() 
 def test_caught_up_is_judged_by_the_leader_end_of_the_fetch_before() -> None:
     follower = Follower()
     follower.fetched(0, now_ms=100.0, leader_end_offset=50)
-    assert follower.last_caught_up_ms == 0.0
+    assert follower.last_caught_up_ms == NEVER_MS
     follower.fetched(50, now_ms=200.0, leader_end_offset=80)
     assert follower.last_caught_up_ms == 100.0, "it had reached by 200 what the leader had at 100"
     follower.fetched(80, now_ms=300.0, leader_end_offset=80)

@@ -5,7 +5,7 @@ What it does against brokers stands in `tests/compat/test_commands.py`.
 """
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,11 +13,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from client.admin.admin import Admin
 from client.admin.configs import ResourceType
 from client.admin.errors import ItemsFailed
-from client.commands.failures import NO_ANSWER, REFUSED
-from client.commands.options import Target
+from client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
 from client.commands.running import exit_code_of
 from client.commands.topics import parse_assignment, topics
 from client.errors import ClientError, ConnectionFailed, UnknownTopic
@@ -29,6 +27,7 @@ from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.messages.metadata import MetadataRequest
 from tests.client.admin_handlers import Served, serve_admin
 from tests.client.broker_faults import disconnect_before, edited
+from tests.client.commands import scripted as scripted_command
 from tests.client.reading_handlers import fill, serve_reading
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
@@ -68,17 +67,6 @@ def test_a_wrong_command_line_is_told_without_asking_a_broker(arguments: tuple[s
 
 
 # ------------------------------------------------------------------------------------------------ of several topics
-class OnScripted(Target):
-    """An admin client of the scripted cluster, whatever the command line says."""
-
-    scripted: ScriptedCluster
-
-    def admin(self, settings: Mapping[str, object] | None = None) -> Admin:
-        assert not settings
-        environment = self.scripted.environment
-        return Admin(self.scripted.bootstrap, environment=lambda: environment, default_api_timeout_ms=5_000)
-
-
 @contextmanager
 def cluster_of(*names: str) -> Generator[tuple[ScriptedCluster, Served]]:
     with scripted_cluster(brokers=2) as scripted:
@@ -91,18 +79,9 @@ def cluster_of(*names: str) -> Generator[tuple[ScriptedCluster, Served]]:
 
 async def ran(scripted: ScriptedCluster, *arguments: str) -> ClientError | None:
     """Runs a command on the loop of the test. Returns the error that it would tell."""
-    command = topics.commands[arguments[0]]
-    with command.make_context(arguments[0], list(arguments[1:])) as context:
-        given = {name: context.params[name] for name in context.params if name not in Target.__annotations__}
-    given = {name: value for name, value in given.items() if name not in ("timeout_s", "verbose")}
-    target = object.__new__(OnScripted)
-    object.__setattr__(target, "scripted", scripted)
-    run: Any = getattr(command.callback, "__wrapped__")  # noqa: B009
-    try:
-        await run(target, **given)
-    except ClientError as error:
-        return error
-    return None
+    error = await scripted_command.ran(scripted, topics, *arguments)
+    assert not isinstance(error, CommandFailed)
+    return error
 
 
 def told(error: ClientError | None) -> list[ClientError]:

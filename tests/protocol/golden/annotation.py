@@ -1,16 +1,25 @@
 """Takes a frame apart field by field, as Apache Kafka's own message descriptions say, and names each field.
 
-The descriptions are Kafka's JSON files, which kafka-python carries unchanged; no code of `protocol` is used. So the
-comments in the golden files are a second opinion: a frame that is stored has been read completely by these rules.
+The descriptions are Kafka's JSON files, which kafka-python carries unchanged, and of what no client needs those in
+Kafka's own jar; no code of `protocol` is used. So the comments in the golden files are a second opinion: a frame that
+is stored has been read completely by these rules.
 `capture.py` alone uses this module, when it writes the files.
 """
 
+import json
+import re
 import struct
+import zipfile
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-load_json: Any = import_module("kafka.protocol.schemas.load_json").load_json
+from tests.jars import APACHE_KAFKA, resolve
+
+carried: Any = import_module("kafka.protocol.schemas.load_json").load_json
+BETWEEN_BROKERS = ("BrokerHeartbeat", "UnregisterBroker")
+"""APIs that kafka-python does not carry."""
 
 NUMBERS = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "float64": "d"}
 # Record batch v2, KIP-98.
@@ -54,6 +63,17 @@ def includes(versions: str | None, version: int) -> bool:
     if versions.endswith("+"):
         return version >= int(versions[:-1])
     return int(first) <= version <= int(last or first)
+
+
+@cache
+def load_json(name: str) -> Any:
+    """Kafka's description of a message."""
+    if not name.startswith(BETWEEN_BROKERS):
+        return carried(name)
+    (jar,) = (path for path in resolve(*APACHE_KAFKA) if path.name.startswith("kafka-clients-"))
+    with zipfile.ZipFile(jar) as archive:
+        text = archive.read(f"common/message/{name}.json").decode()
+    return json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
 
 
 def annotate(frame: bytes, name: str, version: int) -> list[Piece]:

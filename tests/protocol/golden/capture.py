@@ -1,14 +1,18 @@
 """Writes the golden files: `python -m tests.protocol.golden.capture` (Java with jshell is needed; about a minute).
 
+With names of APIs behind it (`ElectLeaders DescribeQuorum`) it writes only the files of these.
+
 Apache Kafka is started behind a proxy that narrows its ApiVersions answer to our ranges (tee.py), and the clients do
-what their users do (clients.py); then another one, where they authenticate. Of all that passes, one request per API,
-version and client is kept, and one response of Apache Kafka per API and version: the longest, since it says most.
+what their users do (clients.py); then another one, where they authenticate, and one whose broker speaks with its
+controller through the proxy. Of all that passes, one request per API, version and client is kept, and one response of
+Apache Kafka per API and version: the longest, since it says most.
 """
 
 import shutil
 import socket
 import struct
-from collections.abc import Iterable
+import sys
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from importlib.metadata import version as version_of
 from typing import Any, NamedTuple
@@ -17,11 +21,12 @@ from protocol import codec
 from protocol.batch import read_header
 from protocol.frames import read_request_header
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from protocol.messages.produce import ProduceRequest
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.schema import Request
-from tests.apache_kafka import ApacheKafka
+from tests.apache_kafka import ApacheKafka, free_ports
 from tests.jars import APACHE_KAFKA, KAFKA_VERSION, fetch, resolve
 from tests.protocol.golden import files
 from tests.protocol.golden.annotation import Piece, annotate, annotate_batch, lines, snake_case
@@ -34,6 +39,7 @@ from tests.protocol.golden.clients import (
     run_java,
     run_kafka_python,
     run_librdkafka,
+    until,
 )
 from tests.protocol.golden.tee import Exchange, Tee, receive_frame, send_frame
 
@@ -45,6 +51,7 @@ CLIENTS = {
     "librdkafka": f"librdkafka {import_module('confluent_kafka').libversion()[0]}",
     "java": f"the Java client {KAFKA_VERSION}",
     "java-3.9": f"the Java client {OLD_JAVA_VERSION}",
+    "broker": f"a broker of Apache Kafka {KAFKA_VERSION}",
 }
 EVERY_CODEC = ("none", "gzip", "snappy", "lz4", "zstd")
 BATCHES_OF = {"kafka-python": ("none", "gzip"), "librdkafka": EVERY_CODEC, "java": EVERY_CODEC}
@@ -123,6 +130,18 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "DescribeTopicPartitionsResponse": {"topics[0].name": TOPIC, "topics[0].partitions[0].leader_id": 1},
     "DescribeLogDirsRequest": {},
     "DescribeLogDirsResponse": {"results[0].error_code": 0},
+    "ElectLeadersRequest": {"topic_partitions[0].topic": TOPIC},
+    "ElectLeadersResponse": {"error_code": 0, "replica_election_results[0].topic": TOPIC},
+    "AlterPartitionReassignmentsRequest": {"topics[0].name": TOPIC, "topics[0].partitions[0].replicas[0]": 1},
+    "AlterPartitionReassignmentsResponse": {"error_code": 0, "responses[0].name": TOPIC},
+    "ListPartitionReassignmentsRequest": {},
+    "ListPartitionReassignmentsResponse": {"error_code": 0},
+    "DescribeQuorumRequest": {"topics[0].topic_name": "__cluster_metadata"},
+    "DescribeQuorumResponse": {"error_code": 0, "topics[0].partitions[0].leader_id": 1},
+    "UnregisterBrokerRequest": {"broker_id": 99},
+    "UnregisterBrokerResponse": {"error_code": 102},
+    "BrokerHeartbeatRequest": {"broker_id": 1, "want_shut_down": False},
+    "BrokerHeartbeatResponse": {"error_code": 0, "is_caught_up": True},
 }
 
 
@@ -138,8 +157,8 @@ class Kept(NamedTuple):
         return sum(len(piece.data) for piece in self.pieces)
 
 
-def main() -> None:
-    """Captures everything and writes the files anew."""
+def main(only: Collection[str] = ()) -> None:
+    """Captures everything and writes the files anew; with names of APIs, theirs."""
     with Tee() as tee, ApacheKafka(properties={"advertised.listeners": f"PLAINTEXT://{address(tee)}"}) as kafka:
         tee.upstream = (kafka.host, kafka.port)
         tee.source = "kafka-python"
@@ -151,12 +170,14 @@ def main() -> None:
         tee.source = "java-3.9"
         run_java(tee, fetch(OLD_JAVA))
         answer = ask_for_unknown_version(kafka)
-    exchanges = [*tee.exchanges, *authentications()]
-    for directory in (files.MESSAGES, files.BATCHES):
+    exchanges = [*tee.exchanges, *authentications(), *heartbeats()]
+    directories = [files.MESSAGES / snake_case(api) for api in only] or [files.MESSAGES, files.BATCHES]
+    for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
-    write_messages(exchanges)
-    write_unknown_version(answer)
-    write_batches(tee.exchanges)
+    write_messages(exchanges, only)
+    if not only:
+        write_unknown_version(answer)
+        write_batches(tee.exchanges)
 
 
 def authentications() -> Iterable[Exchange]:
@@ -183,13 +204,26 @@ def authentications() -> Iterable[Exchange]:
     return [exchange for exchange in tee.exchanges if exchange.api_key in keys]
 
 
-def write_messages(exchanges: Iterable[Exchange]) -> None:
+def heartbeats() -> list[Exchange]:
+    """What a broker tells its controller. With static voters it connects to the address that these have."""
+    (controller_port,) = free_ports(1)
+    with Tee(narrows=False) as tee:
+        tee.upstream = ("127.0.0.1", controller_port)
+        tee.source = "broker"
+        properties = {"controller.quorum.voters": f"1@{address(tee)}"}
+        with ApacheKafka(properties=properties, controller_port=controller_port):
+            until(lambda: sum(exchange.api_key == BrokerHeartbeatRequest.api_key for exchange in tee.exchanges) > 1)
+    return [exchange for exchange in tee.exchanges if exchange.api_key == BrokerHeartbeatRequest.api_key]
+
+
+def write_messages(exchanges: Iterable[Exchange], only: Collection[str] = ()) -> None:
     """Chooses what is kept, and writes it; a comment per field for the oldest and the newest version of each API."""
-    names = {
+    declared = {
         cls.api_key: cls.__name__.removesuffix("Request")
         for cls in codec.declared_messages().values()
         if issubclass(cls, Request)
     }
+    names = {key: api for key, api in declared.items() if not only or api in only}
     kept: dict[tuple[str, int, str], Kept] = {}
     for source, api_key, version, request, response in exchanges:
         if (api := names.get(api_key)) is None:
@@ -266,4 +300,4 @@ def write_batches(exchanges: Iterable[Exchange]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

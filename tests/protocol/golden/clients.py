@@ -46,6 +46,11 @@ def run_kafka_python(tee: Tee, kafka: ApacheKafka) -> None:
     admin.alter_configs([topic_config], incremental=False)
     admin.describe_configs([kafka_admin.ConfigResource(kafka_admin.ConfigResourceType.TOPIC, TOPIC)])
     admin.describe_log_dirs()
+    partition = kafka_python.TopicPartition(TOPIC, 0)
+    admin.elect_leaders(0, {TOPIC: [0]})
+    admin.alter_partition_reassignments({partition: [1]})
+    admin.list_partition_reassignments({TOPIC: [0]})
+    admin.describe_metadata_quorum()
 
     def send(settings: dict[str, Any], topic: str, records: list[Record]) -> None:
         producer = kafka_python.KafkaProducer(bootstrap_servers=bootstrap, **settings)
@@ -64,7 +69,6 @@ def run_kafka_python(tee: Tee, kafka: ApacheKafka) -> None:
     for kind in ("none", "gzip"):  # the other codecs need further packages
         send({"linger_ms": 500, "compression_type": None if kind == "none" else kind}, f"{TOPIC}-{kind}", RECORDS)
 
-    partition = kafka_python.TopicPartition(TOPIC, 0)
     consumer = kafka_python.KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
     consumer.assign([partition])
     until(lambda: consumer.poll(500))
@@ -115,6 +119,7 @@ def run_librdkafka(tee: Tee) -> None:
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         settle(admin.alter_configs(topic_config(set_config={"retention.ms": "90000000"})))
     settle(admin.describe_configs(topic_config()))
+    admin.elect_leaders(confluent_kafka.ElectionType.PREFERRED, [confluent_kafka.TopicPartition(TOPIC, 0)]).result(10)
 
     def send(more: dict[str, Any], topic: str, records: list[Record]) -> None:
         producer = confluent_kafka.Producer(settings | more)

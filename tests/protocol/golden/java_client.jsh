@@ -6,6 +6,7 @@ import java.util.*;
 import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.header.Header;
@@ -38,6 +39,12 @@ try {
     ((AlterConfigsResult) alterConfigs.invoke(admin, Map.of(config, whole))).all().get();
 } catch (NoSuchMethodException expected) { }
 admin.describeLogDirs(List.of(1)).allDescriptions().get();
+admin.electLeaders(ElectionType.PREFERRED, Set.of(partition)).partitions().get();
+admin.alterPartitionReassignments(
+    Map.of(partition, Optional.of(new NewPartitionReassignment(List.of(1))))).all().get();
+admin.listPartitionReassignments(Set.of(partition)).reassignments().get();
+admin.describeMetadataQuorum().quorumInfo().get();
+try { admin.unregisterBroker(99).all().get(); } catch (java.util.concurrent.ExecutionException notRegistered) { }
 
 // The same records as RECORDS in files.py: offset n has the timestamp 1700000000000 + 10 n.
 void send(Producer<byte[], byte[]> producer, String to, int n, String key, String value, Header... headers) {

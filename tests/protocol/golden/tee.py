@@ -2,7 +2,8 @@
 
 Answers to ApiVersions are narrowed on their way to the client to the versions that our own declarations have: a client
 then picks what it would pick with Odradek. The answer that is kept is the broker's own. Everything else passes
-unchanged, so the broker has to advertise the proxy's address. Threads and blocking sockets: it serves a script.
+unchanged, so the broker has to advertise the proxy's address. Between a broker of Kafka's and its controller, which
+need APIs and versions that are not ours, the answers pass, too. Threads and blocking sockets: it serves a script.
 """
 
 import socket
@@ -43,8 +44,9 @@ def served_ranges() -> dict[int, tuple[int, int]]:
 class Tee:
     """The proxy. `source` names the client whose turn it is; `exchanges` is what was kept so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, narrows: bool = True) -> None:
         self.source = ""
+        self._narrows = narrows
         self.exchanges: list[Exchange] = []
         self.upstream: tuple[str, int] | None = None
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -92,7 +94,7 @@ class Tee:
             source, request = waiting.popleft()
             api_key, api_version = struct.unpack_from(">hh", request)
             self.exchanges.append(Exchange(source, api_key, api_version, request, frame))
-            if api_key == ApiVersionsRequest.api_key:
+            if api_key == ApiVersionsRequest.api_key and self._narrows:
                 frame = narrowed(frame, api_version)
             if not send_frame(client, frame):
                 break

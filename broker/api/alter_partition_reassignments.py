@@ -1,0 +1,73 @@
+"""AlterPartitionReassignments (key 45): gives partitions other replicas, or cancels that (KIP-455).
+
+For the controller, to which others send it on. Each partition has its own error, and is changed or not by itself. The
+answer says that the move has begun: it is over when those that are added are in sync (ListPartitionReassignments).
+
+Versions: 1 whether the number of replicas may change (KIP-860).
+"""
+
+from broker.changes import Changes
+from broker.cluster.keys import partition_key
+from broker.cluster.partition_writes import PartitionWrite
+from broker.context import Call, Context
+from broker.forwarding import forward
+from broker.partition_requests import find, with_replicas
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+
+async def handle(
+    context: Context, call: Call, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    if (answer := await forward(context, call, request, request.timeout_ms)) is not None:
+        return answer
+    changes = Changes(context, request.timeout_ms)
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    await _reassign(context, call, changes, topic.name, partition, request)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+async def _reassign(
+    context: Context,
+    call: Call,
+    changes: Changes,
+    topic: str,
+    wanted: ReassignablePartition,
+    request: AlterPartitionReassignmentsRequest,
+) -> ReassignablePartitionResponse:
+    index = wanted.partition_index
+    try:
+        image = context.metadata.image
+        after = with_replicas(
+            image, topic, index, wanted.replicas, may_change_count=request.allow_replication_factor_change
+        )
+        _, before = find(image, topic, index)
+        if after is not before:
+            change = PartitionWrite(partition_key(topic, index), before, after)
+            await changes.make(lambda: context.controller.change([change]))
+    except KafkaError as error:
+        return ReassignablePartitionResponse(
+            partition_index=index, error_code=call.failed(error), error_message=error.message
+        )
+    return ReassignablePartitionResponse(partition_index=index)
+
+
+def fail(request: AlterPartitionReassignmentsRequest, code: ErrorCode) -> AlterPartitionReassignmentsResponse:
+    del request
+    return AlterPartitionReassignmentsResponse(error_code=code, error_message=code.text, responses=[])

@@ -1,0 +1,39 @@
+"""BrokerHeartbeat (key 63): a broker tells the controller that it is there (KIP-631).
+
+Only brokers may say so, on their listener and with the epoch of their registration. The loss of the connection is told
+to the controller, too (controller/fencing.py). A broker that is about to stop says so in the metadata, so
+`want_shut_down` is not needed; whoever sends it may stop when it leads nothing any more.
+
+Versions: 1 offline log directories (KIP-858).
+"""
+
+from broker.context import Call, Context
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+
+async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+    broker_id, broker_epoch = request.broker_id, request.broker_epoch
+    if not context.is_for_brokers(call.caller.listener):
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {call.caller.listener} is not the one of brokers"
+        )
+    if not context.controller.is_active:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, f"broker {context.node_id} is not the controller")
+    if not context.fencing.heard(broker_id, broker_epoch):
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {broker_epoch}"
+        )
+    call.caller.on_close = lambda: context.fencing.connection_lost(broker_id, broker_epoch)
+    image = context.metadata.image
+    return BrokerHeartbeatResponse(
+        is_caught_up=request.current_metadata_offset >= image.revision,
+        is_fenced=False,
+        should_shut_down=request.want_shut_down
+        and not any(state.leader == broker_id for topic in image.topics.values() for state in topic.partitions),
+    )
+
+
+def fail(request: BrokerHeartbeatRequest, code: ErrorCode) -> BrokerHeartbeatResponse:
+    del request
+    return BrokerHeartbeatResponse(error_code=code)

@@ -1,0 +1,49 @@
+"""ListPartitionReassignments (key 46): which partitions are on their way to other replicas (KIP-455).
+
+Any broker knows. Partitions that are asked for and not on their way, or unknown, are left out, as in Kafka.
+
+Versions: 0 the API (KIP-455).
+"""
+
+from broker.cluster.image import TopicImage
+from broker.context import Call, Context
+from protocol.errors import ErrorCode
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+async def handle(
+    context: Context, call: Call, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    del call
+    topics = context.metadata.image.topics
+    if request.topics is None:
+        asked = [(topic, list(range(len(topic.partitions)))) for _, topic in sorted(topics.items())]
+    else:
+        asked = [(topics[wanted.name], wanted.partition_indexes) for wanted in request.topics if wanted.name in topics]
+    found = ((topic.name, _under_way(topic, indexes)) for topic, indexes in asked)
+    return ListPartitionReassignmentsResponse(
+        topics=[OngoingTopicReassignment(name=name, partitions=partitions) for name, partitions in found if partitions]
+    )
+
+
+def _under_way(topic: TopicImage, indexes: list[int]) -> list[OngoingPartitionReassignment]:
+    return [
+        OngoingPartitionReassignment(
+            partition_index=index,
+            replicas=list(state.replicas),
+            adding_replicas=list(state.adding),
+            removing_replicas=list(state.removing),
+        )
+        for index in indexes
+        if 0 <= index < len(topic.partitions) and ((state := topic.partitions[index]).adding or state.removing)
+    ]
+
+
+def fail(request: ListPartitionReassignmentsRequest, code: ErrorCode) -> ListPartitionReassignmentsResponse:
+    del request
+    return ListPartitionReassignmentsResponse(error_code=code, error_message=code.text, topics=[])

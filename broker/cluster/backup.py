@@ -1,0 +1,200 @@
+"""A backup of the metadata store, as bytes, and what restoring it writes. Pure.
+
+    {"odradek_metadata_backup":1,"cluster_id":"…","revision":4711,"time":"2026-11-22T14:00:00Z","count":2}
+    {"key":"/partitions/orders/0","value":"{\\"v\\":1,…}"}
+    {"key":"/topics/orders","value":"{\\"v\\":1,…}"}
+    {"sha256":"…"}
+
+JSON objects, one a line. The first says what the file is: its format, whose metadata it has, as of which revision, when
+it was read, and how many keys follow, in their order. The last has the SHA-256 of all bytes before it, so that
+`head -n -1 FILE | sha256sum` shows the same. A file that was cut off, or changed anywhere, is refused (`BadBackup`).
+
+Left out is what belongs to a process, and not to the cluster: registrations, the controller, who is stopping, and marks
+of creations under way. So are keys that are not ours.
+
+**Leader epochs** are raised by a restore: since the backup was made there may have been elections, and an epoch that
+stands in a log must not come a second time.
+
+**Restoring** takes several commits in a store like etcd. The first puts a mark under `/cluster`, of which every broker
+says that it cannot be read, and so leaves the store alone; the last one puts the cluster's id in its place. What was
+interrupted in between is recognised by the mark, which names the backup: the same one can finish it, or it is cleared.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from broker.cluster.image import ClusterImage
+from broker.cluster.keys import (
+    CLUSTER_KEY,
+    KeyKind,
+    MalformedMetadata,
+    decode_cluster,
+    decode_partition,
+    parse_key,
+    parse_partition,
+)
+from broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Snapshot
+
+FORMAT: Final = "odradek_metadata_backup"
+FORMAT_VERSION: Final = 1
+OF_PROCESSES: Final = frozenset(
+    {KeyKind.BROKER, KeyKind.CONTROLLER, KeyKind.STOPPING, KeyKind.CHANGING, KeyKind.FOREIGN}
+)
+EPOCHS_SKIPPED: Final = 1_000
+"""A partition had not so many elections between a backup and the loss of the store."""
+_ROOM: Final = 10
+"""Operations of a commit that are kept for what guards it."""
+
+
+class BadBackup(Exception):
+    """The file is no backup, or not as it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What a cluster knew of itself. `values`: by key, in their order, `/cluster` too; `checksum`: as in the file."""
+
+    cluster_id: str
+    revision: int
+    time: str
+    """When it was read, as text in UTC."""
+    values: Mapping[str, bytes]
+    checksum: str = ""
+
+
+def take_backup(snapshot: Snapshot, time: str) -> Backup:
+    """What is worth to be kept of a store. Raises MalformedMetadata: it has no cluster, or half of one, or what is
+    nothing of ours in our place."""
+    entry = snapshot.entries.get(CLUSTER_KEY)
+    if entry is None:
+        raise MalformedMetadata("the store has no cluster: no broker was ever started on it")
+    values = {
+        key: each.value for key, each in sorted(snapshot.entries.items()) if parse_key(key)[0] not in OF_PROCESSES
+    }
+    for key, value in values.items():
+        try:
+            key.encode()
+            value.decode()
+        except UnicodeError as error:
+            raise MalformedMetadata(f"{key!a} or its value is no text, as all of ours are: {error}") from None
+    return Backup(decode_cluster(entry.value), snapshot.revision, time, values)
+
+
+# ----------------------------------------------------------------------------------------------------------- the file
+def encode_backup(backup: Backup) -> bytes:
+    """The file."""
+    header = {
+        FORMAT: FORMAT_VERSION,
+        "cluster_id": backup.cluster_id,
+        "revision": backup.revision,
+        "time": backup.time,
+        "count": len(backup.values),
+    }
+    lines = [_line(header)]
+    lines += [_line({"key": key, "value": value.decode()}) for key, value in backup.values.items()]
+    body = b"".join(lines)
+    return body + _line({"sha256": hashlib.sha256(body).hexdigest()})
+
+
+def decode_backup(data: bytes) -> Backup:
+    """Raises BadBackup."""
+    head, _, _ = data.partition(b"\n")
+    header = _object(head)
+    version = header.get(FORMAT)
+    if type(version) is not int:
+        raise BadBackup("it does not begin like a backup of Odradek's metadata")
+    if version > FORMAT_VERSION:
+        raise BadBackup(
+            f"it has format version {version}, written by a newer Odradek; this one reads up to {FORMAT_VERSION}"
+        )
+    body, _, last = data.removesuffix(b"\n").rpartition(b"\n")
+    body += b"\n"
+    checksum = _object(last).get("sha256")
+    if not isinstance(checksum, str):
+        raise BadBackup("it ends without a checksum: it was cut off")
+    if hashlib.sha256(body).hexdigest() != checksum:
+        raise BadBackup("its checksum is another: it was damaged or changed")
+    match header:
+        case {"cluster_id": str(cluster_id), "revision": int(revision), "time": str(time), "count": int(count)}:
+            values = dict(_entries(body))
+        case _:
+            raise BadBackup("its first line lacks what it should say")
+    if len(values) != count:
+        raise BadBackup(f"it should have {count} keys, and has {len(values)}")
+    try:
+        if decode_cluster(values.get(CLUSTER_KEY, b"")) != cluster_id:
+            raise BadBackup("its first line names another cluster than its keys do")
+    except MalformedMetadata as error:
+        raise BadBackup(str(error)) from error
+    return Backup(cluster_id, revision, time, values, checksum)
+
+
+def _entries(body: bytes) -> Iterator[tuple[str, bytes]]:
+    for line in body.removesuffix(b"\n").split(b"\n")[1:]:
+        match _object(line):
+            case {"key": str(key), "value": str(value)}:
+                if parse_key(key)[0] in OF_PROCESSES:
+                    raise BadBackup(f"it has the key {key}, which does not belong into one")
+                yield key, value.encode()
+            case _:
+                raise BadBackup(f"this line has no key and value: {line[:80].decode(errors='replace')}")
+
+
+def _object(line: bytes) -> Mapping[str, object]:
+    """The JSON object of a line; empty for what is none."""
+    try:
+        found: object = json.loads(line)
+    except ValueError:
+        return {}
+    return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
+
+
+def _line(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+# ---------------------------------------------------------------------------------------------------------- restoring
+def restored_values(backup: Backup) -> dict[str, bytes]:
+    """What a restore writes. Raises MalformedMetadata for what no broker could read."""
+    values = dict(backup.values)
+    for key, value in backup.values.items():
+        kind, name = parse_key(key)
+        if kind is KeyKind.PARTITION:
+            partition = decode_partition(value, *parse_partition(name))
+            values[key] = replace(
+                partition,
+                leader_epoch=partition.leader_epoch + EPOCHS_SKIPPED,
+                partition_epoch=partition.partition_epoch + EPOCHS_SKIPPED,
+            ).encode()
+    ClusterImage.from_snapshot(Snapshot(1, {key: Entry(value, 1) for key, value in values.items()}))
+    return values
+
+
+def chunks(values: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """The keys in portions that one commit takes, `/cluster` apart, which comes last."""
+    chunk: dict[str, bytes] = {}
+    size_bytes = 0
+    for key, value in values.items():
+        if key == CLUSTER_KEY:
+            continue
+        its_bytes = len(key.encode()) + len(value)
+        if chunk and (len(chunk) >= OPERATIONS_MAX - _ROOM or size_bytes + its_bytes > COMMIT_BYTES_MAX // 2):
+            yield chunk
+            chunk, size_bytes = {}, 0
+        chunk[key] = value
+        size_bytes += its_bytes
+    if chunk:
+        yield chunk
+
+
+def described(keys: Sequence[str]) -> str:
+    """What a store holds, in a few words."""
+    counts: dict[str, int] = {}
+    for key in keys:
+        kind, _ = parse_key(key)
+        name = kind.name.lower().replace("_", " ")
+        counts[name] = counts.get(name, 0) + 1
+    return ", ".join(f"{count} {name} key(s)" for name, count in sorted(counts.items())) or "nothing"

@@ -1,0 +1,274 @@
+"""Fetches of followers, as their leader answers them: everything up to the log's end, in sessions without end.
+
+A follower fetches all that it follows here with one session (KIP-227), which names a partition only when its position
+has changed. So an answer costs what has happened, not what there is: the session hears of each append (`log_watchers`),
+and reads those partitions only. A session lives until its follower begins another one, and is never evicted.
+
+What a request says of a partition is its follower's position: all before it is in the follower's log, and equal to
+ours, which `last_fetched_epoch` proves (KIP-595); where it does not, the answer says where the two part, and the
+position does not count. A partition that a request does not name is where it was, and was caught up at that time if it
+had all.
+
+Only brokers may ask, on the listener that is theirs, with their present broker epoch (KIP-903).
+
+**Throttled replicas** (KIP-73) that lead here are sent to followers that are not in sync as fast as
+`leader.replication.throttled.rate` allows, for all followers together. One that has to wait stays due, and the others
+go on (`ReplicaManager.shouldLeaderThrottle`).
+
+**Nobody waits behind a Fetch that waits**: it is answered with what there is as soon as its connection has received
+another request.
+"""
+
+import asyncio
+from math import inf
+from typing import cast
+
+from broker.cold_reads import fetched_in
+from broker.context import Call, Context
+from broker.disk_page_cache import NotCached
+from broker.follower_sessions import Followed, FollowerSession, Key
+from broker.replication.divergence import diverging
+from broker.replication.isolation import Isolation
+from broker.replication.partition import Partition
+from broker.replication.quota import is_throttled
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from protocol.schema import Buffer
+
+IMAGE_WAIT_MS = 500.0
+
+
+async def handle_follower(context: Context, call: Call, request: FetchRequest) -> FetchResponse:
+    """Raises KafkaError for the whole request: CLUSTER_AUTHORIZATION_FAILED, STALE_BROKER_EPOCH, INVALID_REQUEST, and
+    those of sessions."""
+    state = request.replica_state
+    if state is None or state.replica_epoch < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a follower's Fetch needs version 15 or later, with a broker epoch")
+    if not context.is_for_brokers(call.caller.listener):
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {call.caller.listener} is not the one of brokers"
+        )
+    await _check_epoch(context, state.replica_id, state.replica_epoch)
+    session = context.follower_sessions.resolve(
+        request.session_id, request.session_epoch, state.replica_id, state.replica_epoch
+    )
+    return await FollowerReading(context, call, request, session).answer()
+
+
+async def _check_epoch(context: Context, broker_id: int, broker_epoch: int) -> None:
+    """A broker's epoch is the revision of its registration: our image may not have come so far."""
+    metadata = context.metadata
+    if metadata.image.revision < broker_epoch:
+        try:
+            async with asyncio.timeout(IMAGE_WAIT_MS / 1000):
+                await metadata.applied(broker_epoch)
+        except TimeoutError:
+            pass
+    broker = metadata.image.brokers.get(broker_id)
+    if broker is None or broker.epoch != broker_epoch:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {broker_epoch}"
+        )
+
+
+class FollowerReading:
+    """One Fetch of a follower."""
+
+    def __init__(self, context: Context, call: Call, request: FetchRequest, session: FollowerSession) -> None:
+        self._context = context
+        self._call = call
+        self._request = request
+        self._session = session
+        self._size_bytes_max = min(request.max_bytes, context.config.replica_fetch_response_max_bytes)
+        self._answers: dict[Key, PartitionData] = {}
+        self._size_bytes = 0
+        self._quota_ms = inf
+        """Until when throttled partitions that are due have to wait, from now on."""
+
+    async def answer(self) -> FetchResponse:
+        context, session, caller = self._context, self._session, self._call.caller
+        now_ms = context.environment.monotonic_ms()
+        for forgotten in self._request.forgotten_topics_data:
+            for index in forgotten.partitions:
+                session.forget((forgotten.topic_id, index))
+        session.last_fetch_ms = now_ms
+        for topic in self._request.topics:
+            for wanted in topic.partitions:
+                self._take(topic.topic_id, wanted)
+        deadline_ms = now_ms + self._request.max_wait_ms
+        has_waited = False
+        with context.interruptible(session.interrupt), caller.telling_of_arrivals(session.interrupt):
+            while True:
+                await self._read_patiently()
+                if self._answers or has_waited:
+                    self._tell_news()
+                remaining_ms = deadline_ms - context.environment.monotonic_ms()
+                if self._answers or remaining_ms <= 0 or context.stopping or caller.has_more():
+                    return self._response()
+                await session.wait(min(remaining_ms, self._quota_ms))
+                has_waited = True
+                if session.is_closed:
+                    raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "the follower has begun another session")
+
+    def _take(self, topic_id: bytes, wanted: FetchPartition) -> None:
+        """Notes the follower's position, if it counts."""
+        key = topic_id, wanted.partition
+        try:
+            if wanted.current_leader_epoch < 0:
+                raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, "a follower's fetch must say its leader epoch")
+            partitions = self._context.partitions
+            partition = partitions.leader(
+                partitions.topic_name(topic_id), wanted.partition, wanted.current_leader_epoch
+            )
+            if (parted := diverging(partition, wanted.last_fetched_epoch, wanted.fetch_offset)) is not None:
+                self._session.add(partition, wanted)
+                self._session.to_read.pop(key)
+                self._answers[key] = self._told(self._session.followed[key])
+                self._answers[key].diverging_epoch = EpochEndOffset(epoch=parted[0], end_offset=parted[1])
+                return
+            self._require_offset(partition, wanted)
+            session = self._session
+            partition.follower_fetched(
+                session.broker_id, session.broker_epoch, wanted.fetch_offset, wanted.log_start_offset
+            )
+            self._session.add(partition, wanted)
+        except KafkaError as error:
+            self._fail(key, error)
+
+    def _require_offset(self, partition: Partition, wanted: FetchPartition) -> None:
+        log = partition.log
+        if not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {wanted.fetch_offset} of {partition.topic}-{partition.index} is not between "
+                f"{log.log_start_offset} and {log.log_end_offset}",
+            )
+
+    async def _read_patiently(self) -> None:
+        """Reads what is due. What is not in the page cache is fetched first if there is nothing else to answer."""
+        disk, environment = self._context.disk, self._context.environment
+        with disk.cached_only():
+            missing = self._read()
+        if missing:
+            fetching = fetched_in(disk, environment, missing)
+            if self._answers:
+                self._context.tasks.start(fetching, "fetch in what a follower will ask for next")
+            else:
+                await fetching
+                self._read()
+
+    def _read(self) -> list[NotCached]:
+        session = self._session
+        missing: list[NotCached] = []
+        self._quota_ms = inf
+        for key in list(session.to_read):
+            if self._size_bytes >= self._size_bytes_max:
+                break
+            try:
+                followed = session.followed[key]
+                followed.partition.require_leader(followed.request.current_leader_epoch)
+                counts = self._is_throttled(followed.partition)
+                if counts and self._must_wait():
+                    if not followed.was_told:  # the first answer names every partition
+                        self._answers[key] = self._told(followed)
+                    continue
+                records = self._records(followed)
+            except NotCached as not_cached:
+                missing.append(not_cached)
+                continue
+            except KafkaError as error:
+                self._fail(key, error)
+                continue
+            session.to_read.pop(key)
+            if counts:
+                self._context.follower_sessions.quota.record(len(records), self._context.environment.monotonic_ms())
+            if followed.is_news:
+                session.to_tell[key] = None
+            if records or not followed.was_told:
+                session.to_tell.pop(key, None)
+                self._size_bytes += len(records)
+                answer = self._answers[key] = self._told(followed)
+                answer.records = records
+        return missing
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        named = partition.config.leader_replication_throttled_replicas
+        return (
+            bool(named)
+            and self._session.broker_id not in partition.replicas.isr
+            and is_throttled(named, partition.index, partition.node_id)
+        )
+
+    def _must_wait(self) -> bool:
+        """Whether there is no room in the quota."""
+        wait_ms = self._context.follower_sessions.quota.wait_ms(self._context.environment.monotonic_ms())
+        if wait_ms > 0:
+            self._quota_ms = max(1.0, wait_ms)
+        return wait_ms > 0
+
+    def _tell_news(self) -> None:
+        """High watermarks travel with records, or alone if they have waited long enough for some."""
+        session = self._session
+        for key in list(session.to_tell):
+            followed = session.followed.get(key)
+            if followed is not None and followed.is_news and followed.partition.is_leader:
+                self._answers.setdefault(key, self._told(followed))
+        session.to_tell.clear()
+
+    def _records(self, followed: Followed) -> Buffer:
+        """Raises KafkaError, NotCached."""
+        partition, wanted = followed.partition, followed.request
+        size_bytes_max = min(wanted.partition_max_bytes, self._size_bytes_max - self._size_bytes)
+        if self._call.caller.takes_slices:
+            found = partition.slice(wanted.fetch_offset, size_bytes_max, Isolation.LOG_END)
+            if found is not None:
+                return cast(Buffer, found)  # the encoder needs nothing but its length
+        return partition.read(
+            wanted.fetch_offset,
+            size_bytes_max,
+            at_least_one_batch=self._size_bytes == 0,
+            isolation=Isolation.LOG_END,
+        )
+
+    def _told(self, followed: Followed) -> PartitionData:
+        partition = followed.partition
+        followed.high_watermark = partition.high_watermark.value
+        followed.log_start_offset = partition.log.log_start_offset
+        return PartitionData(
+            partition_index=partition.index,
+            error_code=ErrorCode.NONE,
+            high_watermark=followed.high_watermark,
+            last_stable_offset=-1,
+            log_start_offset=followed.log_start_offset,
+            aborted_transactions=None,
+            records=b"",
+        )
+
+    def _fail(self, key: Key, error: KafkaError) -> None:
+        """An error is told once; the follower asks again when it has done something about it."""
+        self._session.forget(key)
+        self._answers[key] = PartitionData(
+            partition_index=key[1],
+            error_code=self._call.failed(error),
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
+
+    def _response(self) -> FetchResponse:
+        topics: dict[bytes, FetchableTopicResponse] = {}
+        for (topic_id, _), answer in self._answers.items():
+            topic = topics.setdefault(topic_id, FetchableTopicResponse(topic="", topic_id=topic_id, partitions=[]))
+            topic.partitions.append(answer)
+        return FetchResponse(
+            error_code=ErrorCode.NONE, session_id=self._session.session_id, responses=list(topics.values())
+        )

@@ -1,0 +1,121 @@
+"""What an operator asks of single partitions: other replicas, another leader. Checked and decided, not yet written.
+
+Each function answers the state that the partition should get, or raises what is wrong with the request, in Kafka's
+errors and words (ReplicationControlManager.java). The controller writes the states (controller/controller.py).
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from broker.cluster.image import ClusterImage, TopicImage
+from broker.cluster.keys import NO_LEADER, PartitionState
+from broker.cluster.partition_changes import (
+    cancelled,
+    completed,
+    may_lead,
+    original_replicas,
+    reassigned,
+    with_leader,
+)
+from broker.controller.decisions import preferred, with_epochs
+from protocol.errors import ErrorCode, KafkaError
+
+
+class ElectionType(IntEnum):
+    """What ElectLeaders asks for."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+def find(image: ClusterImage, topic: str, index: int) -> tuple[TopicImage, PartitionState]:
+    """Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION."""
+    found = image.topics.get(topic)
+    if found is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}")
+    if not 0 <= index < len(found.partitions):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} has no partition {index}")
+    return found, found.partitions[index]
+
+
+def with_replicas(
+    image: ClusterImage, topic: str, index: int, target: Sequence[int] | None, *, may_change_count: bool
+) -> PartitionState:
+    """Given other replicas, or with None a reassignment cancelled.
+
+    Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR.
+    """
+    _, state = find(image, topic, index)
+    if target is None:
+        if not state.adding and not state.removing:
+            raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{topic}-{index} is not being reassigned")
+        after = cancelled(state)
+        if after is state:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{topic}-{index} cannot go back to its former replicas: none of them is in sync",
+            )
+    else:
+        _check_target(image, state, target, may_change_count=may_change_count)
+        after = completed(_reassigned(state, target, f"{topic}-{index}"))
+    return with_epochs(state, with_leader(after, may_lead(after, image.is_usable)), image)
+
+
+def _reassigned(state: PartitionState, target: Sequence[int], name: str) -> PartitionState:
+    after = reassigned(state, target)
+    if after is state:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{name} cannot leave the reassignment under way: nobody is in sync but brokers that it adds",
+        )
+    return after
+
+
+def _check_target(image: ClusterImage, state: PartitionState, target: Sequence[int], *, may_change_count: bool) -> None:
+    if not target:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."
+        )
+    if len(set(target)) != len(target):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes a broker more than once."
+        )
+    for broker_id in target:
+        if broker_id not in image.nodes and broker_id not in image.brokers:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The manual partition assignment includes broker {broker_id}, but no such broker is registered.",
+            )
+    count = len(original_replicas(state))
+    if not may_change_count and len(target) != count:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {count} to {len(target)}",
+        )
+
+
+def with_elected_leader(image: ClusterImage, topic: str, index: int, election: ElectionType) -> PartitionState:
+    """Led by the first of its replicas; or, where nobody leads it, by any that is there, whatever may be lost.
+
+    Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE.
+    """
+    _, state = find(image, topic, index)
+    if election is ElectionType.PREFERRED:
+        if state.leader == state.replicas[0]:
+            raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, f"{topic}-{index} is led by the first of its replicas")
+        after = preferred(state, image)
+        if after is state:
+            raise KafkaError(
+                ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+                f"broker {state.replicas[0]}, the first replica of {topic}-{index}, is not in sync or not there",
+            )
+        return after
+    is_usable = may_lead(state, image.is_usable)
+    if state.leader != NO_LEADER and is_usable(state.leader):
+        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, f"{topic}-{index} has a leader")
+    after = with_leader(state, is_usable, unclean=True)
+    if after.leader == NO_LEADER:
+        raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"no replica of {topic}-{index} is there")
+    return with_epochs(state, after, image)

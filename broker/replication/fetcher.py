@@ -1,0 +1,294 @@
+"""Fetches from one leading broker all partitions that this broker follows there (ReplicaFetcherThread.scala).
+
+One connection, one request in flight, one incremental session (leader_session.py): the leader holds a request back
+until there is something to answer, and the next one goes out as soon as the answer is in the logs. It looks at what
+has changed since the last one, and at nothing else (followed_set.py).
+
+- A fetch claims everything before its offset. Where the topic wants syncs (`flush.messages`), the next request waits
+  for those of the last answer, as Kafka does within the append.
+- Answers may come late. Each is compared with the present epoch and log end right before it is applied; what was
+  removed, or has another epoch by now, is passed over.
+- An error of one partition makes that partition wait, the connection's makes all wait: 50 ms, then twice
+  as long each time, up to `replica.fetch.backoff.ms`.
+- A partition that comes while the leader holds a request back is not to wait for that: the connection is closed, and
+  another one opened. So a new leader has its followers within milliseconds, and not after `replica.fetch.wait.max.ms`.
+
+The leader never says what is to be trusted about it: who leads, and in which epoch, comes from the metadata alone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final, NoReturn
+
+from broker.config import BrokerConfig
+from broker.replication.fetch_requests import (
+    EARLIEST,
+    LATEST,
+    Replica,
+    fetch_request,
+    list_offsets_request,
+    offsets_in,
+)
+from broker.replication.followed import Followed, Following
+from broker.replication.followed_set import FollowedSet
+from broker.replication.follower_state import FetchPosition, Phase
+from broker.replication.leader_session import LeaderSession, PartitionId
+from broker.replication.quota import ReplicationQuota
+from client.environment import Environment
+from client.network.connection import Connection
+from client.tasks import breathe
+from protocol.errors import ErrorCode, KafkaError, code_of
+from protocol.messages.fetch import FetchResponse
+
+logger = logging.getLogger(__name__)
+
+FETCH_VERSION: Final = 17
+RECONNECT_FIRST_MS: Final = 50.0
+HURRY_MS: Final = 20.0
+"""So long a new partition waits for the answer that is under way, before the connection is given up for it."""
+HURRY_AGAIN_MS: Final = 250.0
+"""So far apart are two such occasions at least: leaders move in groups."""
+HURRY_PARTITION_MS: Final = 2.0
+"""And so much for each partition that the next request has to name anew: else to create many topics, one after the
+other, would cost the square of their number. The leader answers after `replica.fetch.wait.max.ms` anyway."""
+BREATHE_BYTES: Final = 256 * 1024
+"""After so many appended bytes the loop gets a turn."""
+SESSION_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+Connect = Callable[[int], AbstractAsyncContextManager[Connection]]
+"""A connection to the broker of this id, for the length of a block. Whatever fails leaves it as an OSError."""
+
+
+class Refused(OSError):
+    """The leader answered the whole request with an error."""
+
+
+class Fetcher:
+    """See the module."""
+
+    def __init__(
+        self,
+        leader_id: int,
+        replica: Replica,
+        connect: Connect,
+        environment: Environment,
+        config: BrokerConfig,
+        quota: ReplicationQuota,
+    ) -> None:
+        """`quota` is that of all fetchers of this broker."""
+        self.leader_id = leader_id
+        self._replica = replica
+        self._connect = connect
+        self._environment = environment
+        self._config = config
+        self._followed = FollowedSet(quota)
+        self._session = LeaderSession()
+        self._news = asyncio.Event()
+        self._connection: Connection | None = None
+        self._is_asking = False  # a fetch is in flight
+        self._hurry: asyncio.TimerHandle | None = None
+        self._hurried_ms = -HURRY_AGAIN_MS
+        self._is_hurried = False
+        self._failures = 0
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def __repr__(self) -> str:
+        return f"<Fetcher from broker {self.leader_id}: {len(self._followed)} partitions>"
+
+    # -- what is fetched ------------------------------------------------------------------------------------------
+
+    def add(self, partition: Followed) -> None:
+        """From now on, at its present leader epoch. One that is there goes on, or begins anew in a new epoch."""
+        if self._followed.add(partition, self._config.replica_fetch_backoff_ms):
+            self._news.set()
+            self._hasten()
+
+    def remove(self, key: PartitionId) -> None:
+        """Nothing that is still to come is applied."""
+        self._followed.remove(key)
+        self._news.set()
+
+    def changed(self, key: PartitionId) -> None:
+        """Something that a fetch says has moved without it: the log start."""
+        self._followed.touch(key)
+        self._news.set()
+
+    def _hasten(self) -> None:
+        """Something new has come while a request is in flight, which may be held back for long."""
+        connection = self._connection
+        if connection is None or not self._is_asking or self._hurry is not None:
+            return
+        apart_ms = max(HURRY_AGAIN_MS, HURRY_PARTITION_MS * len(self._followed))
+        delay_ms = max(HURRY_MS, self._hurried_ms + apart_ms - self._environment.monotonic_ms())
+        self._hurry = self._environment.loop.call_later(
+            delay_ms / 1000, self._give_up, connection, connection.last_used_ms
+        )
+
+    def _give_up(self, connection: Connection, last_used_ms: float) -> None:
+        """Ends the connection, unless an answer is being received."""
+        self._hurry = None
+        if connection.last_used_ms == last_used_ms:
+            self._hurried_ms = self._environment.monotonic_ms()
+            self._is_hurried = True
+            connection.close()
+
+    # -- the loop -------------------------------------------------------------------------------------------------
+
+    async def run(self) -> NoReturn:
+        """Fetches until it is cancelled."""
+        while True:
+            await self._until_wanted()
+            try:
+                async with self._connect(self.leader_id) as connection:
+                    self._connection = connection
+                    while True:
+                        await self._exchange(connection)
+            except OSError as error:
+                await self._pause_after(error)
+            except Exception as error:
+                logger.exception("%r: a mistake of ours ended the connection", self)
+                await self._pause_after(error)
+            finally:
+                self._end_connection()
+
+    async def _until_wanted(self) -> None:
+        while not len(self._followed):
+            self._news.clear()
+            await self._news.wait()
+
+    def _end_connection(self) -> None:
+        self._connection = None
+        self._answered()
+        self._restart_session()
+
+    def _restart_session(self, *, is_closed: bool = False) -> None:
+        self._session.restart(is_closed=is_closed)
+        self._followed.touch_all()
+
+    async def _pause_after(self, error: Exception) -> None:
+        if self._is_hurried:
+            self._is_hurried = False
+            return
+        if not self._failures:
+            logger.warning("fetching from broker %d fails, and is tried again: %s", self.leader_id, error)
+        delay_ms = min(RECONNECT_FIRST_MS * 2.0 ** min(self._failures, 20), self._config.replica_fetch_backoff_ms)
+        self._failures += 1
+        self._end_connection()
+        await self._environment.sleep(max(1.0, delay_ms))
+
+    async def _exchange(self, connection: Connection) -> None:
+        """One request and all that its answer brings. Raises Refused, and what the connection does."""
+        await self._settle()
+        self._news.clear()
+        now_ms = self._environment.monotonic_ms()
+        self._followed.release(now_ms)
+        changes = self._session.ask(self._followed.positions(now_ms))
+        asked = self._session.known
+        if not asked and not changes.forgotten:
+            await self._wait_for_news(now_ms)
+            return
+        request = fetch_request(self._replica, self._session, changes, self._config, self._rest_ms(now_ms))
+        self._is_asking = True
+        try:
+            response = await connection.ask(
+                request, version=FETCH_VERSION, timeout_ms=self._config.replica_socket_timeout_ms
+            )
+        finally:
+            self._answered()
+        if response.error_code:
+            self._refused(code_of(response.error_code))
+            return
+        was_new = self._session.is_new
+        self._session.answered(response.session_id)
+        if self._session.is_new:
+            self._followed.touch_all()
+        if self._failures and was_new:
+            logger.info("fetching from broker %d works again", self.leader_id)
+        self._failures = 0
+        await self._apply(response, asked)
+        await self._compare(connection)
+
+    def _answered(self) -> None:
+        self._is_asking = False
+        if self._hurry is not None:
+            self._hurry.cancel()
+            self._hurry = None
+
+    def _refused(self, code: ErrorCode) -> None:
+        """A session that the leader does not know any more is begun anew at once; for all else the connection ends."""
+        if code not in SESSION_ERRORS or self._session.is_new:
+            raise Refused(f"broker {self.leader_id} answers {code.name}")
+        self._restart_session(is_closed=code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+
+    # -- what to ask for ------------------------------------------------------------------------------------------
+
+    async def _settle(self) -> None:
+        """Returns when what came last may be claimed, or its partition waits because it may not."""
+        while (following := self._followed.unsettled()) is not None:
+            try:
+                await following.partition.settled(following.partition.log.log_end_offset)
+            except KafkaError as error:
+                self._followed.failed(following, error, self._environment.monotonic_ms())
+
+    def _rest_ms(self, now_ms: float) -> float:
+        """How long the leader may hold a request back: until somebody has waited long enough."""
+        most_ms = min(self._config.replica_fetch_wait_max_ms, self._config.replica_socket_timeout_ms / 2)
+        deadline_ms = self._followed.next_deadline_ms()
+        return most_ms if deadline_ms is None else min(most_ms, max(0.0, deadline_ms - now_ms))
+
+    async def _wait_for_news(self, now_ms: float) -> None:
+        deadline_ms, loop = self._followed.next_deadline_ms(), self._environment.loop
+        timer = None if deadline_ms is None else loop.call_later((deadline_ms - now_ms) / 1000, self._news.set)
+        try:
+            await self._news.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    # -- what is answered -----------------------------------------------------------------------------------------
+
+    async def _apply(self, response: FetchResponse, asked: dict[PartitionId, FetchPosition]) -> None:
+        appended_bytes = 0
+        for topic in response.responses:
+            for answer in topic.partitions:
+                key = topic.topic_id, answer.partition_index
+                if (position := asked.get(key)) is None:
+                    continue
+                now_ms, wall_ms = self._environment.monotonic_ms(), self._environment.now_ms()
+                appended_bytes += self._followed.take(key, answer, position, now_ms, wall_ms)
+                if appended_bytes >= BREATHE_BYTES:
+                    appended_bytes = 0
+                    await breathe()
+
+    async def _compare(self, connection: Connection) -> None:
+        """Asks where the leader's logs begin and end, for those whose offset it does not have."""
+        comparing = [one for one in self._followed.looked_at() if one.state.phase is Phase.COMPARING]
+        asked = {one.key: one.position for one in comparing}
+        if not comparing:
+            return
+        offsets: dict[PartitionId, tuple[int, int]] = {}
+        try:
+            starts = await self._list_offsets(connection, comparing, EARLIEST)
+            ends = await self._list_offsets(connection, comparing, LATEST)
+            offsets = {key: (starts[key], ends[key]) for key in starts if key in ends}
+        finally:
+            now_ms = self._environment.monotonic_ms()
+            for key, position in asked.items():
+                self._followed.compare(key, offsets.get(key), position, now_ms)
+
+    async def _list_offsets(
+        self, connection: Connection, following: Sequence[Following], timestamp: int
+    ) -> dict[PartitionId, int]:
+        request = list_offsets_request(self._replica.broker_id, following, timestamp)
+        response = await connection.ask(request, timeout_ms=self._config.replica_socket_timeout_ms)
+        return offsets_in(response, following)

@@ -1,0 +1,173 @@
+"""The calls of Admin about leaders, replicas, and the brokers that have them. All go to the controller.
+
+A call about several partitions returns their results by partition, or raises ItemsFailed with the error of each.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from client.admin.base import AdminBase
+from client.admin.calls import Deadline
+from client.admin.errors import ItemsFailed
+from client.admin.replication import (
+    FACTOR_KEPT_SINCE,
+    UNCLEAN_SINCE,
+    ElectionType,
+    QuorumDescription,
+    Reassignment,
+    alter_reassignments_request,
+    altered_reassignments,
+    describe_quorum_request,
+    described_quorum,
+    elect_leaders_request,
+    elected_leaders,
+    list_reassignments_request,
+    listed_reassignments,
+)
+from client.client_error import ClientError
+from client.cluster.cluster import CONTROLLER
+from client.errors import broker_error
+from client.topic_partition import TopicPartition
+from protocol.errors import ErrorCode
+from protocol.messages.unregister_broker import UnregisterBrokerRequest
+
+__all__ = ["ReplicationCalls"]
+
+
+class ReplicationCalls(AdminBase):
+    """See `client.admin.admin`."""
+
+    async def elect_leaders(
+        self,
+        partitions: Iterable[TopicPartition] | None = None,
+        election: ElectionType = ElectionType.PREFERRED,
+        *,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, bool]:
+        """Has the controller give partitions their preferred leader, or by UNCLEAN any that is there.
+
+        Returns whether that changed something: False where the partition has that leader, or (UNCLEAN) has any. None
+        for all partitions, of which those that need no election may be left out of the result.
+
+        Raises ItemsFailed with PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE, UnknownTopic and
+        others; UnsupportedVersion for UNCLEAN, before Kafka 2.4.
+        """
+        deadline = self._deadline(timeout_ms)
+        if partitions is None:
+            return await self._elect_all(election, deadline)
+
+        async def attempt(some: list[TopicPartition]) -> Mapping[TopicPartition, bool | ClientError]:
+            return await self._elect(some, election, deadline)
+
+        return await self._calls.settle("ElectLeaders", partitions, attempt, deadline)
+
+    async def _elect_all(self, election: ElectionType, deadline: Deadline) -> dict[TopicPartition, bool]:
+        """Which partitions there are tells the answer."""
+
+        async def attempt(whole: list[str]) -> Mapping[str, Mapping[TopicPartition, bool | ClientError]]:
+            return dict.fromkeys(whole, await self._elect(None, election, deadline))
+
+        outcomes = (await self._calls.settle("ElectLeaders", [""], attempt, deadline))[""]
+        results = {each: outcome for each, outcome in outcomes.items() if not isinstance(outcome, ClientError)}
+        errors = {each: outcome for each, outcome in outcomes.items() if isinstance(outcome, ClientError)}
+        if errors:
+            raise ItemsFailed("ElectLeaders", errors, results)
+        return results
+
+    async def _elect(
+        self, partitions: Iterable[TopicPartition] | None, election: ElectionType, deadline: Deadline
+    ) -> Mapping[TopicPartition, bool | ClientError]:
+        request = elect_leaders_request(partitions, election, self._timeout_ms(deadline))
+        at_least = 0 if election is ElectionType.PREFERRED else UNCLEAN_SINCE
+        return elected_leaders(await self._calls.ask(request, deadline, node=CONTROLLER, at_least=at_least))
+
+    async def alter_partition_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        keep_replication_factor: bool = False,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Has partitions move to other brokers, named with the preferred leader first, or by None ends such a move.
+
+        It is begun when this returns; `list_partition_reassignments` tells how long it is under way. With
+        `keep_replication_factor` another number of replicas than before is refused (from Kafka 4.1 on).
+
+        Raises ItemsFailed with INVALID_REPLICA_ASSIGNMENT, UnknownTopic, NO_REASSIGNMENT_IN_PROGRESS (for None; not
+        after a lost answer, by which it may have been ended) and others.
+        """
+        deadline = self._deadline(timeout_ms)
+        at_least = FACTOR_KEPT_SINCE if keep_replication_factor else 0
+        answer_was_lost = False
+
+        async def attempt(some: list[TopicPartition]) -> Mapping[TopicPartition, ClientError | None]:
+            nonlocal answer_was_lost
+            request = alter_reassignments_request(
+                {partition: targets[partition] for partition in some},
+                self._timeout_ms(deadline),
+                keep_factor=keep_replication_factor,
+            )
+            try:
+                response = await self._calls.ask(request, deadline, node=CONTROLLER, at_least=at_least)
+            except ClientError:
+                answer_was_lost = True
+                raise
+            outcomes = altered_reassignments(response)
+            if answer_was_lost:
+                return {each: None if _has_ended(error) else error for each, error in outcomes.items()}
+            return outcomes
+
+        await self._calls.settle("AlterPartitionReassignments", targets, attempt, deadline)
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """The partitions whose replicas are being changed, of those named or (None) of all."""
+        deadline = self._deadline(timeout_ms)
+        wanted = None if partitions is None else list(partitions)
+
+        async def attempt(whole: list[str]) -> Mapping[str, dict[TopicPartition, Reassignment]]:
+            request = list_reassignments_request(wanted, self._timeout_ms(deadline))
+            found = listed_reassignments(await self._calls.ask(request, deadline, node=CONTROLLER))
+            return dict.fromkeys(whole, found)
+
+        return (await self._calls.settle("ListPartitionReassignments", [""], attempt, deadline))[""]
+
+    async def unregister_broker(self, node_id: int, *, timeout_ms: float | None = None) -> None:
+        """Has the cluster forget a broker that is gone for good.
+
+        Raises BrokerError with BROKER_ID_NOT_REGISTERED for one that it does not know (not after a lost answer).
+        """
+        deadline = self._deadline(timeout_ms)
+        answer_was_lost = False
+
+        async def attempt(whole: list[int]) -> Mapping[int, None]:
+            nonlocal answer_was_lost
+            try:
+                response = await self._calls.ask(UnregisterBrokerRequest(broker_id=node_id), deadline, node=CONTROLLER)
+            except ClientError:
+                answer_was_lost = True
+                raise
+            if response.error_code:
+                error = broker_error(response.error_code, response.error_message, f"UnregisterBroker of {node_id}")
+                if not answer_was_lost or error.code is not ErrorCode.BROKER_ID_NOT_REGISTERED:
+                    raise error
+            return dict.fromkeys(whole)
+
+        await self._calls.settle("UnregisterBroker", [node_id], attempt, deadline)
+
+    async def describe_quorum(self, *, timeout_ms: float | None = None) -> QuorumDescription:
+        """Who keeps the cluster's metadata: the controllers, of which the leader is the active one.
+
+        Raises UnsupportedVersion, before Kafka 3.3 and with ZooKeeper.
+        """
+        deadline = self._deadline(timeout_ms)
+
+        async def attempt(whole: list[str]) -> Mapping[str, QuorumDescription]:
+            response = await self._calls.ask(describe_quorum_request(), deadline, node=CONTROLLER)
+            return dict.fromkeys(whole, described_quorum(response))
+
+        return (await self._calls.settle("DescribeQuorum", [""], attempt, deadline))[""]
+
+
+def _has_ended(error: ClientError | None) -> bool:
+    return error is not None and error.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS

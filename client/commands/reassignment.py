@@ -1,0 +1,177 @@
+"""What `odradek partitions reassign` does: begin moves, wait for their end, cancel and list them.
+
+Without a throttle a move copies as fast as it can. With one, options are set before it begins, and removed when it is
+done or cancelled: of the topics always, of the brokers when no other partition is moving.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import click
+
+from client.admin.admin import Admin
+from client.admin.replication import Reassignment
+from client.client_error import ClientError
+from client.commands.failures import CommandFailed
+from client.commands.output import print_json, print_line, print_table
+from client.commands.replicas import broker_ids
+from client.commands.several import Failures
+from client.commands.throttles import Throttle, moves_of
+from client.errors import InvalidPartition
+from client.topic_partition import TopicPartition
+
+__all__ = ["cancel_moves", "list_moves", "move"]
+
+LOOK_S: Final = 0.5
+"""Between two looks whether it is done."""
+
+
+async def list_moves(admin: Admin, *, as_json: bool) -> None:
+    found = await admin.list_partition_reassignments()
+    if as_json:
+        print_json([_as_json(partition, moving) for partition, moving in found.items()])
+        return
+    print_table(
+        ("TOPIC", "PARTITION", "TARGET", "ADDING", "REMOVING"),
+        [
+            (each.topic, each.partition, broker_ids(it.target), broker_ids(it.adding), broker_ids(it.removing))
+            for each, it in found.items()
+        ],
+    )
+
+
+async def cancel_moves(admin: Admin, partitions: Sequence[TopicPartition], *, as_json: bool) -> None:
+    """Ends moves, and removes their throttle. Raises ItemsFailed where none was under way."""
+    failures = Failures()
+    done = await failures.or_done(admin.alter_partition_reassignments(dict.fromkeys(partitions)), partitions)
+    if done:
+        await _unthrottle(admin, done)
+    if as_json:
+        print_json([{"topic": each.topic, "partition": each.partition, "cancelled": True} for each in done])
+    else:
+        for each in done:
+            print_line(f"{each} stays where it was")
+    failures.tell()
+
+
+async def move(
+    admin: Admin,
+    targets: Mapping[TopicPartition, Sequence[int]],
+    rate_bytes: int | None,
+    *,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Begins moves, and with `wait` returns when they are done. Raises ItemsFailed, CommandFailed."""
+    failures = Failures()
+    present = await _present(admin, targets, failures)
+    targets = {each: targets[each] for each in present}
+    if rate_bytes is not None and targets:
+        moves = moves_of(present, targets, await admin.list_partition_reassignments())
+        try:
+            await Throttle(admin).limit(moves, rate_bytes)
+        except ClientError:
+            await _unthrottle(admin, list(targets))
+            raise
+    begun = await failures.or_done(admin.alter_partition_reassignments(targets), targets) if targets else []
+    if not as_json:
+        for each in begun:
+            print_line(_sentence(each, present[each], targets[each]))
+    if begun and wait:
+        await _wait_for(admin, {each: targets[each] for each in begun}, failures, is_throttled=rate_bytes is not None)
+        if not as_json:
+            print_line("done")
+    elif begun and rate_bytes is not None:
+        click.echo("The throttle stays until the same command is given with --wait, or with --cancel.", err=True)
+    elif rate_bytes is not None and targets:
+        await _unthrottle(admin, list(targets))  # nothing has begun
+    if as_json:
+        print_json(
+            [
+                {
+                    "topic": each.topic,
+                    "partition": each.partition,
+                    "replicas_before": list(present[each]),
+                    "replicas": list(targets[each]),
+                    "is_done": wait,
+                }
+                for each in begun
+            ]
+        )
+    failures.tell()
+
+
+async def _present(
+    admin: Admin, targets: Mapping[TopicPartition, Sequence[int]], failures: Failures
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas that partitions have now. One that is not there is told, and left out."""
+    topics = await failures.or_results(admin.describe_topics(dict.fromkeys(each.topic for each in targets)))
+    found = {TopicPartition(topic.name, each.partition): each for topic in topics.values() for each in topic.partitions}
+    for each in targets:
+        if each not in found and each.topic in topics:
+            count = len(topics[each.topic].partitions)
+            await failures.or_results(_raise(InvalidPartition(each.topic, each.partition, count, "the reassignment")))
+    return {each: found[each].replicas for each in targets if each in found}
+
+
+async def _raise(error: ClientError) -> Mapping[TopicPartition, None]:
+    raise error
+
+
+async def _wait_for(
+    admin: Admin, targets: Mapping[TopicPartition, Sequence[int]], failures: Failures, *, is_throttled: bool
+) -> None:
+    """Returns when none of the moves is under way, and takes their throttle away. Raises CommandFailed when a partition
+    has then other replicas than it should have."""
+    try:
+        while await _under_way(admin, list(targets)):  # noqa: ASYNC110 - a broker tells nobody when it is done
+            await asyncio.sleep(LOOK_S)
+    except asyncio.CancelledError:
+        stays = ", and so does the throttle" if is_throttled else ""
+        click.echo(f"The reassignment goes on{stays}: see --list, --wait and --cancel.", err=True)
+        raise
+    await _unthrottle(admin, list(targets))
+    reached = await _present(admin, targets, failures)
+    others = [f"{each} has {broker_ids(reached[each])}" for each in reached if set(reached[each]) != set(targets[each])]
+    if others:
+        raise CommandFailed(f"Not done, for it was cancelled or changed meanwhile: {'; '.join(others)}.")
+
+
+async def _under_way(admin: Admin, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Reassignment]:
+    """Of these partitions. While no broker answers, all of them count: a controller may be on its way."""
+    try:
+        return await admin.list_partition_reassignments(partitions)
+    except ClientError as error:
+        if not error.retriable:
+            raise
+        click.echo(f"No answer for now: {error.message}", err=True)
+        nothing = Reassignment((), (), ())
+        return dict.fromkeys(partitions, nothing)
+
+
+async def _unthrottle(admin: Admin, partitions: Sequence[TopicPartition]) -> None:
+    """Takes the throttle of topics away, where they have one, unless partitions of theirs are still moving."""
+    throttle = Throttle(admin)
+    moving = await admin.list_partition_reassignments()
+    topics = {each.topic for each in partitions} - {each.topic for each in moving}
+    limited = await throttle.topics_limited(sorted(topics)) if topics else []
+    if limited:
+        await throttle.remove(limited, rates_too=not moving)
+
+
+def _sentence(partition: TopicPartition, before: Sequence[int], after: Sequence[int]) -> str:
+    if list(before) == list(after):
+        return f"{partition} is on {broker_ids(after)} already"
+    return f"{partition} moves from {broker_ids(before)} to {broker_ids(after)}"
+
+
+def _as_json(partition: TopicPartition, moving: Reassignment) -> dict[str, object]:
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "replicas": moving.replicas,
+        "target": moving.target,
+        "adding": moving.adding,
+        "removing": moving.removing,
+    }

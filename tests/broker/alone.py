@@ -1,0 +1,27 @@
+"""The roles of partitions at a broker without others, and without a metadata store that anybody writes to."""
+
+from broker.cluster.image import ClusterImage
+from broker.cluster.memory import MemoryStore
+from broker.replication.isr_writer import IsrWriter
+from broker.replication.partition import Partition
+from broker.replication.roles import Roles
+from client.environment import Environment
+from client.tasks import Tasks
+
+
+class NobodyFetches:
+    """Fetchers of a broker that follows nobody, which say whom they were told to follow."""
+
+    def __init__(self) -> None:
+        self.followed: dict[Partition, int] = {}
+
+    def follow(self, partition: Partition, leader_id: int) -> None:
+        self.followed[partition] = leader_id
+
+    def stop(self, partition: Partition) -> None:
+        self.followed.pop(partition, None)
+
+
+def roles_alone(node_id: int, environment: Environment, tasks: Tasks) -> Roles:
+    writer = IsrWriter(MemoryStore(), node_id, environment, tasks, image=ClusterImage, broker_epoch=lambda: 0)
+    return Roles(node_id, environment, writer, NobodyFetches(), {})

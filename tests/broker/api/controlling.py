@@ -1,0 +1,39 @@
+"""A controller for the tests of what is asked of one: broker 0, with brokers 1 and 2 registered beside it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+from broker.cluster.keys import BrokerState, NodeState, PartitionState, decode_partition, node_key, partition_key
+from broker.cluster.store import Txn
+from broker.context import Context
+from tests.broker.support import HERE, running_broker
+
+OTHERS = tuple(
+    BrokerState(node_id, {"PLAINTEXT": ("127.0.0.1", 9092 + node_id), "PUBLIC": ("127.0.0.1", 9192 + node_id)})
+    for node_id in (1, 2)
+)
+
+
+@asynccontextmanager
+async def controller(
+    *, is_elected: bool = True, nodes: Sequence[int] = (0, 1, 2), brokers: Sequence[BrokerState] = (HERE, *OTHERS)
+) -> AsyncGenerator[Context]:
+    async with running_broker(brokers=brokers) as context:
+        put = {node_key(node_id): NodeState((bytes([node_id]) * 16,)).encode() for node_id in nodes}
+        await context.metadata.applied(await context.metadata.store.commit(Txn(put=put)))
+        context.fencing.connection_lost = _ask_nobody  # type: ignore[method-assign]
+        if is_elected:
+            await context.controller.work()
+            assert context.controller.is_active
+        yield context
+
+
+def _ask_nobody(broker_id: int, broker_epoch: int) -> None:
+    """Nobody listens at the addresses of the others, which a controller takes for their end."""
+    del broker_id, broker_epoch
+
+
+async def stored(context: Context, topic: str = "orders", index: int = 0) -> PartitionState:
+    key = partition_key(topic, index)
+    entry = (await context.metadata.store.read(key)).entries[key]
+    return decode_partition(entry.value, topic, index, entry.revision)

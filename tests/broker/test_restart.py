@@ -1,0 +1,449 @@
+"""What a start finds of what the broker had, and the seats that it gives up for it before it registers.
+
+The store may be changed by others at every step: a leader whose addition of this broker is under way, above all.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from broker.checkpoints import CLEAN_SHUTDOWN
+from broker.cluster.image import ClusterImage, TopicImage
+from broker.cluster.keys import (
+    NO_LEADER,
+    BrokerState,
+    NodeState,
+    PartitionState,
+    broker_key,
+    decode_partition,
+    partition_key,
+    stopping_key,
+)
+from broker.cluster.memory import MemoryStore
+from broker.cluster.store import OPERATIONS_MAX, Conflict, Txn
+from broker.cluster.topics import create_topic
+from broker.config import BrokerConfig
+from broker.controller.decisions import decided
+from broker.data_directories import DataDirectories
+from broker.log.leftovers import UNSYNCED
+from broker.memory_disk import MemoryDisk
+from broker.meta_properties import ForeignDirectory, MetaProperties
+from broker.registration import Identity, Refused
+from broker.restart import Findings, Found, give_up_seats, look, look_at_all, note_boot
+from client.environment import Environment
+from client.tasks import Tasks
+from protocol.schema import uuid_text
+from tests.broker.cluster.faulty_store import Fate, FaultyStore
+
+DIR = "data"
+OURS, OTHER = b"1" * 16, b"2" * 16
+NODE = NodeState((OURS,))
+TOPIC_ID = bytes(range(16))
+HERE, LEADER = 2, 1
+STATE = PartitionState(TOPIC_ID, (LEADER, HERE, 3), (LEADER, HERE, 3), LEADER, leader_epoch=4)
+CONFIG = BrokerConfig({"min.insync.replicas": "2"})
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+def disk_after(*, boot_id: str | None = None, is_clean: bool = False) -> MemoryDisk:
+    disk = MemoryDisk()
+    disk.make_dir(DIR)
+    if boot_id is not None:
+        note_boot(disk, [DIR], boot_id)
+    if is_clean:
+        disk.write_whole(f"{DIR}/{CLEAN_SHUTDOWN}", b"")
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("disk", "directory_id", "boot_id", "node", "found"),
+    [
+        (disk_after(), OURS, "b1", None, Found.FIRST),
+        (disk_after(boot_id="b1", is_clean=True), OTHER, "b1", NODE, Found.NOTHING),
+        (disk_after(boot_id="b1", is_clean=True), OURS, "b2", NODE, Found.ALL),
+        (disk_after(is_clean=True), OURS, None, NODE, Found.ALL),
+        (disk_after(boot_id="b1"), OURS, "b1", NODE, Found.ALL),
+        (disk_after(boot_id="b1"), OURS, "b2", NODE, Found.NOT_THE_NEWEST),
+        (disk_after(boot_id="b1"), OURS, None, NODE, Found.NOT_THE_NEWEST),
+        (disk_after(), OURS, "b1", NODE, Found.NOT_THE_NEWEST),
+        (disk_after(boot_id=""), OURS, None, NODE, Found.NOT_THE_NEWEST),
+    ],
+)
+def test_what_a_start_finds(
+    disk: MemoryDisk, directory_id: bytes, boot_id: str | None, node: NodeState | None, found: Found
+) -> None:
+    assert look(disk, DIR, directory_id, boot_id, node) is found
+
+
+def test_a_boot_that_is_unknown_is_never_the_same_as_another_one_that_was() -> None:
+    disk = disk_after()
+    note_boot(disk, [DIR], None)
+    assert look(disk, DIR, OURS, "", NODE) is Found.NOT_THE_NEWEST
+
+
+def test_a_boot_file_of_a_version_not_known_is_refused() -> None:
+    disk = disk_after()
+    disk.write_whole(f"{DIR}/boot.id", b"version=9\nboot.id=b1\n")
+    with pytest.raises(ForeignDirectory, match="version 9"):
+        look(disk, DIR, OURS, "b1", NODE)
+
+
+AWAY, NEW = b"3" * 16, b"4" * 16
+BOTH = NodeState((OURS, OTHER))
+ALONE = PartitionState(TOPIC_ID, (HERE,), (HERE,), HERE)
+IMAGE = ClusterImage(nodes={HERE: BOTH}, topics={"orders": TopicImage("orders", TOPIC_ID, (STATE, ALONE, STATE))})
+"""Of orders-1 nobody else has a replica."""
+A, B, NOWHERE = ("orders", 0), ("orders", 1), ("orders", 2)
+
+
+def directories_of(
+    ids: Mapping[str, bytes],
+    *,
+    clean: Sequence[str] = (),
+    dead: Sequence[str] = (),
+    unsynced: Sequence[str] = (),
+) -> Findings:
+    """What is found in data directories with these ids, some of them clean, and in some that cannot be used: orders-0
+    lies in `a`, orders-1 in `b`, orders-2 nowhere. All have been up under another boot of the machine. `unsynced`: of
+    which partitions a sync failed."""
+    disk = MemoryDisk()
+    environment = Environment()
+    directories = DataDirectories(disk, ["a", "b", "c"][: len(ids) + len(dead)], environment, Tasks(environment.loop))
+    for directory in directories:
+        disk.make_dir(f"{directory.path}/orders-{'abc'.index(directory.path)}" if directory.path != "c" else "c")
+        note_boot(disk, [directory.path], "former")
+        if directory.path in clean:
+            disk.write_whole(f"{directory.path}/{CLEAN_SHUTDOWN}", b"")
+        if directory.path in dead:
+            directory.fail(OSError("gone"))
+        else:
+            directory.properties = MetaProperties("cluster", HERE, uuid_text(ids[directory.path]))
+    for path in unsynced:
+        disk.write_whole(f"{path}/{UNSYNCED}", b"")
+    return look_at_all(disk, directories, "present", IMAGE, HERE)
+
+
+@pytest.mark.parametrize(
+    ("findings", "in_a", "in_b", "nowhere", "missing"),
+    [
+        pytest.param(
+            lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab"),
+            *(Found.ALL, Found.ALL, Found.ALL, ()),
+            id="all is well",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS, "b": OTHER}, clean="a"),
+            *(Found.ALL, Found.NOT_THE_NEWEST, Found.ALL, ()),
+            id="one was not closed",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab", unsynced=("a/orders-0",)),
+            *(Found.NOT_THE_NEWEST, Found.ALL, Found.ALL, ()),
+            id="a sync failed",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab", unsynced=("b/orders-1",)),
+            *(Found.ALL, Found.ALL, Found.ALL, ()),
+            id="a sync failed of what nobody else has",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS, "b": NEW}, clean="a"),
+            *(Found.ALL, Found.NOTHING, Found.NOTHING, ()),
+            id="one was replaced, whatever lies in it",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS}, clean="a"),
+            *(Found.ALL, Found.NOTHING, Found.NOTHING, ()),
+            id="one was taken away",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS}, clean="a", dead="b"),
+            *(Found.ALL, Found.OFFLINE, Found.OFFLINE, (OTHER,)),
+            id="one cannot be used",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": NEW}, dead="b"),
+            *(Found.NOTHING, Found.OFFLINE, Found.OFFLINE, (OURS, OTHER)),
+            id="one was replaced, and one cannot be used: who knows which is which",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS, "b": OTHER, "c": NEW}, clean="ab"),
+            *(Found.ALL, Found.ALL, Found.ALL, ()),
+            id="one was added",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab", dead="c"),
+            *(Found.ALL, Found.ALL, Found.ALL, ()),
+            id="one cannot be used that never was",
+        ),
+    ],
+)
+async def test_what_a_start_finds_of_each_partition(
+    findings: Callable[[], Findings], in_a: Found, in_b: Found, nowhere: Found, missing: tuple[bytes, ...]
+) -> None:
+    found = findings()
+    assert (found.of(A), found.of(B), found.of(NOWHERE)) == (in_a, in_b, nowhere)
+    assert found.missing_ids == missing
+
+
+# -- giving up ---------------------------------------------------------------------------------------------------------
+
+
+def identity(node_id: int = HERE, directory_id: bytes = OURS) -> Identity:
+    return Identity(node_id, {}, (directory_id,))
+
+
+class Scene:
+    """A store with brokers 1 to 3 registered, and the partitions of one topic."""
+
+    def __init__(self) -> None:
+        self.store = FaultyStore()
+
+    async def begin(self, *states: PartitionState) -> None:
+        for broker_id in (1, 2, 3):
+            await self.register(broker_id)
+        await create_topic(self.store.store, "orders", TOPIC_ID, list(states), {})
+
+    async def register(self, broker_id: int) -> int:
+        state = BrokerState(broker_id, {"PLAINTEXT": (f"10.0.0.{broker_id}", 9092)}, directory_id=OURS)
+        return await self.store.store.commit(Txn(put={broker_key(broker_id): state.encode()}))
+
+    async def image(self) -> ClusterImage:
+        return ClusterImage.from_snapshot(await self.store.store.read("/"))
+
+    async def state(self, index: int = 0) -> PartitionState:
+        key = partition_key("orders", index)
+        entry = (await self.store.store.read(key)).entries[key]
+        return decode_partition(entry.value, "orders", index, entry.revision)
+
+    async def write(self, state: PartitionState, index: int = 0, expect: Mapping[str, int] | None = None) -> None:
+        await self.store.store.commit(Txn(expect=expect or {}, put={partition_key("orders", index): state.encode()}))
+
+    async def give_up(self, found: Found, **places: Found) -> None:
+        """`places`: what was found of single partitions of the topic, by `p0` and so on; `found` of all others."""
+        by_key = {("orders", int(name[1:])): each for name, each in places.items()}
+        await give_up_seats(self.store, identity(), Findings(by_key, found), CONFIG)
+
+
+@pytest.mark.parametrize("found", [Found.FIRST, Found.ALL])
+async def test_who_has_everything_keeps_its_seats(found: Found) -> None:
+    scene = Scene()
+    await scene.begin(STATE)
+    await scene.give_up(found)
+    assert not scene.store.commits
+    assert (await scene.state()).isr == (1, 2, 3)
+
+
+@pytest.mark.parametrize("found", [Found.NOT_THE_NEWEST, Found.NOTHING])
+async def test_who_lost_something_leaves_and_is_registered_no_more(found: Found) -> None:
+    scene = Scene()
+    await scene.begin(STATE, replace(STATE, replicas=(1, 3), isr=(1, 3)))
+    await scene.store.store.commit(Txn(put={stopping_key(HERE): b"{}"}))
+    await scene.give_up(found)
+    left, untouched = await scene.state(0), await scene.state(1)
+    assert (left.isr, left.elr, left.leader, left.leader_epoch) == ((1, 3), (), 1, 4)
+    assert left.partition_epoch == 1
+    assert untouched.partition_epoch == 0
+    image = await scene.image()
+    assert HERE not in image.brokers
+    assert HERE not in image.stopping
+
+
+async def test_what_it_led_nobody_leads_then_in_an_epoch_of_its_own() -> None:
+    scene = Scene()
+    await scene.begin(replace(STATE, leader=HERE))
+    await scene.give_up(Found.NOT_THE_NEWEST)
+    state = await scene.state()
+    assert (state.leader, state.leader_epoch, state.isr) == (NO_LEADER, 5, (1, 3))
+
+
+async def test_eligible_is_a_seat_too() -> None:
+    scene = Scene()
+    await scene.begin(replace(STATE, isr=(1,), elr=(HERE, 3)))
+    await scene.give_up(Found.NOT_THE_NEWEST)
+    assert (await scene.state()).elr == (3,)
+
+
+async def test_the_last_one_stays_if_it_has_its_directory_and_says_what_may_be_missing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = Scene()
+    last = replace(STATE, isr=(HERE,), leader=HERE)
+    await scene.begin(*[last] * 7)
+    with caplog.at_level(logging.WARNING):
+        await scene.give_up(Found.NOT_THE_NEWEST)
+    state = await scene.state()
+    assert (state.isr, state.leader, state.leader_epoch) == ((HERE,), NO_LEADER, 5)
+    assert "7 partitions were in sync on broker 2 only" in caplog.text
+    assert "orders-0, orders-1, orders-2, orders-3, orders-4, …" in caplog.text
+
+
+async def test_without_its_directory_the_last_one_goes_and_the_partition_is_offline(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = Scene()
+    await scene.begin(replace(STATE, isr=(HERE,), leader=HERE))
+    await scene.give_up(Found.NOTHING)
+    state = await scene.state()
+    assert (state.isr, state.elr, state.leader, state.last_known_leader) == ((), (), NO_LEADER, HERE)
+    assert "odradek partitions elect --unclean" in caplog.text
+    later = ClusterImage.from_snapshot(await scene.store.read("/"))
+    assert decided(state, later, 2, unclean=False).leader == NO_LEADER
+
+
+async def test_two_that_lost_something_at_once_do_not_both_leave() -> None:
+    scene = Scene()
+    await scene.begin(replace(STATE, isr=(1, 2)))
+    await give_up_seats(scene.store, identity(1), Findings(elsewhere=Found.NOT_THE_NEWEST), CONFIG)
+    await scene.give_up(Found.NOT_THE_NEWEST)
+    assert (await scene.state()).isr == (2,)
+
+
+async def test_an_addition_that_a_leader_has_under_way_does_not_seat_it_again() -> None:
+    """The addition names this broker's former registration. It may be applied until that is gone, so what is in sync
+    is looked at when it is gone, and not before."""
+    scene = Scene()
+    await scene.begin(replace(STATE, isr=(1, 3)))
+    former = (await scene.image()).brokers[HERE].epoch
+    addition = replace(STATE, partition_epoch=1)
+    taken_away = scene.store.store.commit
+
+    async def commit(txn: Txn) -> int:
+        if broker_key(HERE) in txn.delete:
+            # It arrives just before the registration is taken away.
+            await scene.write(addition, expect={broker_key(HERE): former})
+        return await taken_away(txn)
+
+    scene.store.commit = commit  # type: ignore[method-assign]
+    await scene.give_up(Found.NOT_THE_NEWEST)
+    assert HERE not in (await scene.state()).isr
+    with pytest.raises(Conflict):
+        await scene.write(addition, expect={broker_key(HERE): former})
+
+
+async def test_what_others_decide_meanwhile_is_looked_at_again() -> None:
+    scene = Scene()
+    await scene.begin(STATE)
+    scene.store.fates.extend([Fate.ANSWERED])
+    commit = scene.store.commit
+    is_first = True
+
+    async def interrupted(txn: Txn) -> int:
+        nonlocal is_first
+        if is_first and txn.put:
+            is_first = False
+            await scene.write(replace(STATE, leader=3, leader_epoch=5, partition_epoch=1))
+        return await commit(txn)
+
+    scene.store.commit = interrupted  # type: ignore[method-assign]
+    await scene.give_up(Found.NOT_THE_NEWEST)
+    state = await scene.state()
+    assert (state.isr, state.leader, state.leader_epoch) == ((1, 3), 3, 5)
+
+
+async def test_an_answer_that_is_lost_fails_the_start_and_the_next_one_finishes_it() -> None:
+    scene = Scene()
+    await scene.begin(*[STATE] * (OPERATIONS_MAX + 5))
+    scene.store.fates.extend([Fate.ANSWERED, Fate.LOST])
+    with pytest.raises(OSError, match="lost"):
+        await scene.give_up(Found.NOT_THE_NEWEST)
+    await scene.give_up(Found.NOT_THE_NEWEST)
+    states = [await scene.state(index) for index in range(OPERATIONS_MAX + 5)]
+    assert {state.isr for state in states} == {(1, 3)}
+    assert {state.partition_epoch for state in states} == {1}
+
+
+async def test_a_leader_that_was_restarted_meanwhile_still_gets_its_new_epoch() -> None:
+    """The controller sees a restart by revisions: whoever writes the partition after it must not hide it."""
+    scene = Scene()
+    await scene.begin(STATE)
+    reborn = await scene.register(LEADER)
+    await scene.give_up(Found.NOT_THE_NEWEST)
+    state, image = await scene.state(), await scene.image()
+    assert state.isr == (1, 3)
+    assert state.revision > reborn
+    assert decided(state, image, 2, unclean=False).leader_epoch == 5
+
+
+async def test_a_leader_that_is_restarted_between_reading_and_writing_still_gets_its_new_epoch() -> None:
+    scene = Scene()
+    await scene.begin(STATE)
+    commit = scene.store.commit
+    is_first = True
+
+    async def interrupted(txn: Txn) -> int:
+        nonlocal is_first
+        if is_first and txn.put:
+            is_first = False
+            await scene.register(LEADER)
+        return await commit(txn)
+
+    scene.store.commit = interrupted  # type: ignore[method-assign]
+    await scene.give_up(Found.NOT_THE_NEWEST)
+    state, image = await scene.state(), await scene.image()
+    assert state.isr == (1, 3)
+    assert decided(state, image, 2, unclean=False).leader_epoch == 5
+
+
+@pytest.mark.parametrize("found", [Found.NOTHING, Found.NOT_THE_NEWEST, Found.OFFLINE])
+async def test_the_seats_of_another_broker_with_the_same_id_are_left_alone(found: Found) -> None:
+    """By mistake it was started with an id that somebody has, whose directory is another one."""
+    scene = Scene()
+    await scene.begin(STATE)
+    before = (await scene.store.store.read("/")).revision
+    with pytest.raises(Refused, match="is registered already, from another data directory"):
+        await give_up_seats(scene.store, identity(directory_id=OTHER), Findings(elsewhere=found), CONFIG)
+    assert (await scene.store.store.read("/")).revision == before
+
+
+async def test_a_store_without_anything_is_left_alone() -> None:
+    store = MemoryStore()
+    await give_up_seats(store, identity(), Findings(elsewhere=Found.NOTHING), CONFIG)
+    assert (await store.read("/")).revision == 0
+
+
+# -- several directories -----------------------------------------------------------------------------------------------
+
+
+async def test_only_what_lay_in_a_lost_directory_is_given_up() -> None:
+    scene = Scene()
+    await scene.begin(STATE, STATE, STATE, STATE)
+    await scene.give_up(Found.NOTHING, p0=Found.ALL, p1=Found.NOT_THE_NEWEST, p2=Found.OFFLINE)
+    assert (await scene.state(0)).isr == (1, 2, 3)
+    for index, offline in ((1, ()), (2, (HERE,)), (3, ())):
+        state = await scene.state(index)
+        assert (state.isr, state.elr, state.offline) == ((1, 3), (), offline)
+
+
+async def test_where_nobody_else_is_left_a_directory_that_cannot_be_used_keeps_its_seat() -> None:
+    alone = replace(STATE, isr=(HERE,), leader=HERE)
+    scene = Scene()
+    await scene.begin(alone, alone)
+    await scene.give_up(Found.OFFLINE, p1=Found.NOTHING)
+    state = await scene.state(0)
+    assert (state.isr, state.leader, state.offline) == ((HERE,), NO_LEADER, (HERE,))
+    state = await scene.state(1)
+    assert (state.isr, state.leader, state.offline, state.last_known_leader) == ((), NO_LEADER, (), HERE)
+
+
+@pytest.mark.parametrize(
+    ("found", "isr", "offline"),
+    [
+        (Found.ALL, (HERE,), ()),
+        (Found.NOT_THE_NEWEST, (HERE,), ()),
+        (Found.OFFLINE, (HERE,), (HERE,)),
+        (Found.NOTHING, (), ()),
+    ],
+)
+async def test_what_was_offline_and_is_found_again_is_offline_no_more(
+    found: Found, isr: tuple[int, ...], offline: tuple[int, ...]
+) -> None:
+    scene = Scene()
+    await scene.begin(replace(STATE, isr=(HERE,), leader=NO_LEADER, offline=(HERE,)))
+    assert await give_up_seats(scene.store, identity(), Findings(elsewhere=found), CONFIG, is_marked=True)
+    state = await scene.state()
+    assert (state.isr, state.leader, state.offline) == (isr, NO_LEADER, offline)

@@ -1,0 +1,138 @@
+"""Readers under test: kafka-python, librdkafka and our own fetch loop, each of all partitions from the beginning."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as LibrdkafkaPartition
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPythonPartition
+from kafka.errors import KafkaError as KafkaPythonError
+from kafka.errors import OffsetOutOfRangeError
+
+from client.cluster.cluster import Cluster
+from client.environment import Environment
+from client.errors import ClientError
+from client.fetching.config import FetchConfig
+from client.fetching.fetch_settings import Start
+from client.fetching.fetcher import Fetcher, settings_of
+from client.fetching.positions import OffsetOutOfRange
+from client.tasks import Tasks
+from client.topic_partition import TopicPartition
+from tests.cluster.client_producers import RECONNECT_MS, REQUEST_TIMEOUT_MS
+from tests.cluster.client_session import POLL_S, RETRY_S, Reading, Session, now_ms
+
+RECORDS_MAX: Final = 500
+
+
+def read_with_kafka_python(session: Session) -> None:
+    reading, job = Reading(session), session.job
+    impatient: dict[str, Any] = {"request_timeout_ms": REQUEST_TIMEOUT_MS, "reconnect_backoff_max_ms": RECONNECT_MS}
+    consumer = KafkaConsumer(
+        bootstrap_servers=job.bootstrap,
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        **({} if job.is_patient else impatient),
+    )
+    partitions = {KafkaPythonPartition(job.topic, partition): partition for partition in range(job.partitions)}
+    consumer.assign(list(partitions))
+    for each in partitions:
+        consumer.seek(each, 0)
+    while not session.stop.is_set():
+        asked_ms = now_ms()
+        try:
+            polled = consumer.poll(timeout_ms=int(POLL_S * 1000))
+        except OffsetOutOfRangeError as error:
+            reading.failed(asked_ms, error)
+            for each, partition in partitions.items():
+                reading.lost(partition)
+                consumer.seek(each, 0)
+            continue
+        except KafkaPythonError as error:
+            reading.failed(asked_ms, error)
+            session.stop.wait(RETRY_S)
+            continue
+        for each, records in polled.items():
+            reading.polled(asked_ms, each.partition, [(record.offset, record.value) for record in records])
+    consumer.close()
+
+
+def read_with_librdkafka(session: Session) -> None:
+    reading, job = Reading(session), session.job
+    impatient = {"socket.timeout.ms": REQUEST_TIMEOUT_MS, "reconnect.backoff.max.ms": RECONNECT_MS}
+    consumer = Consumer(
+        {
+            "bootstrap.servers": job.bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "check.crcs": True,
+            "log_level": 3,
+            **({} if job.is_patient else impatient),
+        }
+    )
+    consumer.assign([LibrdkafkaPartition(job.topic, partition, 0) for partition in range(job.partitions)])
+    while not session.stop.is_set():
+        asked_ms = now_ms()
+        found: dict[int, list[tuple[int, bytes | None]]] = {}
+        for message in consumer.consume(RECORDS_MAX, POLL_S):
+            partition, offset, error = message.partition(), message.offset(), message.error()
+            if error is not None:
+                reading.failed(asked_ms, error)
+                if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
+                    reading.lost(partition)
+                    consumer.seek(LibrdkafkaPartition(job.topic, partition, 0))
+                continue
+            assert partition is not None
+            assert offset is not None
+            found.setdefault(partition, []).append((offset, message.value()))
+        for partition, records in found.items():
+            reading.polled(asked_ms, partition, records)
+    try:
+        consumer.close()
+    except KafkaException as error:
+        reading.failed(now_ms(), error)
+
+
+def read_with_our_own(session: Session) -> None:
+    asyncio.run(_read_with_our_own(session))
+
+
+async def _read_with_our_own(session: Session) -> None:
+    reading = Reading(session)
+    while not session.stop.is_set():
+        asked_ms = now_ms()
+        try:
+            async with _fetcher(reading) as fetcher:
+                while not session.stop.is_set():
+                    asked_ms = now_ms()
+                    batch = await fetcher.next(POLL_S * 1000)
+                    if batch is not None:
+                        records = [(record.offset, record.value) for record in batch.records]
+                        reading.polled(asked_ms, batch.partition, records)
+        except ClientError as error:
+            reading.failed(asked_ms, error)
+            if isinstance(error, OffsetOutOfRange):
+                reading.lost(error.partition.partition)
+            await asyncio.sleep(RETRY_S)
+
+
+@asynccontextmanager
+async def _fetcher(reading: Reading) -> AsyncGenerator[Fetcher]:
+    job, environment = reading.job, Environment()
+    impatient: dict[str, Any] = {"request_timeout_ms": REQUEST_TIMEOUT_MS, "reconnect_backoff_max_ms": RECONNECT_MS}
+    config = FetchConfig(job.bootstrap, **({} if job.is_patient else impatient))
+    tasks = Tasks(environment.loop)
+    cluster = Cluster(config, environment, tasks)
+    try:
+        await cluster.start()
+        async with Fetcher(cluster, environment, settings_of(config, auto_offset_reset="none")) as fetcher:
+            for partition, offset in reading.positions.items():
+                fetcher.assign(TopicPartition(job.topic, partition), Start.at_offset(offset))
+            yield fetcher
+    finally:
+        await cluster.close()
+        await tasks.close()

@@ -1,0 +1,141 @@
+"""The clients of a cluster under test: producers and readers of three libraries, a process each, seen from the test.
+
+clients = Clients(processes, "127.0.0.1:9092", "ledger", partitions=4)
+clients.start()
+clients.wait_for_progress(100)          # every producer has so many more acknowledgements
+clients.stop()                          # nothing more is sent; what was sent has ended
+clients.history()                       # what all of them were told, in time order
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.child_process import ChildProcess
+from tests.cluster.client_session import Job
+from tests.cluster.processes import Processes
+from tests.sim.history import Acknowledged, Failed, History, Polled, Record
+
+PRODUCERS: Final = ("kafka-python", "librdkafka", "odradek")
+READERS: Final = ("kafka-python-reader", "librdkafka-reader", "odradek-reader")
+VALUES_EACH: Final = 1_000_000_000
+"""A producer's values begin at a multiple of this."""
+STOP_TIMEOUT_S: Final = 120.0
+PROGRESS_TIMEOUT_S: Final = 90.0
+LOOK_S: Final = 0.01
+
+
+class Client(ChildProcess):
+    """One client's process, and what it has written down so far."""
+
+    def __init__(self, job: Job, log_file: Path) -> None:
+        super().__init__(job.name, log_file=log_file, dies_with_us=True)
+        self.job = job
+        self.records: list[Record] = []
+        self.acknowledged_count = 0
+        self.read_count = 0
+        self._position = 0
+        self._rest = ""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-W", "ignore", "-m", "tests.cluster.client_process", self.job.to_json()]
+
+    def is_ready_line(self, line: str) -> bool:
+        return line == "ready"
+
+    def terminate(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """Waits for what it has sent."""
+        return super().terminate(timeout_s)
+
+    def look(self) -> None:
+        """Reads what is new."""
+        if not Path(self.job.file).exists():
+            return
+        with open(self.job.file, "rb") as file:
+            file.seek(self._position)
+            new = file.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        self._position += len(whole)
+        found = History.from_json(whole.decode()).records
+        self.acknowledged_count += sum(isinstance(record, Acknowledged) for record in found)
+        self.read_count += sum(len(record.records) for record in found if isinstance(record, Polled))
+        self.records += found
+
+    def polls(self) -> list[Polled]:
+        """What it was given."""
+        return [each for each in self.records if isinstance(each, Polled)]
+
+
+class Clients:
+    """All of them. They are among the processes that `processes` ends."""
+
+    def __init__(
+        self,
+        processes: Processes,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        *,
+        is_patient: bool = False,
+        kinds: Sequence[str] = PRODUCERS + READERS,
+        burst: int = 10,
+    ) -> None:
+        """`is_patient` and `burst` are the Job's."""
+        self.all: list[Client] = []
+        for index, kind in enumerate(kinds):
+            file = processes.directory / f"{kind}.history"
+            job = Job(kind, kind, bootstrap, topic, partitions, str(file), index * VALUES_EACH, is_patient, burst)
+            self.all.append(processes.add(Client(job, processes.log_file(kind))))
+        self.producers = [client for client in self.all if client.job.kind in PRODUCERS]
+        self.readers = [client for client in self.all if client.job.kind in READERS]
+
+    def start(self) -> None:
+        for client in self.all:
+            client.launch()
+        for client in self.all:
+            client.wait_until_ready()
+
+    def stop(self) -> None:
+        """Producers first. Raises ProcessFailed for one that has failed."""
+        for client in sorted(self.all, key=lambda each: each.job.kind not in PRODUCERS):
+            client.stop()
+
+    def wait_for_progress(self, count: int, timeout_s: float = PROGRESS_TIMEOUT_S) -> None:
+        """Until every producer has `count` acknowledgements more than now. Raises AssertionError when that takes too
+        long, and as soon as a send has failed."""
+        self.look()
+        wanted = {client.name: client.acknowledged_count + count for client in self.producers}
+        deadline = time.monotonic() + timeout_s
+        while late := [each.name for each in self.producers if each.acknowledged_count < wanted[each.name]]:
+            assert time.monotonic() < deadline, f"no progress of {late} in {timeout_s} s"
+            assert self.failures() == [], "a send failed, in the time that its client gives it"
+            time.sleep(LOOK_S)  # between two looks
+            self.look()
+
+    def wait_for_reading(self, timeout_s: float = PROGRESS_TIMEOUT_S) -> None:
+        """Until every reader has been given as much as is acknowledged now."""
+        self.look()
+        wanted = sum(client.acknowledged_count for client in self.producers)
+        deadline = time.monotonic() + timeout_s
+        while late := [each.name for each in self.readers if each.read_count < wanted]:
+            assert time.monotonic() < deadline, f"{late} have not read everything in {timeout_s} s"
+            time.sleep(LOOK_S)  # between two looks
+            self.look()
+
+    def look(self) -> None:
+        for client in self.all:
+            client.look()
+
+    def failures(self) -> list[Failed]:
+        """What producers gave up, as far as it was looked at."""
+        return [each for client in self.producers for each in client.records if isinstance(each, Failed)]
+
+    def polls_between(self, from_ms: float, to_ms: float) -> list[Polled]:
+        """What readers were given then, as far as it was looked at."""
+        return [each for client in self.readers for each in client.polls() if from_ms <= each.at_ms <= to_ms]
+
+    def history(self) -> list[Record]:
+        """In time order, as far as it was looked at."""
+        return sorted((record for client in self.all for record in client.records), key=lambda each: each.at_ms)

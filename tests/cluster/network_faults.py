@@ -1,0 +1,231 @@
+"""What happens to networks in rounds: one broker is cut off from some of the others, slowed, or left with connections
+that are only half there; by a relay, or by namespaces.
+
+    with relayed_cluster(tmp_path) as cluster:            with namespaced_cluster(tmp_path) as cluster:
+        cut(cluster, "etcd", "out")(…)                        cut(cluster, "etcd", "out")(…)
+
+Both networks cut alike (`Network`): `Side` says from whom, `Way` which direction carries nothing, seen from the broker.
+"""
+
+import random
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from tests.cluster.namespaces import OUTSIDE, Namespaces
+from tests.cluster.processes import LOOPBACK, Processes
+from tests.cluster.real_cluster import NODES, OPTIONS, RealCluster, create_topic, node_id
+from tests.cluster.relay import Relay
+from tests.cluster.relay_process import OTHER
+from tests.cluster.rounds import Fault, lasts
+from tests.odradek_broker import OdradekBroker
+
+Side = Literal["the others", "etcd", "clients"]
+Way = Literal["both", "out", "in"]
+"""`out`: what it sends does not arrive. `in`: what it is sent does not."""
+
+SIDES: Final[tuple[Side, ...]] = ("the others", "etcd", "clients")
+WAYS: Final[tuple[Way, ...]] = ("both", "out", "in")
+DURATION_S: Final = (3.5, 7.0)
+"""Longer than the session timeout, the lease, and than clients wait for an answer."""
+DELAY_MS: Final = 100.0
+RESETS: Final = 5
+BETWEEN_RESETS_S: Final = (0.3, 0.7)
+SLOW_BYTES_PER_S: Final = 40_000
+PORT: Final = 9092
+ETCD: Final = 4
+"""The number of etcd's namespace."""
+
+
+class Network(Protocol):
+    """Who can cut."""
+
+    def cut(self, broker: OdradekBroker, side: Side, way: Way) -> None: ...
+    def heal(self) -> None: ...
+
+
+class RelayedCluster(RealCluster):
+    """Brokers meet each other, etcd and clients through a relay."""
+
+    def __init__(self, processes: Processes, brokers: Sequence[OdradekBroker], relay: Relay, bootstrap: str) -> None:
+        super().__init__(processes, brokers)
+        self.relay = relay
+        self.advertised = bootstrap
+        """Where clients find it."""
+
+    def cut(self, broker: OdradekBroker, side: Side, way: Way) -> None:
+        name, relay = broker.name, self.relay
+        others = {
+            "etcd": ["etcd"],
+            "clients": [OTHER],
+            "the others": [each.name for each in self.brokers if each is not broker],
+        }[side]
+        # Nobody is called `other` whom it could connect to, and etcd connects to nobody: those cuts find nothing.
+        for other in others:
+            if way != "in":
+                relay.cut(name, other, way="out")
+                relay.cut(other, name, way="back")
+            if way != "out":
+                relay.cut(name, other, way="back")
+                relay.cut(other, name, way="out")
+
+    def heal(self) -> None:
+        self.relay.heal()
+
+
+class NamespacedCluster(RealCluster):
+    """Each broker, and etcd, has a network of its own."""
+
+    def __init__(self, processes: Processes, brokers: Sequence[OdradekBroker], namespaces: Namespaces) -> None:
+        super().__init__(processes, brokers)
+        self.namespaces = namespaces
+
+    def cut(self, broker: OdradekBroker, side: Side, way: Way) -> None:
+        number = node_id(broker)
+        others = {
+            "etcd": [ETCD],
+            "clients": [OUTSIDE],
+            "the others": [each for each in NODES if each != number],
+        }[side]
+        for other in others:
+            if way != "in":
+                self.namespaces.cut(number, other)
+            if way != "out":
+                self.namespaces.cut(other, number)
+
+    def heal(self) -> None:
+        self.namespaces.heal()
+
+
+@contextmanager
+def relayed_cluster(directory: Path) -> Generator[RelayedCluster]:
+    with Relay() as relay, Processes(directory) as processes:
+        etcd = processes.etcd()
+        processes.start(etcd)
+        metadata = etcd.address("/odradek", port=relay.route("etcd", etcd.host, etcd.port))
+        advertised: list[str] = []
+        brokers: list[OdradekBroker] = []
+        for number in NODES:
+
+            def advertise(port: int, name: str = f"broker-{number}") -> str:
+                advertised.append(f"{LOOPBACK}:{relay.route(name, LOOPBACK, port)}")
+                return advertised[-1]
+
+            brokers.append(processes.broker(number, "--metadata", metadata, *OPTIONS, advertise=advertise))
+        for broker in brokers:
+            broker.launch()
+            relay.know(broker.name, broker.pid)
+        for broker in brokers:
+            broker.wait_until_ready()
+        cluster = RelayedCluster(processes, brokers, relay, ",".join(advertised))
+        create_topic(cluster)
+        yield cluster
+
+
+@contextmanager
+def namespaced_cluster(directory: Path) -> Generator[NamespacedCluster]:
+    with Namespaces(len(NODES) + 1) as network, Processes(directory) as processes:
+        etcd = processes.etcd(host=network.address(ETCD), within=network.command(ETCD))
+        processes.start(etcd)
+        metadata = ("--metadata", etcd.address("/odradek"))
+        brokers = [
+            processes.broker(
+                number,
+                *(*metadata, *OPTIONS),
+                host=network.address(number),
+                port=PORT,
+                within=network.command(number),
+            )
+            for number in NODES
+        ]
+        processes.start(*brokers)
+        cluster = NamespacedCluster(processes, brokers, network)
+        create_topic(cluster)
+        yield cluster
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+def cut(network: Network, side: Side, way: Way) -> Fault:
+    """One broker, of each role in turn, hears nothing of them, is not heard, or both."""
+
+    def fault(cluster: RealCluster, rng: random.Random) -> None:
+        broker = cluster.next()
+        cluster.happened("network fault", broker.name, f"cut from {side}, {way}")
+        network.cut(broker, side, way)
+        lasts(rng.uniform(*DURATION_S))
+        network.heal()
+
+    return fault
+
+
+def delayed(relay: Relay) -> Fault:
+    """Everything that is sent to one broker, and its answers, take longer."""
+
+    def fault(cluster: RealCluster, rng: random.Random) -> None:
+        broker = cluster.next()
+        cluster.happened("network fault", broker.name, f"{DELAY_MS} ms later")
+        relay.delay(DELAY_MS, route=broker.name)
+        relay.delay(DELAY_MS, broker.name)
+        lasts(rng.uniform(*DURATION_S))
+        relay.heal()
+
+    return fault
+
+
+def slowed(relay: Relay) -> Fault:
+    """Less than what is written comes through to one broker."""
+
+    def fault(cluster: RealCluster, rng: random.Random) -> None:
+        broker = cluster.next()
+        cluster.happened("network fault", broker.name, f"{SLOW_BYTES_PER_S} bytes/s")
+        relay.limit(SLOW_BYTES_PER_S, route=broker.name)
+        relay.limit(SLOW_BYTES_PER_S, broker.name)
+        lasts(rng.uniform(*DURATION_S))
+        relay.heal()
+
+    return fault
+
+
+def reset(relay: Relay) -> Fault:
+    """All connections to one broker, and from it, are reset at once, again and again, while answers are on their way:
+    what was asked has been done, and is asked again."""
+
+    def fault(cluster: RealCluster, rng: random.Random) -> None:
+        broker = cluster.next()
+        relay.delay(DELAY_MS, route=broker.name, way="back")
+        for _ in range(RESETS):
+            lasts(rng.uniform(*BETWEEN_RESETS_S))
+            cluster.happened("network fault", broker.name, "reset")
+            assert relay.reset(route=broker.name) + relay.reset(broker.name) > 0
+        relay.heal()
+
+    return fault
+
+
+def left_half_open(relay: Relay, lost_by: Literal["origin", "target"]) -> Fault:
+    """All connections to one broker, and from it, are gone for one side, and the other side waits."""
+
+    def fault(cluster: RealCluster, rng: random.Random) -> None:
+        del rng
+        broker = cluster.next()
+        cluster.happened("network fault", broker.name, f"connections lost by their {lost_by}")
+        assert relay.leave_half_open(route=broker.name, lost_by=lost_by) > 0
+        assert relay.leave_half_open(broker.name, lost_by=lost_by) > 0
+
+    return fault
+
+
+def limited(namespaces: Namespaces) -> Fault:
+    """Less than what is written comes through to one broker."""
+
+    def fault(cluster: RealCluster, rng: random.Random) -> None:
+        broker = cluster.next()
+        cluster.happened("network fault", broker.name, f"{SLOW_BYTES_PER_S} bytes/s")
+        namespaces.limit(node_id(broker), SLOW_BYTES_PER_S)
+        lasts(rng.uniform(*DURATION_S))
+        namespaces.heal()
+
+    return fault

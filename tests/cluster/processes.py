@@ -1,0 +1,115 @@
+"""The processes of a cluster under test: brokers and etcd, each with its log in a file, and none of them left over.
+
+    with Processes(tmp_path) as processes:
+        etcd = processes.etcd()
+        processes.start(etcd)
+        brokers = [processes.broker(number, "--metadata", etcd.address("/odradek")) for number in (1, 2, 3)]
+        processes.start(*brokers)
+        brokers[0].kill()                       # or pause and resume, terminate, start (child_process.py)
+
+`within` is a namespace's command (namespaces.py). Where brokers are to meet through a relay (relay.py), each has a port
+before it starts, so that its route can be made: `processes.broker(1, advertise=…)`.
+
+When the block fails, the end of each log is shown with the error. When it ends well, so must what still runs: a broker
+that had ended by itself is a failure. Who kills the tests themselves kills their processes, too.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from tests.apache_kafka import free_ports
+from tests.child_process import ChildProcess
+from tests.etcd_process import Etcd
+from tests.odradek_broker import OdradekBroker
+
+P = TypeVar("P", bound=ChildProcess)
+
+LOOPBACK: Final = "127.0.0.1"
+SHOWN_CHARACTERS: Final = 3_000
+
+
+class Processes:
+    """Those that were made here. Data, and logs as `<name>.log`, are in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.all: list[ChildProcess] = []
+
+    def broker(
+        self,
+        node_id: int,
+        *options: str,
+        host: str = LOOPBACK,
+        port: int = 0,
+        advertise: Callable[[int], str] | None = None,
+        within: Sequence[str] = (),
+    ) -> OdradekBroker:
+        """A broker that has not been started. `options` are those of `odradek serve`. `port` 0: a free one, unless it
+        is on another address. `advertise` is given the port and says which address clients are told."""
+        name = f"broker-{node_id}"
+        if port == 0 and host == LOOPBACK and not within:
+            (port,) = free_ports(1)
+        told = () if advertise is None else ("--advertise", advertise(port))
+        return self.add(
+            OdradekBroker(
+                self.directory / name,
+                *("--node-id", str(node_id), *told, *options),
+                name=name,
+                host=host,
+                port=port,
+                within=within,
+                log_file=self.log_file(name),
+                dies_with_us=True,
+            )
+        )
+
+    def etcd(self, *options: str, host: str = LOOPBACK, within: Sequence[str] = ()) -> Etcd:
+        """etcd, not started."""
+        return self.add(
+            Etcd(
+                self.directory / "etcd",
+                *options,
+                host=host,
+                within=within,
+                log_file=self.log_file("etcd"),
+                dies_with_us=True,
+            )
+        )
+
+    def add(self, process: P) -> P:
+        """One that was made elsewhere is treated as those that are made here."""
+        self.all.append(process)
+        return process
+
+    def log_file(self, name: str) -> Path:
+        """Where a process of that name writes its log."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        return self.directory / f"{name}.log"
+
+    def start(self, *processes: ChildProcess) -> None:
+        """All at the same time. Raises ProcessFailed for the first that does not get ready."""
+        for process in processes:
+            process.launch()
+        for process in processes:
+            process.wait_until_ready()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as closing:
+            for process in self.all:
+                closing.callback(process.close)
+            # Last made, first stopped: brokers before the etcd that they need to stop well.
+            for process in reversed(self.all):
+                if kind is None and process.was_started:
+                    process.stop()
+        if error is not None:
+            for process in self.all:
+                where = self.directory / f"{process.name}.log"
+                error.add_note(f"--- the end of {where}\n{process.output[-SHOWN_CHARACTERS:]}")

@@ -1,0 +1,178 @@
+"""Rounds: something happens to a cluster under load, again and again, and in the end all that was promised is checked.
+
+    with Story("SIGKILL, leader", cluster, seed) as story:
+        for _ in range(ROUNDS):
+            story.round(fault)                  # fault(cluster, rng) returns when all is repaired
+
+Producers and readers of three libraries work all the while. After each round the cluster must become whole again by
+itself, and every producer must get on. In the end nobody sends any more, all is read from beginning to end, and the
+checker of the simulator judges what all of them were told; besides, no send has failed, no broker has logged an error
+of its own, and the brokers' logs are the same byte for byte.
+
+PROCESS_ROUNDS sets how many (1), PROCESS_SEED repeats a run's choices as far as processes can be repeated.
+"""
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.cluster.client_session import now_ms
+from tests.cluster.clients import PRODUCERS, READERS, Clients
+from tests.cluster.gaps import Figures, longest_gap_ms
+from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster
+from tests.compat.producer_load import read_back
+from tests.sim.checker import check
+from tests.sim.history import History, Phase, Placed, Polled, Record
+from tests.sim.workload import decoded
+
+ROUNDS: Final = int(os.environ.get("PROCESS_ROUNDS", "1"))
+IS_SHORT: Final = "PROCESS_ROUNDS" not in os.environ
+"""Then the most telling kinds are run, and the others are left to `make rounds` (three of each) and `make soak`."""
+SEED: Final = int(os.environ.get("PROCESS_SEED", "0")) or random.randrange(1, 2**31)
+READING_TIMEOUT_S: Final = 30.0
+FINAL: Final = "final"
+OWN_ERROR: Final = re.compile(r"Traceback \(most recent call last\)|\b(ERROR|CRITICAL) ")
+"""What no fault excuses in a broker's log."""
+
+Fault = Callable[[RealCluster, random.Random], None]
+not_when_short: Final = pytest.mark.skipif(IS_SHORT, reason="left to `make rounds`: it takes a while")
+
+
+class Story:
+    """A cluster, its clients, and the rounds."""
+
+    def __init__(
+        self,
+        what: str,
+        cluster: RealCluster,
+        *,
+        is_patient: bool = False,
+        bootstrap: str | None = None,
+        kinds: Sequence[str] = PRODUCERS + READERS,
+    ) -> None:
+        """`bootstrap`: where clients find it, if not where its brokers listen."""
+        self.cluster = cluster
+        self.rng = random.Random(f"{SEED} {what}")
+        self.figures = Figures(what)
+        self.clients = Clients(
+            cluster.processes,
+            bootstrap or cluster.bootstrap,
+            TOPIC,
+            len(ASSIGNMENTS),
+            is_patient=is_patient,
+            kinds=kinds,
+        )
+
+    def __enter__(self) -> Self:
+        print(f"\n{self.figures.what}: PROCESS_SEED={SEED}")  # noqa: T201 - for the report
+        self.clients.start()
+        self.clients.wait_for_progress(50)
+        return self
+
+    def round(self, fault: Fault) -> float:
+        """The longest gap in it, in ms."""
+        from_ms = now_ms()
+        fault(self.cluster, self.rng)
+        self.cluster.wait_until_whole()
+        self.cluster.happened("heal", "")
+        self.clients.wait_for_progress(100)
+        gap_ms = longest_gap_ms(self.clients.history(), from_ms, now_ms())
+        self.figures.gaps_ms.append(gap_ms)
+        return gap_ms
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._end()
+        else:
+            self.clients.look()
+            history = sorted((*self.clients.history(), *self.cluster.notes), key=lambda each: each.at_ms)
+            self._write_history(history)
+            if error is not None:
+                error.add_note(f"judged as far as it is known: {check(history)}")
+
+    def _end(self) -> None:
+        """Raises AssertionError for whatever was promised and not kept."""
+        self.clients.stop()
+        self.clients.look()
+        self.cluster.wait_until_whole()
+        read = everything(self.cluster.bootstrap, TOPIC, len(ASSIGNMENTS))
+        history = history_of(self.clients, self.cluster.notes, read)
+        self._write_history(history)
+        verdict = check(history)
+        self.figures.acknowledged_count = sum(client.acknowledged_count for client in self.clients.producers)
+        self.figures.finding_count = len(verdict.findings)
+        self.figures.report()
+        verdict.check()
+        assert self.clients.failures() == [], "a send failed, in the time that its client gives it"
+        check_broker_logs(self.cluster.processes.directory)
+        self._check_replicas()
+
+    def _write_history(self, records: Sequence[Record]) -> None:
+        file = self.cluster.processes.directory / "history"
+        file.write_text(History(sorted(records, key=lambda each: each.at_ms)).to_json())
+
+    def _check_replicas(self) -> None:
+        """Stops the brokers, and compares what they have on disk."""
+        for process in self.cluster.broker_processes():
+            process.stop()
+        directories = self.cluster.data_directories()
+        for index in range(len(ASSIGNMENTS)):
+            logs = [log_of(directory / f"{TOPIC}-{index}") for directory in directories]
+            assert logs[0], "nothing is there"
+            assert [len(log) for log in logs] == [len(logs[0])] * len(logs)
+            assert all(log == logs[0] for log in logs), f"replicas of {TOPIC}-{index} differ"
+
+
+def history_of(clients: Clients, happened: Sequence[Record], read: Sequence[Record]) -> list[Record]:
+    """What clients were told, as far as it was looked at, and what happened meanwhile; and then what was read in the
+    end, when all was well."""
+    told = sorted((*clients.history(), *happened), key=lambda each: each.at_ms)
+    return [*told, Phase(read[0].at_ms, "liveness"), *read, Phase(read[-1].at_ms, "end")]
+
+
+def everything(bootstrap: str, topic: str, partitions: int) -> list[Record]:
+    """All partitions, read from their beginnings to their ends by librdkafka."""
+    found: list[Record] = [Placed(now_ms(), FINAL, topic, index, 0, "start") for index in range(partitions)]
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    try:
+        ends = {
+            index: consumer.get_watermark_offsets(TopicPartition(topic, index), READING_TIMEOUT_S)[1]
+            for index in range(partitions)
+        }
+    finally:
+        consumer.close()
+    for message in read_back(bootstrap, topic, ends):
+        index, offset, at_ms = message.partition(), message.offset(), now_ms()
+        assert index is not None
+        assert offset is not None
+        found.append(Polled(at_ms, at_ms, FINAL, topic, index, offset, [(offset, decoded(message.value()))]))
+    return found
+
+
+def log_of(directory: Path) -> bytes:
+    """The batches of a partition, whatever the segments that they lie in."""
+    return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+
+
+def check_broker_logs(directory: Path) -> None:
+    """Raises AssertionError for an error that is the broker's own."""
+    for path in sorted(directory.glob("broker*.log")):
+        found = OWN_ERROR.search(path.read_text(errors="replace"))
+        if found is not None:
+            shown = path.read_text(errors="replace")[max(0, found.start() - 1_000) : found.start() + 3_000]
+            raise AssertionError(f"{path} says:\n{shown}")
+
+
+def lasts(seconds: float) -> None:
+    """How long a fault lasts; nothing is ordered by it."""
+    time.sleep(seconds)

@@ -1,0 +1,26 @@
+"""What is looked at in the end, besides the history: a broker's own errors, and its logs whatever their segments."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.rounds import check_broker_logs, log_of
+
+
+def test_an_error_of_a_brokers_own_is_found_and_shown(tmp_path: Path) -> None:
+    (tmp_path / "broker-1.log").write_text("WARNING broker.registration: the metadata store does not answer\n")
+    (tmp_path / "kafka-python.log").write_text("Traceback (most recent call last):\n  a client's\n")
+    check_broker_logs(tmp_path)
+    (tmp_path / "broker-2.log").write_text("before\nTraceback (most recent call last):\n  line 1\nKeyError: 7\n")
+    with pytest.raises(AssertionError, match=r"broker-2\.log") as caught:
+        check_broker_logs(tmp_path)
+    assert "KeyError: 7" in str(caught.value)
+
+
+def test_a_log_is_the_same_in_other_segments(tmp_path: Path) -> None:
+    for name, parts in {"one": [b"abcdef"], "other": [b"ab", b"cd", b"ef"]}.items():
+        (tmp_path / name).mkdir()
+        for index, part in enumerate(parts):
+            (tmp_path / name / f"{2 * index:020d}.log").write_bytes(part)
+            (tmp_path / name / f"{2 * index:020d}.index").write_bytes(b"-")
+    assert log_of(tmp_path / "one") == log_of(tmp_path / "other") == b"abcdef"

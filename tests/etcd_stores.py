@@ -1,0 +1,20 @@
+"""Stores on an etcd that runs for tests, opened as a broker opens its own."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from broker.cluster.etcd.store import EtcdStore, open_etcd
+from broker.config import BrokerConfig
+from broker.disk import FileDisk
+from client.environment import Environment
+
+
+@asynccontextmanager
+async def etcd_store(address: str, options: dict[str, str] | None = None) -> AsyncGenerator[EtcdStore, None]:
+    """`options`: of the broker, beside `metadata.store`."""
+    config = BrokerConfig({"metadata.store": address, **(options or {})})
+    store = await open_etcd(Environment(), config, FileDisk())
+    try:
+        yield store
+    finally:
+        await store.close()

@@ -1,0 +1,75 @@
+"""`odradek cluster run` as a child process: three brokers that replicate to one another, for tests with real clients.
+
+    with OdradekCluster(tmp_path / "data", "--set", "num.partitions=6") as cluster:
+        KafkaProducer(bootstrap_servers=cluster.bootstrap)
+        cluster.kill()                                  # all brokers at once
+        cluster.start()
+
+New topics have three replicas and `min.insync.replicas=2`. The brokers are 1, 2 and 3, in rack-1 and so on, on ports
+next to one another; later starts take the same. A broker that dies alone needs processes of its own: `brokers_on_etcd`
+in `compat/clusters.py`.
+"""
+
+import re
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.child_process import ChildProcess, ProcessFailed
+
+READY: Final = re.compile(r"odradek \S+ cluster ready on (?P<addresses>\S+) \(data in .+\)")
+BROKERS: Final = 3
+ATTEMPTS: Final = 100
+
+
+class OdradekClusterFailed(ProcessFailed):
+    """The cluster did not get ready, or did not end as it should; the text holds what it printed."""
+
+
+class OdradekCluster(ChildProcess):
+    """Three brokers with their data under `data_dir`, with further `options` of `odradek cluster run`."""
+
+    failure = OdradekClusterFailed
+
+    def __init__(self, data_dir: Path | str, *options: str, name: str = "odradek-cluster") -> None:
+        super().__init__(name)
+        self.data_dir = Path(data_dir).resolve()
+        self.options = options
+        self.host = "127.0.0.1"
+        self.port = 0
+        self.addresses: list[str] = []
+
+    @property
+    def bootstrap(self) -> str:
+        """All of them."""
+        return ",".join(self.addresses)
+
+    def command(self) -> list[str]:
+        self.port = self.port or free_run(BROKERS)
+        listen = ["--brokers", str(BROKERS), "--listen", f"{self.host}:{self.port}", "--data-dir", str(self.data_dir)]
+        return [sys.executable, "-m", "odradek", "cluster", "run", *listen, *self.options]
+
+    def is_ready_line(self, line: str) -> bool:
+        ready = READY.match(line)
+        if ready is not None:
+            self.addresses = ready["addresses"].split(",")
+        return ready is not None
+
+
+def free_run(count: int) -> int:
+    """The first of some loopback ports next to one another that were free a moment ago."""
+    for _ in range(ATTEMPTS):
+        with socket.create_server(("127.0.0.1", 0)) as first:
+            port = int(first.getsockname()[1])
+        if all(_is_free(port + index) for index in range(count)):
+            return port
+    raise OdradekClusterFailed(f"no {count} free ports next to one another in {ATTEMPTS} attempts")
+
+
+def _is_free(port: int) -> bool:
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            return True
+    except (OSError, OverflowError):
+        return False

@@ -1,0 +1,256 @@
+"""Mistakes put into production code on purpose, one function each, to see that histories find them.
+
+    with sung(CANARIES["the log is not synced"]): simulate(seed)
+
+A canary replaces a function, or a property, while it is sung; one whose function is not there any more cannot be sung.
+The first six are about one broker and its disk, the others about what brokers owe one another.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from broker import server
+from broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
+from broker.cluster.store import Txn
+from broker.controller.controller import Controller
+from broker.log import recovery
+from broker.log.batches import Damage
+from broker.log.flush import Flush
+from broker.log.log import Log
+from broker.log.producers import Producers
+from broker.log.segment import Segment
+from broker.progress import Progress
+from broker.replication.isr_writer import IsrWriter
+from broker.replication.partition import Partition
+from broker.replication.replicas import Replicas
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """`make` gets the real function, and gives the one in its place."""
+
+    owner: Any
+    function: str
+    make: Callable[[Function], Function]
+
+
+def _not_synced(run: Function) -> Function:
+    del run
+
+    def close_only(flush: Flush) -> None:
+        for sync in (*flush._data, *flush._derived):  # pyright: ignore
+            sync.close()
+
+    return close_only
+
+
+def _not_waited_for(stored: Function) -> Function:
+    del stored
+
+    async def at_once(partition: Partition, last_offset: int, timeout_ms: float) -> None:
+        del partition, last_offset, timeout_ms
+
+    return at_once
+
+
+def _not_cut(cut: Function) -> Function:
+    del cut
+
+    def keep(segment: Segment, damage: Damage) -> None:
+        del segment, damage
+
+    return keep
+
+
+def _never_a_duplicate(check: Function) -> Function:
+    del check
+
+    def nothing_known(producers: Producers, header: Any) -> None:
+        del producers, header
+
+    return nothing_known
+
+
+def _not_learned(take_batch: Function) -> Function:
+    del take_batch
+
+    def forget(*_: Any) -> None: ...
+
+    return forget
+
+
+def _trusted(distrust: Function) -> Function:
+    del distrust
+
+    def trust(log: Log, error: OSError) -> None:
+        del log, error
+
+    return trust
+
+
+# -- of clusters ------------------------------------------------------------------------------------------------------
+
+
+def _cut_to_high_watermark(become_follower: Function) -> Function:
+    def follow(partition: Partition, leader_id: int, leader_epoch: int) -> None:
+        become_follower(partition, leader_id, leader_epoch)
+        if partition.log.log_end_offset > partition.high_watermark.value:
+            partition.log.truncate_to(partition.high_watermark.value)
+            partition.truncated()
+
+    return follow
+
+
+def _any_epoch(require_epoch: Function) -> Function:
+    del require_epoch
+
+    def ignore(partition: Partition, current_leader_epoch: int) -> None:
+        del partition, current_leader_epoch
+
+    return ignore
+
+
+class _Forgetful:
+    """A store whose commits do without the conditions that `is_kept` does not want."""
+
+    def __init__(self, store: Any, is_kept: Callable[[str], bool]) -> None:
+        self._store = store
+        self._is_kept = is_kept
+
+    async def commit(self, txn: Txn) -> int:
+        kept = {key: revision for key, revision in txn.expect.items() if self._is_kept(key)}
+        revision: int = await self._store.commit(replace(txn, expect=kept))
+        return revision
+
+
+def _isr_without(is_kept: Callable[[IsrWriter, str], bool]) -> Callable[[Function], Function]:
+    def make(commit: Function) -> Function:
+        async def write(writer: IsrWriter, writes: Any) -> Any:
+            store = writer._store  # pyright: ignore
+            writer._store = _Forgetful(store, lambda key: is_kept(writer, key))  # type: ignore[assignment]  # pyright: ignore
+            try:
+                return await commit(writer, writes)
+            finally:
+                writer._store = store  # pyright: ignore
+
+        return write
+
+    return make
+
+
+def _not_compared(writer: IsrWriter, key: str) -> bool:
+    return not key.startswith(PARTITIONS_PREFIX) and key != broker_key(writer._node_id)  # pyright: ignore
+
+
+def _any_life(writer: IsrWriter, key: str) -> bool:
+    return not key.startswith(BROKERS_PREFIX) or key == broker_key(writer._node_id)  # pyright: ignore
+
+
+def _unguarded(guard: Any) -> Any:
+    def nothing(controller: Controller) -> dict[str, int]:
+        assert CONTROLLER_KEY in guard.fget(controller), "there is something to leave out"
+        return {}
+
+    return property(nothing)
+
+
+def _stored_isr(maximal_isr: Any) -> Any:
+    del maximal_isr
+    return property(lambda replicas: replicas.isr)
+
+
+def _never_too_few(require_replicas: Function) -> Function:
+    del require_replicas
+
+    def accept(partition: Partition, acks: int) -> None:
+        del partition, acks
+
+    return accept
+
+
+def _whatever_the_minimum(high_watermark: Function) -> Function:
+    def move(replicas: Replicas, end: int, current: int, minimum: int, *more: Any) -> int:
+        del minimum
+        elr, replicas.elr = replicas.elr, ()
+        try:
+            moved: int = high_watermark(replicas, end, current, 1, *more)
+            return moved
+        finally:
+            replicas.elr = elr
+
+    return move
+
+
+def _kept_seats(give_up_seats: Function) -> Function:
+    del give_up_seats
+
+    async def keep(*_: Any, **__: Any) -> bool:
+        return False
+
+    return keep
+
+
+def _unknown_producers(become_leader: Function) -> Function:
+    def lead(partition: Partition, leader_epoch: int, replicas: Replicas) -> None:
+        partition.log.producers = Producers()
+        become_leader(partition, leader_epoch, replicas)
+
+    return lead
+
+
+def _not_replicated(replicated: Function) -> Function:
+    del replicated
+
+    async def at_once(partition: Partition, last_offset: int, timeout_ms: float) -> None:
+        del partition, last_offset, timeout_ms
+
+    return at_once
+
+
+def _late(reach: Function) -> Function:
+    async def wait(progress: Progress, value: int, timeout_ms: float | None = None) -> None:
+        """Between the look at the number and the wait for it a millisecond passes, and nobody looks again."""
+        if progress.value < value:
+            await asyncio.sleep(0.001)
+            value = max(value, progress.value + 1)
+        await reach(progress, value, timeout_ms)
+
+    return wait
+
+
+CANARIES: Final[dict[str, Canary]] = {
+    "the log is not synced": Canary(Flush, "run", _not_synced),
+    "acknowledged before it is synced": Canary(Partition, "stored", _not_waited_for),
+    "half a batch is not cut off": Canary(recovery, "_cut", _not_cut),
+    "duplicates are not noticed": Canary(Producers, "check", _never_a_duplicate),
+    "producers are not learned from the log": Canary(recovery, "take_batch", _not_learned),
+    "a log is trusted after a failed sync": Canary(Log, "_distrust", _trusted),
+    "a follower truncates to its high watermark": Canary(Partition, "become_follower", _cut_to_high_watermark),
+    "the leader ignores the fetch's leader epoch": Canary(Partition, "_require_epoch", _any_epoch),
+    "an in-sync set is written without compare": Canary(IsrWriter, "_commit", _isr_without(_not_compared)),
+    "the broker epoch is ignored when a replica is added": Canary(IsrWriter, "_commit", _isr_without(_any_life)),
+    "the controller writes without its guard": Canary(Controller, "guard", _unguarded),
+    "high watermark from the stored in-sync set": Canary(Replicas, "maximal_isr", _stored_isr),
+    "min.insync is not looked at before the append": Canary(Partition, "require_replicas", _never_too_few),
+    "the high watermark advances below min.insync": Canary(Replicas, "high_watermark", _whatever_the_minimum),
+    "an unclean restart keeps its seat": Canary(server, "give_up_seats", _kept_seats),
+    "producers are not known to a new leader": Canary(Partition, "become_leader", _unknown_producers),
+    "acknowledged before the high watermark": Canary(Partition, "replicated", _not_replicated),
+    "a wake-up is missed between look and wait": Canary(Progress, "reach", _late),
+}
+
+
+@contextmanager
+def sung(canary: Canary) -> Generator[None]:
+    """Within it the mistake is made. Raises AttributeError where there is no such function."""
+    real = getattr(canary.owner, canary.function)
+    setattr(canary.owner, canary.function, canary.make(real))
+    try:
+        yield
+    finally:
+        setattr(canary.owner, canary.function, real)

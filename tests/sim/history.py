@@ -1,0 +1,219 @@
+"""What happened in a simulated world: a list of plain records, in the order in which they happened.
+
+    history = History()
+    history.add(Sent(at_ms=1012.5, client="c1", producer="c1/1", value=7, topic="t", partition=0, acks=-1))
+    history.add(Acknowledged(at_ms=1019.0, value=7, topic="t", partition=0, offset=41))
+    text = history.to_json(); again = History.from_json(text)
+
+Rules:
+- `at_ms` is virtual time, the same clock for all machines, and never goes back from one record to the next.
+- Every value is sent once in a history: it names the record. `Sent` is its invocation; exactly one of `Acknowledged`
+  and `Failed` may follow it. None follows when the client was killed, or the history ended first: anything may have
+  become of it then.
+- `Polled` is the completion of a read; `asked_ms` is its invocation, since when its reader had waited.
+- Positions are a reader's own: `Polled.position` is where it stood before, and it stands behind the last record after.
+  `Placed` says that it was put somewhere: at its start, or since the broker told it that its position is out of range.
+- What the world itself did stands between: `Happened` (faults and repairs), `Phase`. What a model of loss needs of it
+  is in `Happened.kind`.
+- `ReplicaSeen` is a look into a broker, not something a client was told.
+
+Fields are numbers, texts, truth values, and lists of them, so a record is one line of JSON, and the checker can be fed
+with histories made by hand.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Final, Literal, TypeVar, get_args
+
+Event = TypeVar("Event")
+
+FaultKind = Literal[
+    "process crash",
+    "power failure",
+    "disk lost",
+    "directory fails",
+    "clean stop",
+    "start",
+    "pause",
+    "continue",
+    "suspend",
+    "clock jump",
+    "slow machine",
+    "disk fault",
+    "network fault",
+    "store fault",
+    "operator",
+    "heal",
+    "exit",
+]
+"""`process crash`: what was not synced survives. `power failure`: it may be gone, in part. `disk lost`: all is gone.
+`directory fails`: its broker may give it up until it starts anew; what lies in it counts as lost meanwhile.
+`exit`: a process ended by itself, `detail` says why. `clean stop` is written when it is asked for, `start` when a
+process is started, before its broker serves."""
+
+PhaseName = Literal["safety", "healing", "liveness", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A client handed a record to a producer."""
+
+    at_ms: float
+    client: str
+    producer: str
+    """One instance of a producer; of an idempotent one the records of a partition keep their order of `Sent`."""
+    value: int
+    topic: str
+    partition: int | None
+    """Asked for; None where the producer chooses."""
+    acks: int
+    """0, 1, or -1 for all."""
+    is_idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The producer said that the record is written."""
+
+    at_ms: float
+    value: int
+    topic: str
+    partition: int
+    offset: int
+    """-1: with acks=0, and for a repeated batch whose offset the broker does not know any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The producer gave up on the record."""
+
+    at_ms: float
+    value: int
+    error: str
+    is_definite: bool
+    """The record is certainly not in the log, and never will be. Else it may be there, or still come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A reader's position was set to `offset`."""
+
+    at_ms: float
+    client: str
+    topic: str
+    partition: int
+    offset: int
+    why: Literal["start", "out of range"]
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """A reader was given records of one partition, in the order of their offsets."""
+
+    at_ms: float
+    asked_ms: float
+    client: str
+    topic: str
+    partition: int
+    position: int
+    """The offset it stood at before."""
+    records: list[tuple[int, int]]
+    """(offset, value). Offsets between them hold no record for readers."""
+    high_watermark: int | None = None
+    """As the answer told it, where the reader sees that."""
+
+
+@dataclass(frozen=True, slots=True)
+class PollFailed:
+    """A read ended with an error; the position is where it was."""
+
+    at_ms: float
+    asked_ms: float
+    client: str
+    topic: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """The world did something to a machine, or between machines."""
+
+    at_ms: float
+    kind: FaultKind
+    machine: str
+    """Empty where it is about several; then `detail` names them."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of the history begins: faults come only in `safety`, and when `liveness` begins all is repaired."""
+
+    at_ms: float
+    name: PhaseName
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSeen:
+    """One replica, as its broker holds it at that moment."""
+
+    at_ms: float
+    machine: str
+    incarnation: int
+    """Counts the starts of the machine's broker."""
+    topic: str
+    partition: int
+    leader_epoch: int
+    is_leader: bool
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    in_sync: list[int]
+    """What a leader holds for the in-sync set; empty on a follower."""
+    maximal_in_sync: list[int]
+    """And with the members that it has asked to be added."""
+
+
+Record = Sent | Acknowledged | Failed | Placed | Polled | PollFailed | Happened | Phase | ReplicaSeen
+
+_CLASSES: Final = {kind.__name__: kind for kind in get_args(Record)}
+
+
+class History:
+    """The records, first to last."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.records: list[Record] = []
+        for record in records:
+            self.add(record)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def add(self, record: Record) -> None:
+        assert not self.records or record.at_ms >= self.records[-1].at_ms, "time does not go back"
+        self.records.append(record)
+
+    def of(self, kind: type[Event]) -> list[Event]:
+        """All records of one class."""
+        return [record for record in self.records if isinstance(record, kind)]
+
+    def to_json(self) -> str:
+        """One record a line."""
+        return "".join(f"{json.dumps({'_kind': type(each).__name__, **asdict(each)})}\n" for each in self.records)
+
+    @classmethod
+    def from_json(cls, text: str) -> "History":
+        """Reads what `to_json` wrote. Raises KeyError and TypeError for what is no history."""
+        history = cls()
+        for line in text.splitlines():
+            fields = json.loads(line)
+            kind = _CLASSES[fields.pop("_kind")]
+            if kind is Polled:
+                fields["records"] = [(offset, value) for offset, value in fields["records"]]
+            history.add(kind(**fields))
+        return history

@@ -1,0 +1,221 @@
+"""Lays the replicas of a running world side by side: their logs, as they lie on their machines' disks.
+
+At each look, of who leads as stored: fetches that it counts come from its own leader epoch; and with acks=all nothing
+is appended while fewer than `min.insync.replicas` are in sync. At each election seen, now and then, and at the end the
+logs themselves (replica_logs.py): what could be read is there, and who is in sync has it byte for byte.
+
+What a look is told may be old: a leader may not know yet that it was deposed, nor that a follower has lost data and is
+not in sync any more. So only leaders and members count that the metadata names, too.
+"""
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from broker.replication.partition import ACKS_ALL, Partition
+from broker.replication.replicas import NEVER_MS
+from protocol.batch import iterate_batches
+from protocol.records import iterate_records
+from tests.sim.brokers import Brokers
+from tests.sim.cluster_history import PartitionStored
+from tests.sim.evidence import Evidence
+from tests.sim.expectations import TopicPartition
+from tests.sim.finding import Anomaly, Finding
+from tests.sim.history import ReplicaSeen
+from tests.sim.machine import Machine, Running
+from tests.sim.replica_logs import Readable, ReplicaLog, replicas_differ
+from tests.sim.workload import Workload, decoded
+from tests.sim.world import World
+
+COMPARED_EVERY_MS: Final = 4_000.0
+ANNOUNCED_BEFORE_MS: Final = 5_000.0
+"""An unclean election is announced so long before anybody sees its leader, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One that is open."""
+
+    machine: Machine
+    running: Running
+    partition: Partition
+    seen: ReplicaSeen
+
+
+class ReplicaWatch:
+    """`findings` are what was seen that must not be."""
+
+    def __init__(
+        self, world: World, brokers: Brokers, evidence: Evidence, workload: Workload, min_insync_replicas: int
+    ) -> None:
+        self.world = world
+        self.brokers = brokers
+        self.evidence = evidence
+        self.workload = workload
+        self.min_insync_replicas = min_insync_replicas
+        self.findings: list[Finding] = []
+        self._readable: dict[TopicPartition, Readable] = {}
+        self._led: dict[TopicPartition, tuple[int, float]] = {}
+        """The leader epoch that was seen last, and when it was seen first."""
+        self._before: dict[TopicPartition, Replica] = {}
+        """Who led at the last look."""
+        self._compared_ms = 0.0
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """To be called now and then."""
+        is_due = self.world.now_ms - self._compared_ms >= COMPARED_EVERY_MS
+        if is_due:
+            self._compared_ms = self.world.now_ms
+        for key, state in self.evidence.states.items():
+            leader = self._leader(key, state)
+            if leader is None:
+                self._before.pop(key, None)
+                continue
+            self._check_appended(key, leader)
+            self._check_fetches(key, state, leader)
+            self._before[key] = leader
+            if self._led.get(key, (-1, 0.0))[0] != state.leader_epoch:
+                self._elected(key, state, leader)
+            elif is_due:
+                self._compare(key, state, leader)
+
+    def look_at_all(self) -> None:
+        """At the end."""
+        for key, state in self.evidence.states.items():
+            if (leader := self._leader(key, state)) is not None:
+                self._compare(key, state, leader)
+
+    def not_in_sync(self) -> list[str]:
+        """The partitions that lack a replica in sync, as stored."""
+        return [
+            f"{topic}-{index}: {sorted(state.isr)} of {sorted(state.replicas)}"
+            for (topic, index), state in self.evidence.states.items()
+            if {*state.isr} != {*state.replicas}
+        ]
+
+    def _leader(self, key: TopicPartition, state: PartitionStored) -> Replica | None:
+        """If it knows that it is."""
+        found = None if state.leader < 1 else self._replica(key, state.leader)
+        if found is None or not found.partition.is_leader or found.partition.leader_epoch != state.leader_epoch:
+            return None
+        return found
+
+    def _replica(self, key: TopicPartition, broker_id: int) -> Replica | None:
+        machine = self.brokers.machine(broker_id)
+        broker, running = self.brokers.broker(machine), machine.running
+        if broker is None or running is None:
+            return None
+        for partition in broker.context.partitions:
+            if (partition.topic, partition.index) == key:
+                return Replica(machine, running, partition, self._seen(machine, running, partition))
+        return None
+
+    def _seen(self, machine: Machine, running: Running, partition: Partition) -> ReplicaSeen:
+        return ReplicaSeen(
+            self.world.now_ms,
+            machine.name,
+            running.incarnation,
+            partition.topic,
+            partition.index,
+            partition.leader_epoch,
+            partition.is_leader,
+            partition.log.log_start_offset,
+            partition.log.log_end_offset,
+            partition.high_watermark.value,
+            sorted(partition.replicas.isr),
+            sorted(partition.replicas.maximal_isr),
+        )
+
+    # -- logs ------------------------------------------------------------------------------------------------------
+
+    def _log(self, replica: Replica, from_offset: int = 0) -> ReplicaLog:
+        """What lies on its disk, as far as the log reaches; whole files, from the one that holds `from_offset` on."""
+        device, directory = replica.machine.device, replica.partition.log.directory
+        end_offset = replica.partition.log.log_end_offset
+        names = [name for name in device.list_dir(directory) if name.endswith(".log")]
+        bases = [int(name.removesuffix(".log")) for name in names]
+        batches: list[bytes] = []
+        for index, name in enumerate(names):
+            if index + 1 < len(bases) and bases[index + 1] <= from_offset:
+                continue
+            data = device.content(posixpath.join(directory, name))
+            for position, header in iterate_batches(bytes(data)):
+                if header.last_offset < end_offset:
+                    batches.append(bytes(data[position : position + header.size_bytes]))
+        return ReplicaLog(replica.seen, tuple(batches))
+
+    def _elected(self, key: TopicPartition, state: PartitionStored, leader: Replica) -> None:
+        """A leader that was not seen in this epoch before has all that could be read."""
+        readable = self._readable.setdefault(key, Readable(*key))
+        _, since_ms = self._led.get(key, (-1, 0.0))
+        announced = self.evidence.announced.get(key, [])
+        is_clean = not any(each.at_ms >= since_ms - ANNOUNCED_BEFORE_MS for each in announced)
+        log = self._log(leader)
+        self.findings += readable.elected(log, is_clean=is_clean)
+        self.findings += readable.saw(log)
+        self._led[key] = state.leader_epoch, self.world.now_ms
+
+    def _compare(self, key: TopicPartition, state: PartitionStored, leader: Replica) -> None:
+        log = self._log(leader)
+        self.findings += self._readable.setdefault(key, Readable(*key)).saw(log)
+        members = [each for each in state.isr if each != state.leader and each in leader.seen.maximal_in_sync]
+        followers = [found for each in members if (found := self._replica(key, each)) is not None]
+        self.findings += replicas_differ(log, [self._log(follower) for follower in followers])
+
+    # -- what a leader does ----------------------------------------------------------------------------------------
+
+    def _check_fetches(self, key: TopicPartition, state: PartitionStored, leader: Replica) -> None:
+        """A follower that has not come to this leader's epoch, and never was there in its present life, has fetched in
+        another one: that must not count."""
+        for broker_id, follower in leader.partition.replicas.followers.items():
+            found = self._replica(key, broker_id) if follower.last_fetch_ms != NEVER_MS else None
+            if found is None or found.partition.leader_epoch >= state.leader_epoch:
+                continue
+            broker = self.brokers.broker(found.machine)
+            if broker is None or broker.context.registration.epoch != follower.broker_epoch:
+                continue
+            self.findings.append(
+                Finding(
+                    Anomaly.OTHER_EPOCH,
+                    *key,
+                    follower.log_end_offset,
+                    f"{leader.machine.name} leads in epoch {state.leader_epoch} and counts a fetch of "
+                    f"{found.machine.name}, which is in epoch {found.partition.leader_epoch}",
+                    ((-1, leader.seen), (-1, found.seen)),
+                )
+            )
+
+    def _check_appended(self, key: TopicPartition, leader: Replica) -> None:
+        """Between two looks at the same leader, both with too few in sync, and no more meanwhile."""
+        before, now = self._before.get(key), leader.seen
+        if before is None or before.running is not leader.running or before.seen.leader_epoch != now.leader_epoch:
+            return
+        least = min(self.min_insync_replicas, len(self.evidence.states[key].replicas))
+        if len(before.seen.maximal_in_sync) >= least or len(now.maximal_in_sync) >= least:
+            return
+        if now.log_end_offset == before.seen.log_end_offset or self._was_enough(key, before.seen.at_ms, least):
+            return
+        for offset, value in self._values(leader, before.seen.log_end_offset):
+            if self.workload.acks_of(value) == ACKS_ALL:
+                self.findings.append(
+                    Finding(
+                        Anomaly.APPENDED_BELOW_MINIMUM,
+                        *key,
+                        offset,
+                        f"value {value}, sent with acks=all, was appended while in sync were {now.in_sync}",
+                        ((-1, before.seen), (-1, now)),
+                    )
+                )
+
+    def _was_enough(self, key: TopicPartition, since_ms: float, least: int) -> bool:
+        states = self.evidence.stored(*key)
+        return any(len(state.isr) >= least for state in states if state.at_ms >= since_ms)
+
+    def _values(self, replica: Replica, from_offset: int) -> Iterator[tuple[int, int]]:
+        for batch in self._log(replica, from_offset).batches:
+            for record in iterate_records(batch):
+                if record.offset >= from_offset:
+                    yield record.offset, decoded(None if record.value is None else bytes(record.value))

@@ -1,0 +1,238 @@
+"""Where a story plays, and how it is told: one partition of a running world, who plays which part, and when to go on.
+
+    Director(faults).tell(story, Stage(faults, evidence, rng, "orders", 0), then)
+
+A story (directed.py) is a generator: it does something, yields how long to wait, or what to wait `Until`, and goes on
+then. It looks at what the metadata store holds and at what clients were told, never into the brokers. What it waited
+for may not have come: it goes on all the same, and ends where it makes no sense any more.
+"""
+
+import random
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from broker.cluster.keys import broker_key, decode_partition, partition_key
+from broker.cluster.store import Txn
+from tests.sim.evidence import Evidence
+from tests.sim.faults import Faults
+from tests.sim.history import Acknowledged
+from tests.sim.machine import Machine
+from tests.sim.store import HOST as STORE_HOST
+from tests.sim.store import Hold, SimStore
+
+STEP_S: Final = 0.002
+ELECTION_S: Final = 6.0
+"""How long a story waits for another leader: a lease, a session timeout, and some."""
+RETURN_S: Final = 8.0
+"""And for a follower that comes back into the in-sync set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Waits for a condition, but not longer than so many seconds. It is looked at every `step_s`."""
+
+    condition: Callable[[], object]
+    limit_s: float
+    step_s: float = STEP_S
+
+
+Waits = Generator["float | Until", None, None]
+Story = Callable[["Stage"], Waits]
+
+
+class Stage:
+    """One partition, and who plays which part in it."""
+
+    def __init__(self, faults: Faults, evidence: Evidence, rng: random.Random, topic: str, partition: int) -> None:
+        self.faults = faults
+        self.world = faults.world
+        self.brokers = faults.brokers
+        self.evidence = evidence
+        self.rng = rng
+        self.topic = topic
+        self.partition = partition
+        self.lag_s = 2.0
+        self._lines: list[tuple[str, str]] = []
+
+    @property
+    def store(self) -> SimStore:
+        """Of a cluster."""
+        assert self.world.store is not None, "brokers share one"
+        return self.world.store
+
+    @property
+    def alone_with(self) -> Machine:
+        """The only broker's machine."""
+        (machine,) = self.brokers.machines
+        return machine
+
+    # -- who -------------------------------------------------------------------------------------------------------
+
+    @property
+    def isr(self) -> set[Machine]:
+        """As stored."""
+        state = self.evidence.states[self.topic, self.partition]
+        return {self.brokers.machine(broker_id) for broker_id in state.isr}
+
+    @property
+    def leader(self) -> Machine | None:
+        leader = self.evidence.states[self.topic, self.partition].leader
+        return self.brokers.machine(leader) if leader > 0 else None
+
+    @property
+    def followers(self) -> list[Machine]:
+        """The other replicas, in the order in which they would be elected."""
+        state = self.evidence.states[self.topic, self.partition]
+        return [self.brokers.machine(broker_id) for broker_id in state.replicas if broker_id != state.leader]
+
+    @property
+    def controller(self) -> Machine | None:
+        controller = self.evidence.controller
+        return None if controller is None else self.brokers.machine(controller)
+
+    def cast(self) -> tuple[Machine, list[Machine]] | None:
+        """Leader and followers; None where there is no leader."""
+        leader = self.leader
+        return None if leader is None else (leader, self.followers)
+
+    def epoch(self, machine: Machine) -> int:
+        """Of a broker's registration, as stored; 0 without one."""
+        entry = self.store.state.entries.get(broker_key(self.brokers.ids[machine.name]))
+        return 0 if entry is None else entry.revision
+
+    # -- what is waited for ------------------------------------------------------------------------------------------
+
+    def alone(self, leader: Machine) -> Until:
+        """All others have left the in-sync set."""
+        return Until(lambda: self.isr == {leader}, self.patience_s)
+
+    def out(self, follower: Machine) -> Until:
+        return Until(lambda: follower not in self.isr, self.patience_s)
+
+    def back(self, follower: Machine) -> Until:
+        return Until(lambda: follower in self.isr, RETURN_S)
+
+    def led_by(self, machine: Machine) -> Until:
+        return Until(lambda: self.leader is machine, ELECTION_S)
+
+    def led_by_another(self, machine: Machine) -> Until:
+        return Until(lambda: self.leader not in (None, machine), ELECTION_S)
+
+    def registered_anew(self, machine: Machine, since: int) -> Until:
+        return Until(lambda: self.epoch(machine) > since, ELECTION_S)
+
+    def acknowledged(self) -> Until:
+        """A record of the partition, from now on."""
+        history = self.world.history
+        seen = len(history)
+
+        def has_come() -> bool:
+            nonlocal seen
+            new, seen = history.records[seen:], len(history)
+            return any(isinstance(each, Acknowledged) and each.partition == self.partition for each in new)
+
+        return Until(has_come, 4.0)
+
+    @property
+    def patience_s(self) -> float:
+        """For a follower that is not heard of to leave the in-sync set."""
+        return 2.0 * self.lag_s + 3.0
+
+    # -- what is done ------------------------------------------------------------------------------------------------
+
+    def cut(self, one: Machine, other: Machine) -> None:
+        """Nothing goes between them, in either direction."""
+        self._cut(((one.name, other.name), (other.name, one.name)))
+
+    def cut_from_store(self, machine: Machine) -> None:
+        self._cut(((machine.name, STORE_HOST), (STORE_HOST, machine.name)))
+
+    def silence(self, machine: Machine, others: Iterable[Machine]) -> None:
+        """They hear nothing from it, and it hears them."""
+        self._cut((machine.name, other.name) for other in others)
+
+    def reset(self, machine: Machine, others: Iterable[Machine]) -> None:
+        """Their connections end, with what is under way."""
+        self.world.happened("network fault", "", f"story: {machine.name} is reset")
+        for other in others:
+            for connection in self.world.network.between(machine.name, other.name):
+                self.world.network.reset(connection)
+
+    def _cut(self, lines: Iterable[tuple[str, str]]) -> None:
+        lines = list(lines)
+        self.world.happened("network fault", "", f"story: cut {' '.join(f'{a}>{b}' for a, b in lines)}")
+        for source, target in lines:
+            self.world.network.cut(source, target)
+        self._lines += lines
+
+    def mend(self) -> None:
+        """Everything that the story has cut is whole again."""
+        self.world.happened("network fault", "", "story: whole again")
+        for source, target in self._lines:
+            self.world.network.line(source, target).is_cut = False
+        self._lines.clear()
+
+    def crash(self, *machines: Machine) -> None:
+        """SIGKILL, until `start`."""
+        for machine in machines:
+            self.faults.crash(machine)
+
+    def start(self, *machines: Machine) -> None:
+        for machine in machines:
+            self.brokers.start(machine)
+
+    def forget_watch(self, machine: Machine, hold_ms: float) -> None:
+        """What changes in the metadata comes to it so much later; 0: in time again."""
+        self.world.happened("store fault", machine.name, f"story: watches {hold_ms:g} ms behind")
+        self.store.faults(machine.name).watch_hold_ms = hold_ms
+
+    def hold(self, machine: Machine, wants: Callable[[tuple[int, ...], int], bool]) -> Hold:
+        """Holds commits of a broker that give the partition such an in-sync set and such a leader."""
+        key = partition_key(self.topic, self.partition)
+
+        def is_wanted(txn: Txn) -> bool:
+            if key not in txn.put:
+                return False
+            state = decode_partition(txn.put[key], self.topic, self.partition)
+            return wants(state.isr, state.leader)
+
+        self.world.happened("store fault", machine.name, "story: holds commits")
+        return self.store.hold(machine.name, is_wanted)
+
+    def hold_additions(self, leader: Machine, joiner: Machine) -> Hold:
+        joiner_id = self.brokers.ids[joiner.name]
+        return self.hold(leader, lambda isr, _: joiner_id in isr)
+
+
+class Director:
+    """Tells stories. None goes on once all is repaired."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self._world = faults.world
+
+    def tell(self, story: Story, stage: Stage, then: Callable[[], object]) -> None:
+        """From now on; `then` is called when it has ended."""
+        self._go_on(story(stage), then)
+
+    def _go_on(self, story: Waits, then: Callable[[], object]) -> None:
+        if self._faults.is_over:
+            return
+        try:
+            wait = next(story)
+        except StopIteration:
+            then()
+            return
+        if isinstance(wait, Until):
+            self._look(wait, self._world.now_ms / 1000.0 + wait.limit_s, story, then)
+        else:
+            self._world.after(wait, self._go_on, story, then)
+
+    def _look(self, wait: Until, end_s: float, story: Waits, then: Callable[[], object]) -> None:
+        if self._faults.is_over:
+            return
+        if wait.condition() or self._world.now_ms / 1000.0 >= end_s:
+            self._go_on(story, then)
+        else:
+            self._world.after(wait.step_s, self._look, wait, end_s, story, then)

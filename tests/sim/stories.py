@@ -1,0 +1,156 @@
+"""Histories made by hand, a line an event, for the checker's tests. A millisecond passes with each.
+
+    story = Story().sent(1).acked(1, offset=0).polled(0, (0, 1)).end()
+    verdict = story.check()
+
+Records go to partition 0 of topic `t` by the idempotent producer `p`, with acks=all, unless said otherwise.
+"""
+
+from typing import Any, Literal, Self
+
+from tests.sim.checker import check
+from tests.sim.cluster_history import NO_LEADER, ClusterRecord, PartitionStored, RecordsDeleted, UncleanElection
+from tests.sim.expectations import Rules
+from tests.sim.finding import Verdict
+from tests.sim.history import (
+    Acknowledged,
+    Failed,
+    FaultKind,
+    Happened,
+    History,
+    Phase,
+    Placed,
+    Polled,
+    ReplicaSeen,
+    Sent,
+)
+
+TOPIC = "t"
+START_MS = 1_000.0
+
+
+class Story:
+    """A history in the making, and what the metadata store held meanwhile. `rules` may be replaced."""
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        self.history = History()
+        self.cluster: list[ClusterRecord] = []
+        self.rules = rules if rules is not None else Rules()
+        self.at_ms = START_MS
+        self._partition_epoch = 0
+
+    def check(self) -> Verdict:
+        return check(self.history, self.cluster, self.rules)
+
+    def now(self) -> float:
+        self.at_ms += 1.0
+        return self.at_ms
+
+    def passes(self, ms: float) -> Self:
+        self.at_ms += ms
+        return self
+
+    # -- clients --------------------------------------------------------------------------------------------------
+
+    def sent(
+        self,
+        *values: int,
+        acks: int = -1,
+        producer: str = "p",
+        is_idempotent: bool = True,
+        topic: str = TOPIC,
+        partition: int | None = 0,
+    ) -> Self:
+        for value in values:
+            self.history.add(Sent(self.now(), "c", producer, value, topic, partition, acks, is_idempotent))
+        return self
+
+    def acked(self, value: int, offset: int, topic: str = TOPIC, partition: int = 0) -> Self:
+        self.history.add(Acknowledged(self.now(), value, topic, partition, offset))
+        return self
+
+    def failed(self, value: int, *, is_definite: bool) -> Self:
+        self.history.add(Failed(self.now(), value, "NOT_ENOUGH_REPLICAS" if is_definite else "timeout", is_definite))
+        return self
+
+    def polled(
+        self, position: int, *records: tuple[int, int], client: str = "r", partition: int = 0, took_ms: float = 0.5
+    ) -> Self:
+        at_ms = self.now()
+        self.history.add(Polled(at_ms, at_ms - took_ms, client, TOPIC, partition, position, list(records)))
+        return self
+
+    def placed(self, offset: int, why: Literal["start", "out of range"] = "start", client: str = "r") -> Self:
+        self.history.add(Placed(self.now(), client, TOPIC, 0, offset, why))
+        return self
+
+    def wrote(self, *values: int, first_offset: int = 0, **more: Any) -> Self:
+        """Sent and acknowledged, one after the other."""
+        for offset, value in enumerate(values, first_offset):
+            self.sent(value, **more).acked(value, offset)
+        return self
+
+    def read_to(self, *records: tuple[int, int], client: str = "r", position: int = 0) -> Self:
+        """One poll of all of it, and the end."""
+        return self.polled(position, *records, client=client).end()
+
+    def repaired(self) -> Self:
+        self.history.add(Phase(self.now(), "liveness"))
+        return self
+
+    def end(self) -> Self:
+        self.history.add(Phase(self.now(), "end"))
+        return self
+
+    # -- the world ------------------------------------------------------------------------------------------------
+
+    def happened(self, kind: FaultKind, machine: str) -> Self:
+        self.history.add(Happened(self.now(), kind, machine))
+        return self
+
+    def seen(self, machine: str = "broker-1", **more: Any) -> Self:
+        """A look into a leader whose log ends at 10, and is readable up to there."""
+        fields: dict[str, Any] = {
+            "incarnation": 1,
+            "topic": TOPIC,
+            "partition": 0,
+            "leader_epoch": 1,
+            "is_leader": True,
+            "log_start_offset": 0,
+            "log_end_offset": 10,
+            "high_watermark": 10,
+            "in_sync": [1, 2, 3],
+            "maximal_in_sync": [1, 2, 3],
+        }
+        self.history.add(ReplicaSeen(self.now(), machine, **(fields | more)))
+        return self
+
+    def stored(
+        self,
+        leader: int,
+        isr: tuple[int, ...],
+        leader_epoch: int,
+        *,
+        replicas: tuple[int, ...] = (1, 2, 3),
+        elr: tuple[int, ...] = (),
+        partition_epoch: int | None = None,
+        writer: int | None = None,
+        controller: int | None = None,
+    ) -> Self:
+        self._partition_epoch = self._partition_epoch + 1 if partition_epoch is None else partition_epoch
+        epochs = leader_epoch, self._partition_epoch
+        state = PartitionStored(self.now(), TOPIC, 0, replicas, isr, leader, *epochs, elr, writer, controller)
+        self.cluster.append(state)
+        return self
+
+    def leaderless(self, leader_epoch: int) -> Self:
+        return self.stored(NO_LEADER, (), leader_epoch)
+
+    def unclean(self, leader: int, leader_epoch: int) -> Self:
+        """Logged."""
+        self.cluster.append(UncleanElection(self.now(), TOPIC, 0, leader, leader_epoch, "nobody else was left"))
+        return self
+
+    def deleted(self, before_offset: int) -> Self:
+        self.cluster.append(RecordsDeleted(self.now(), TOPIC, 0, before_offset))
+        return self

@@ -1,0 +1,59 @@
+"""What is seen of replicas side by side: each breach is found where a mistake is put in, and nothing without it."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.sim.canaries import CANARIES, sung
+from tests.sim.faults import Action, Faults
+from tests.sim.finding import Anomaly
+from tests.sim.scenario import Scenario
+from tests.sim.simulation import simulate
+from tests.sim.workload import Acks
+
+CLUSTER = Scenario(
+    brokers=3,
+    partitions=1,
+    replication_factor=3,
+    min_insync_replicas=2,
+    is_synced=False,
+    lag_ms=1_000,
+    producers=(Acks(-1, is_idempotent=True), Acks(1)),
+    interval_ms=50.0,
+    safety_s=10.0,
+    faults=0,
+    keeps_to_loss_model=True,
+)
+
+FOUND = {
+    "min.insync is not looked at before the append": ("below the minimum, and back", Anomaly.APPENDED_BELOW_MINIMUM),
+    "the leader ignores the fetch's leader epoch": ("replicas in another order", Anomaly.OTHER_EPOCH),
+    "an unclean restart keeps its seat": ("back at once without its newest", Anomaly.READABLE_LOST),
+}
+
+
+def test_a_byte_that_differs_on_a_follower_is_found() -> None:
+    def script(faults: Faults) -> list[Action]:
+        def rot() -> None:
+            (state,) = faults.partitions.values()
+            device = faults.brokers.machine(state.replicas[-1]).device
+            device.content("data/orders-0/00000000000000000000.log")[-1] ^= 1
+
+        return [(2.0, rot)]
+
+    violations = simulate(1, replace(CLUSTER, safety_s=4.0), script).violations
+    assert [each for each in violations if Anomaly.REPLICAS_DIFFER.value in each]
+
+
+@pytest.mark.parametrize("canary", FOUND)
+def test_it_is_found(canary: str) -> None:
+    story, anomaly = FOUND[canary]
+    scenario = replace(CLUSTER, stories=(story,))
+    found: list[str] = []
+    for seed in range(1, 6):
+        assert simulate(seed, scenario).violations == []
+        with sung(CANARIES[canary]):
+            found += simulate(seed, scenario).violations
+        if any(anomaly.value in each for each in found):
+            return
+    raise AssertionError(found)

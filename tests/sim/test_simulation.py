@@ -1,0 +1,161 @@
+"""Histories: what is planned comes to pass, what must hold does, and what does not hold is found.
+
+That each mistake put in on purpose is found by the seed that is recorded for it, `make sim` shows.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from broker.replication.partition import Partition
+from tests.sim.canaries import CANARIES, sung
+from tests.sim.checker import check
+from tests.sim.cluster_history import UncleanElection
+from tests.sim.directed import STORIES
+from tests.sim.directed_alone import STORIES_ALONE
+from tests.sim.expectations import Rules, TopicRules
+from tests.sim.faults import Action, Faults
+from tests.sim.finding import Anomaly, Verdict
+from tests.sim.history import Acknowledged, Happened, Polled, ReplicaSeen, Sent
+from tests.sim.reading import FINAL
+from tests.sim.recorded import FOUND_BY
+from tests.sim.scenario import ALL_ACKS, Scenario
+from tests.sim.simulation import Result, Script, simulate
+
+QUIET = Scenario(safety_s=3.0, faults=0, partitions=2)
+CLUSTER = Scenario(
+    brokers=3,
+    partitions=1,
+    replication_factor=3,
+    min_insync_replicas=2,
+    is_synced=False,
+    lag_ms=1_000,
+    interval_ms=200.0,
+    safety_s=16.0,
+    faults=0,
+    keeps_to_loss_model=True,
+)
+
+
+def once(kind: str) -> Script:
+    """Something that happens to the broker in the second second."""
+
+    def script(faults: Faults) -> list[Action]:
+        machine = faults.brokers.machines[0]
+        actions: dict[str, list[Action]] = {
+            "process crash": [(2.0, lambda: faults.crash(machine, 0.2))],
+            "power failure": [(2.0, lambda: faults.power_off(machine, 0.2))],
+            "clean stop": [(2.0, lambda: faults.stop(machine))],
+            "pause": [(2.0, lambda: faults.pause(machine)), (2.8, lambda: faults.resume(machine))],
+            "suspend": [(2.0, lambda: faults.suspend(machine)), (2.8, lambda: faults.wake(machine))],
+            "clock jump": [(2.0, lambda: faults.jump(machine, -3600.0))],
+        }
+        return actions[kind]
+
+    return script
+
+
+def test_without_faults_everything_is_acknowledged_and_read_where_it_was_said() -> None:
+    result = simulate(1, QUIET)
+    assert result.violations == []
+    sent, acknowledged = result.history.of(Sent), result.history.of(Acknowledged)
+    assert len(sent) == len(acknowledged) > 30
+    last = [record for poll in result.history.of(Polled) if poll.client == FINAL for record in poll.records]
+    assert len(last) == len(sent)
+    assert {ack.value: ack.offset for ack in acknowledged} == {value: offset for offset, value in last}
+    assert any(seen.is_leader and seen.high_watermark > 0 for seen in result.history.of(ReplicaSeen))
+
+
+@pytest.mark.parametrize("kind", ["process crash", "power failure", "clean stop", "pause", "suspend", "clock jump"])
+def test_nothing_acknowledged_is_lost_by(kind: str) -> None:
+    result = simulate(2, QUIET, once(kind))
+    assert result.violations == []
+    happened = [each for each in result.history.of(Happened) if each.kind == kind]
+    assert [each.machine for each in happened] == ["b1"]
+    assert 2_000.0 < happened[0].at_ms < 2_200.0
+    later = [ack for ack in result.history.of(Acknowledged) if ack.at_ms > happened[0].at_ms]
+    assert later, "it goes on"
+
+
+def test_what_was_not_synced_may_be_lost_with_the_power_and_is_announced() -> None:
+    """That the device really loses it: the same histories, judged as if nobody had said so."""
+    scenario = Scenario(safety_s=3.0, partitions=1, is_synced=False)
+    results = [simulate(seed, scenario, once("power failure")) for seed in range(1, 6)]
+    assert [result.violations for result in results] == [[]] * 5
+    kinds = {anomaly for result in results for anomaly in judged_without_excuses(result).kinds}
+    assert kinds & {Anomaly.LOST_WRITE, Anomaly.UNSEEN}
+
+
+def judged_without_excuses(result: Result) -> Verdict:
+    """As if nobody had announced a loss."""
+    evidence = [each for each in result.evidence.records if not isinstance(each, UncleanElection)]
+    return check(result.history, evidence, Rules(default=TopicRules(is_synced=True, has_one_replica=True)))
+
+
+def test_a_lost_disk_is_an_empty_one() -> None:
+    """With the metadata that was on it: nobody is left who could say so."""
+
+    def script(faults: Faults) -> list[Action]:
+        machine = faults.brokers.machines[0]
+        return [(1.0, lambda: faults.lose_disk(machine)), (1.5, lambda: faults.brokers.start(machine))]
+
+    result = simulate(1, Scenario(safety_s=3.0, partitions=1), script)
+    assert judged_without_excuses(result).kinds & {Anomaly.LOST_WRITE, Anomaly.UNSEEN, Anomaly.INCONSISTENT_OFFSET}
+
+
+def test_what_never_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(partition: Partition, last_offset: int, timeout_ms: float) -> None:
+        await partition.environment.loop.create_future()
+
+    monkeypatch.setattr(Partition, "replicated", never)
+    result = simulate(1, QUIET)
+    assert result.violations == ["with all repaired, records did not get through within 20 s"]
+
+
+def test_a_mistake_in_a_task_of_the_broker_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(partition: Partition) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr(Partition, "notify", fail)
+    violations = simulate(1, QUIET).violations
+    assert violations
+
+
+def test_a_seed_says_what_its_history_is_made_of() -> None:
+    scenarios = [Scenario.of(seed) for seed in range(400)]
+    assert scenarios[7] == Scenario.of(7)
+    assert {scenario.is_synced for scenario in scenarios} == {True, False}
+    assert {acks for scenario in scenarios for acks in scenario.producers} == set(ALL_ACKS)
+    clusters = [scenario for scenario in scenarios if scenario.has_store]
+    assert 0.65 < len(clusters) / len(scenarios) < 0.85
+    alone = [scenario for scenario in scenarios if not scenario.has_store]
+    assert {story for scenario in alone for story in scenario.stories} == set(STORIES_ALONE)
+    assert {story for scenario in clusters for story in scenario.stories} == set(STORIES)
+    assert {scenario.replication_factor for scenario in clusters} == {2, 3}
+    assert {scenario.min_insync_replicas for scenario in clusters} == {1, 2}
+    assert {scenario.keeps_to_loss_model for scenario in clusters} == {True, False}
+    assert {scenario.may_elect_uncleanly for scenario in clusters} == {True, False}
+    assert 2 <= sum(scenario.has_default_times for scenario in clusters) <= 40
+
+
+@pytest.mark.parametrize("name", (*STORIES, *STORIES_ALONE))
+def test_a_story_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
+    result = simulate(3, replace(CLUSTER if name in STORIES else QUIET, safety_s=16.0, stories=(name,)))
+    assert result.violations == []
+    assert result.history.of(Acknowledged)
+
+
+def test_a_mistake_put_in_is_found() -> None:
+    name = "acknowledged before the high watermark"
+    with sung(CANARIES[name]):
+        assert simulate(FOUND_BY[name]).violations
+    assert simulate(FOUND_BY[name]).violations == []
+
+
+def test_each_canary_can_be_sung_and_has_its_seed() -> None:
+    assert set(FOUND_BY) == set(CANARIES)
+    for canary in CANARIES.values():
+        real = getattr(canary.owner, canary.function)
+        with sung(canary):
+            assert getattr(canary.owner, canary.function) is not real
+        assert getattr(canary.owner, canary.function) is real

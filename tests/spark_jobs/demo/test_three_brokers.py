@@ -1,0 +1,36 @@
+"""The demo's cluster: what it starts, in which order, and that nothing is left of it."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.demo.three_brokers import ThreeBrokers, odradek_member
+
+
+def answers(address: str) -> bool:
+    host, port = address.rsplit(":", 1)
+    with socket.socket() as client:
+        return client.connect_ex((host, int(port))) == 0
+
+
+@pytest.mark.slow
+def test_one_is_killed_and_back_and_all_are_gone_in_the_end(tmp_path: Path) -> None:
+    with ThreeBrokers(tmp_path) as cluster:
+        cluster.start()
+        addresses = cluster.bootstrap.split(",")
+        assert list(map(answers, addresses)) == [True, True, True]
+        cluster.kill(2)
+        assert list(map(answers, addresses)) == [True, False, True]
+        cluster.start_again(2)
+        assert cluster.bootstrap.split(",") == addresses
+        assert list(map(answers, addresses)) == [True, True, True]
+    assert list(map(answers, addresses)) == [False, False, False]
+
+
+def test_the_command_is_odradek_serve_with_an_id_and_the_metadata() -> None:
+    assert odradek_member(2, "etcd://127.0.0.1:2379/x", "127.0.0.1:0", Path("d")) == [
+        sys.executable, "-m", "odradek", "serve", "--node-id", "2", "--metadata", "etcd://127.0.0.1:2379/x",
+        "--listen", "127.0.0.1:0", "--data-dir", "d",
+    ]  # fmt: skip
