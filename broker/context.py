@@ -178,6 +178,5 @@ class Context:
 
     def endpoint(self, node_id: int, listener: str) -> Endpoint | None:
         """Where a client of `listener` reaches the broker `node_id`, if it does."""
-        broker = self.metadata.image.brokers.get(node_id)
-        endpoint = None if broker is None else broker.endpoints.get(listener)
+        endpoint = self.metadata.image.endpoint(node_id, listener)
         return None if endpoint is None else Endpoint(*endpoint)

@@ -54,8 +54,7 @@ async def _ask(
     context: Context, controller_id: int, request: Request[R], timeout_ms: float
 ) -> tuple[ErrorCode, R | None]:
     """The answer and its code; NOT_CONTROLLER and None where that broker is not it, or cannot be asked."""
-    broker = context.metadata.image.brokers.get(controller_id)
-    endpoint = None if broker is None else broker.endpoints.get(context.peers.listener)
+    endpoint = context.metadata.image.endpoint(controller_id, context.peers.listener)
     if endpoint is None or controller_id == context.node_id:
         return ErrorCode.NOT_CONTROLLER, None
     patience_ms = context.config.broker_session_timeout_ms

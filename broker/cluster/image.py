@@ -135,6 +135,11 @@ class ClusterImage:
         """Whether the broker may lead, and join in-sync sets: it is there, and not about to stop."""
         return broker_id in self.brokers and broker_id not in self.stopping
 
+    def endpoint(self, broker_id: int, listener: str) -> tuple[str, int] | None:
+        """Where the broker is reached on `listener`: host and port, None where it is not there."""
+        broker = self.brokers.get(broker_id)
+        return None if broker is None else broker.endpoints.get(listener)
+
     # -- building -----------------------------------------------------------------------------------------------
 
     @classmethod

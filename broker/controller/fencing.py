@@ -122,9 +122,9 @@ class Fencing:
         return [(broker_id, epochs[broker_id]) for broker_id in new]
 
     async def _probe(self, broker_id: int, broker_epoch: int) -> None:
-        broker = self._metadata.image.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoints.get(self._listener)
-        if broker is None or endpoint is None or broker.epoch != broker_epoch:
+        image = self._metadata.image
+        endpoint = image.endpoint(broker_id, self._listener)
+        if endpoint is None or image.brokers[broker_id].epoch != broker_epoch:
             return
         if await self._is_refused(*endpoint):
             await self._fence(broker_id, broker_epoch, f"nobody listens at {endpoint[0]}:{endpoint[1]}")

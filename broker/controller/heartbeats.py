@@ -83,10 +83,9 @@ class Heartbeats:
 
     def _endpoint(self, image: ClusterImage) -> tuple[str, int] | None:
         """Where the controller listens for brokers; None where there is none but ourselves."""
-        broker = image.brokers.get(image.controller_id)
-        if broker is None or broker.broker_id == self._registration.node_id:
+        if image.controller_id == self._registration.node_id:
             return None
-        return broker.endpoints.get(self._peers.listener)
+        return image.endpoint(image.controller_id, self._peers.listener)
 
     async def _beat_until_another(self, image: ClusterImage, peer: Peer) -> bool:
         """`_beat`, as long as there is no other controller."""

