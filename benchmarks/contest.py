@@ -1,8 +1,8 @@
-"""A contest: the same workload against both servers in turn, run after run, with Apache Kafka warm before each.
+"""A contest: the same workload against both servers in turn, run after run, each warm before its own.
 
-A workload does one thing to a server and says what it measured. Apache Kafka is warmed up by slices of it until two
-differ by less than 5 %, for `warm_s` under load at least, and for `rewarm_s` before each of its runs; Odradek gets one
-slice. That is done for every contest anew, so that its order among others does not matter. Both stay up.
+A workload does one thing to a server and says what it measured. Each is warmed up by slices of it until two differ by
+less than 5 %, for `warm_s` under load at least, and for `rewarm_s` before each of its runs. That is done for every
+contest anew, so that its order among others does not matter. Both stay up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,12 +83,11 @@ class Contest:
         """`slice_of` is what warms up, where the workload itself is not fit for that. Raises what the workload does."""
         slice_of = run if slice_of is None else slice_of
         runs = Runs()
-        slice_of(ours)
-        self._warm_up(name, slice_of, theirs, runs)
+        for server in (ours, theirs):
+            self._warm_up(name, slice_of, server, runs)
         for number in range(1, self.plan.runs + 1):
             for server, done in ((ours, runs.ours), (theirs, runs.theirs)):
-                if server is theirs:
-                    self._warm_again(slice_of, server)
+                self._warm_again(slice_of, server)
                 done.append(run(server))
                 self.say(f"{name} {number}/{self.plan.runs} {server}: {done[-1]}")
         self._note_disturbances(name, runs)
