@@ -1,8 +1,10 @@
 """Failure detection by the controller: who is not there any more is fenced, long before its lease ends.
 
 Each broker sends BrokerHeartbeat every `broker.heartbeat.interval.ms`. When its connection is lost, the controller asks
-at once whether anybody listens at its address: refused means that its process is gone, and it is fenced. Anything else
-means nothing; then, as without any loss, silence for `broker.session.timeout.ms` decides.
+at once whether anybody listens at its address: refused means that its process is gone, and it is fenced. A process that
+is killed loses its sockets one by one, and may take the question as long as it has the one that listens: where that
+connection is lost, too, it is asked again. Anything else means nothing; then, as without any loss, silence for
+`broker.session.timeout.ms` decides.
 
 A broker that is fenced though it lives finds that out from the metadata, and registers anew.
 
@@ -12,6 +14,7 @@ from the others, who hear one another. Fenced again and again, they could lead n
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Final
 
 from broker.cluster.image import ClusterImage, Delta
@@ -30,6 +33,17 @@ LOOKS_PER_SESSION: Final = 8
 """So often within `broker.session.timeout.ms` it is looked who is silent: often enough to notice before anybody's time
 is over that it was this process which stood still."""
 LOOK_MS_MIN: Final = 50.0
+ASK_AGAIN_MS: Final = 10.0
+
+
+class Question(asyncio.Protocol):
+    """A connection that is there to be refused, or lost."""
+
+    def __init__(self) -> None:
+        self.lost = asyncio.Event()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost.set()
 
 
 class Fencing:
@@ -132,13 +146,22 @@ class Fencing:
     async def _is_refused(self, host: str, port: int) -> bool:
         try:
             async with asyncio.timeout(self._config.broker_session_timeout_ms / 1000.0):
-                transport = await self._environment.connect(asyncio.Protocol, host, port)
+                while True:
+                    with suppress(ConnectionResetError):
+                        await self._until_lost(host, port)
+                    await self._environment.sleep(ASK_AGAIN_MS)
         except ConnectionRefusedError:
             return True
         except OSError:  # TimeoutError is one, too
             return False
-        transport.close()
-        return False
+
+    async def _until_lost(self, host: str, port: int) -> None:
+        question = Question()
+        transport = await self._environment.connect(lambda: question, host, port)
+        try:
+            await question.lost.wait()
+        finally:
+            transport.close()
 
     async def _give_way(self) -> None:
         try:

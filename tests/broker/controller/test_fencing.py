@@ -8,7 +8,7 @@ import pytest
 
 from broker.cluster.keys import CONTROLLER_KEY
 from broker.cluster.store import Txn
-from broker.controller.fencing import LOOK_MS_MIN, LOOKS_PER_SESSION, Fencing
+from broker.controller.fencing import ASK_AGAIN_MS, LOOK_MS_MIN, LOOKS_PER_SESSION, Fencing
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.controller.brokers import Brokers, Member, brokers, settle, sleep_ms
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork, MemoryServer, Reach
@@ -146,6 +146,44 @@ async def test_a_lost_connection_means_nothing_while_somebody_listens() -> None:
         await sleep_ms(2 * SESSION_MS)
         assert await world.there() == [1, 2, 3]
         assert not world.network.open_clients()
+
+
+async def test_a_process_that_is_about_to_be_gone_may_still_take_a_connection_and_lose_it() -> None:
+    """The kernel closes a killed process's sockets one by one: the one that listens may come after the others."""
+
+    class Dying(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            transport.abort()
+            world.servers[2].close()
+
+    async with watched() as world:
+        await sleep_ms(2 * SESSION_MS)  # by then those questions are over that its election led to
+        dead(world, 2)
+        server = world.servers[2] = world.network.listen(Dying, "10.0.0.2", PORT)
+        server.start()
+        world.fencing.connection_lost(2, world.epoch(2))
+        await sleep_ms(50)
+        assert await world.there() == [1, 3]
+
+
+async def test_one_that_takes_connections_and_loses_them_is_given_its_time() -> None:
+    """As it does where it has too many: it is asked now and then, and not without a pause."""
+
+    class Full(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            transport.abort()
+
+    async with watched() as world:
+        await sleep_ms(2 * SESSION_MS)
+        world.servers[2].close()
+        world.network.listen(Full, "10.0.0.2", PORT).start()
+        attempts = len(world.network.attempts)
+        world.fencing.connection_lost(2, world.epoch(2))
+        await sleep_ms(2 * SESSION_MS)
+        assert SESSION_MS / ASK_AGAIN_MS / 2 < len(world.network.attempts) - attempts <= SESSION_MS / ASK_AGAIN_MS
+        assert await world.there() == [1, 2, 3]
 
 
 async def test_a_connection_of_a_former_life_is_not_asked_about() -> None:
