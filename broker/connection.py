@@ -20,6 +20,7 @@ not advertised) closes the connection, with one log line that says whose it was 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable
 from typing import cast
 
 from broker.begun import Begun
@@ -168,14 +169,15 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 if self._unanswered and not is_produce:
                     await self._until_answered()
-                answer = Begun(dispatch(context, self.caller, frame))
+                answer = dispatch(context, self.caller, frame)
                 del frame  # else the receive buffer counts as held, and is never used again
-                if self._unanswered or (is_produce and not answer.is_done):
-                    self._answer_later(answer, size_bytes)
+                begun = Begun(answer) if is_produce else None
+                if begun is not None and (self._unanswered or not begun.is_done):
+                    self._answer_later(begun, size_bytes)
                     size_bytes = 0
                 else:
-                    self._send(await self._reply(answer), self.requests)
-                del answer
+                    self._send(await self._reply(begun or answer), self.requests)
+                del answer, begun
             finally:
                 self._running = False
                 self._finish(size_bytes)
@@ -185,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
                 await self._writable
         await self._until_answered()
 
-    async def _reply(self, answer: Begun[list[Buffer] | None]) -> list[Buffer] | None:
+    async def _reply(self, answer: Awaitable[list[Buffer] | None]) -> list[Buffer] | None:
         """None where there is none; the connection may have been closed instead."""
         try:
             return await answer

@@ -148,7 +148,6 @@ class Context:
     producer_ids: ProducerIds
     metrics: Metrics
     served: dict[int, Api]
-    broker_listener: str
     stopping: bool = False
     _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
 
@@ -172,11 +171,8 @@ class Context:
         """Awaits work that must not be cut short in the middle, even when the client that asked for it is gone."""
         return await asyncio.shield(self.tasks.start(work, "shielded work"))
 
-    def is_for_brokers(self, listener: str) -> bool:
-        """Whether brokers talk to one another on this listener: nobody else's word counts for a broker's."""
-        return listener == self.broker_listener
-
-    def endpoint(self, node_id: int, listener: str) -> Endpoint | None:
-        """Where a client of `listener` reaches the broker `node_id`, if it does."""
-        endpoint = self.metadata.image.endpoint(node_id, listener)
-        return None if endpoint is None else Endpoint(*endpoint)
+    def require_brokers(self, listener: str) -> None:
+        """Raises KafkaError CLUSTER_AUTHORIZATION_FAILED unless brokers talk to one another on this listener: nobody
+        else's word counts for a broker's."""
+        if listener != self.peers.listener:
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {listener} is not the one of brokers")

@@ -21,5 +21,10 @@ def current_leader(context: Context, call: Call, topic: str, index: int) -> Curr
     if state is None:
         return None
     broker = image.brokers.get(state.leader)
-    endpoint = context.endpoint(state.leader, call.caller.listener)
-    return CurrentLeader(state.leader, state.leader_epoch, endpoint, None if broker is None else broker.rack)
+    endpoint = image.endpoint(state.leader, call.caller.listener)
+    return CurrentLeader(
+        state.leader,
+        state.leader_epoch,
+        None if endpoint is None else Endpoint(*endpoint),
+        None if broker is None else broker.rack,
+    )

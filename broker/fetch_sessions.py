@@ -31,6 +31,11 @@ PartitionKey = tuple[str, bytes, int]
 """Topic name (empty when fetched by id), topic id (zeros when fetched by name), partition index."""
 
 
+def next_epoch(epoch: int) -> int:
+    """That the next request of a session has."""
+    return 1 if epoch == EPOCH_MAX else epoch + 1
+
+
 class CachedPartition:
     """What the client asked for in one partition, and what it was last told about it."""
 
@@ -123,7 +128,7 @@ class FetchSessions:
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
                 f"fetch session {session_id} began with topic {'ids' if session.uses_topic_ids else 'names'}",
             )
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session.epoch = next_epoch(epoch)
         session.last_used_ms = now_ms
         del self._sessions[session_id]
         self._sessions[session_id] = session

@@ -19,7 +19,7 @@ go on (`ReplicaManager.shouldLeaderThrottle`).
 another request.
 """
 
-import asyncio
+from contextlib import suppress
 from math import inf
 from typing import cast
 
@@ -30,7 +30,6 @@ from broker.follower_sessions import Followed, FollowerSession, Key
 from broker.replication.divergence import diverging
 from broker.replication.isolation import Isolation
 from broker.replication.partition import Partition
-from broker.replication.quota import is_throttled
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     EpochEndOffset,
@@ -51,10 +50,7 @@ async def handle_follower(context: Context, call: Call, request: FetchRequest) -
     state = request.replica_state
     if state is None or state.replica_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a follower's Fetch needs version 15 or later, with a broker epoch")
-    if not context.is_for_brokers(call.caller.listener):
-        raise KafkaError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {call.caller.listener} is not the one of brokers"
-        )
+    context.require_brokers(call.caller.listener)
     await _check_epoch(context, state.replica_id, state.replica_epoch)
     session = context.follower_sessions.resolve(
         request.session_id, request.session_epoch, state.replica_id, state.replica_epoch
@@ -65,12 +61,8 @@ async def handle_follower(context: Context, call: Call, request: FetchRequest) -
 async def _check_epoch(context: Context, broker_id: int, broker_epoch: int) -> None:
     """A broker's epoch is the revision of its registration: our image may not have come so far."""
     metadata = context.metadata
-    if metadata.image.revision < broker_epoch:
-        try:
-            async with asyncio.timeout(IMAGE_WAIT_MS / 1000):
-                await metadata.applied(broker_epoch)
-        except TimeoutError:
-            pass
+    with suppress(TimeoutError):
+        await metadata.revision.reach(broker_epoch, IMAGE_WAIT_MS)
     broker = metadata.image.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch:
         raise KafkaError(
@@ -133,7 +125,7 @@ class FollowerReading:
                 self._answers[key] = self._told(self._session.followed[key])
                 self._answers[key].diverging_epoch = EpochEndOffset(epoch=parted[0], end_offset=parted[1])
                 return
-            self._require_offset(partition, wanted)
+            partition.require_offset(wanted.fetch_offset)
             session = self._session
             partition.follower_fetched(
                 session.broker_id, session.broker_epoch, wanted.fetch_offset, wanted.log_start_offset
@@ -141,15 +133,6 @@ class FollowerReading:
             self._session.add(partition, wanted)
         except KafkaError as error:
             self._fail(key, error)
-
-    def _require_offset(self, partition: Partition, wanted: FetchPartition) -> None:
-        log = partition.log
-        if not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {wanted.fetch_offset} of {partition.topic}-{partition.index} is not between "
-                f"{log.log_start_offset} and {log.log_end_offset}",
-            )
 
     async def _read_patiently(self) -> None:
         """Reads what is due. What is not in the page cache is fetched first if there is nothing else to answer."""
@@ -189,22 +172,17 @@ class FollowerReading:
             session.to_read.pop(key)
             if counts:
                 self._context.follower_sessions.quota.record(len(records), self._context.environment.monotonic_ms())
-            if followed.is_news:
-                session.to_tell[key] = None
             if records or not followed.was_told:
                 session.to_tell.pop(key, None)
                 self._size_bytes += len(records)
                 answer = self._answers[key] = self._told(followed)
                 answer.records = records
+            elif followed.is_news:
+                session.to_tell[key] = None
         return missing
 
     def _is_throttled(self, partition: Partition) -> bool:
-        named = partition.config.leader_replication_throttled_replicas
-        return (
-            bool(named)
-            and self._session.broker_id not in partition.replicas.isr
-            and is_throttled(named, partition.index, partition.node_id)
-        )
+        return self._session.broker_id not in partition.replicas.isr and partition.is_leader_throttled
 
     def _must_wait(self) -> bool:
         """Whether there is no room in the quota."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from broker.closest_replica import RACK_AWARE
 from broker.config import BrokerConfig
+from broker.fetch_sessions import next_epoch
 from broker.replication.partition import Partition
 from broker.replication.quota import ReplicationQuota
 from protocol.errors import ErrorCode, KafkaError
@@ -186,10 +187,5 @@ class FollowerSessions:
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
                 f"session {session_id} expects epoch {session.epoch}, not {epoch}",
             )
-        session.epoch += 1
+        session.epoch = next_epoch(epoch)
         return session
-
-    def close(self) -> None:
-        for session in self._sessions.values():
-            session.close()
-        self._sessions.clear()

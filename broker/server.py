@@ -347,7 +347,6 @@ class Broker:
             controller=membership.controller,
             fencing=membership.fencing,
             peers=membership.peers,
-            broker_listener=listener,
             producer_ids=ProducerIds(store),
             metrics=Metrics(),
             served=BY_KEY,

@@ -14,12 +14,8 @@ from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHea
 
 async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
     broker_id, broker_epoch = request.broker_id, request.broker_epoch
-    if not context.is_for_brokers(call.caller.listener):
-        raise KafkaError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {call.caller.listener} is not the one of brokers"
-        )
-    if not context.controller.is_active:
-        raise KafkaError(ErrorCode.NOT_CONTROLLER, f"broker {context.node_id} is not the controller")
+    context.require_brokers(call.caller.listener)
+    context.controller.require_active()
     if not context.fencing.heard(broker_id, broker_epoch):
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {broker_epoch}"

@@ -99,6 +99,8 @@ class Reading:
         self.node_endpoints: dict[int, NodeEndpoint] = {}
         """Of leaders that are named in answers."""
         self._rack = request.rack_id if context.config.replica_selector_class == RACK_AWARE else ""
+        self._racks: Mapping[int, str | None] = {}
+        """Of all brokers, where they matter."""
 
     async def answers(self) -> Answers:
         """The reading to answer with. While waiting it is thrown away, and so is what it counted as errors."""
@@ -148,6 +150,8 @@ class Reading:
         self._size_bytes = 0
         self._urgent = False
         self._missing = []
+        if self._rack:
+            self._racks = {broker.broker_id: broker.rack for broker in self._context.metadata.image.brokers.values()}
         return {key: self._read_partition(key, wanted) for key, wanted in self._wanted.items()}
 
     def _read_partition(self, key: PartitionKey, wanted: FetchPartition) -> PartitionData:
@@ -189,9 +193,8 @@ class Reading:
                 )
 
     def _closest(self, partition: Partition, wanted: FetchPartition) -> int:
-        racks = {broker_id: broker.rack for broker_id, broker in self._context.metadata.image.brokers.items()}
         start = partition.log.log_start_offset
-        return closest_replica(partition.replicas, racks, self._rack, wanted.fetch_offset, start)
+        return closest_replica(partition.replicas, self._racks, self._rack, wanted.fetch_offset, start)
 
     def _find(self, key: PartitionKey, current_leader_epoch: int) -> Partition:
         name, topic_id, index = key

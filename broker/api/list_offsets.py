@@ -90,10 +90,8 @@ async def _answer(
                 ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} means nothing in version {call.version}"
             )
         partition = context.partitions.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
-        if not asker.is_consumer and not context.is_for_brokers(call.caller.listener):
-            raise KafkaError(
-                ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {call.caller.listener} is not the one of brokers"
-            )
+        if not asker.is_consumer:
+            context.require_brokers(call.caller.listener)
 
         def found() -> ListOffsetsPartitionResponse:
             if asker.is_consumer:

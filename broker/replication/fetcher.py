@@ -149,27 +149,29 @@ class Fetcher:
         while True:
             await self._until_wanted()
             try:
-                async with self._connect(self.leader_id) as connection:
-                    self._connection = connection
-                    while True:
-                        await self._exchange(connection)
+                await self._converse()
             except OSError as error:
                 await self._pause_after(error)
             except Exception as error:
                 logger.exception("%r: a mistake of ours ended the connection", self)
                 await self._pause_after(error)
-            finally:
-                self._end_connection()
+
+    async def _converse(self) -> NoReturn:
+        """Over one connection, until it fails. Raises Refused, and what the connection does."""
+        try:
+            async with self._connect(self.leader_id) as connection:
+                self._connection = connection
+                while True:
+                    await self._exchange(connection)
+        finally:
+            self._connection = None
+            self._answered()
+            self._restart_session()
 
     async def _until_wanted(self) -> None:
         while not len(self._followed):
             self._news.clear()
             await self._news.wait()
-
-    def _end_connection(self) -> None:
-        self._connection = None
-        self._answered()
-        self._restart_session()
 
     def _restart_session(self, *, is_closed: bool = False) -> None:
         self._session.restart(is_closed=is_closed)
@@ -183,7 +185,6 @@ class Fetcher:
             logger.warning("fetching from broker %d fails, and is tried again: %s", self.leader_id, error)
         delay_ms = min(RECONNECT_FIRST_MS * 2.0 ** min(self._failures, 20), self._config.replica_fetch_backoff_ms)
         self._failures += 1
-        self._end_connection()
         await self._environment.sleep(max(1.0, delay_ms))
 
     async def _exchange(self, connection: Connection) -> None:

@@ -118,8 +118,8 @@ class Following:
         )
 
     def take(self, answer: PartitionData, asked: FetchPosition, now_ms: float, wall_ms: int) -> int:
-        """Does what the answer says; returns how many bytes were appended. Errors make the partition wait."""
-        assert self.is_answered_by(asked), "an answer to something else"
+        """Does what the answer to `asked`, which still fits (`is_answered_by`), says; returns how many bytes were
+        appended. Errors make the partition wait."""
         try:
             code = code_of(answer.error_code)
             if code is ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -87,11 +87,13 @@ class FollowedSet:
 
     def _position(self, key: PartitionId, now_ms: float, wait_ms: float) -> FetchPosition | None:
         following = self._following.get(key)
-        if following is not None and following.is_fetching and following.partition.log.is_half_cut:
-            following.complete_truncation(now_ms)
-            self._note_phase(following)
         if following is None or not following.is_fetching:
             return None
+        if following.partition.log.is_half_cut:
+            following.complete_truncation(now_ms)
+            self._note_phase(following)
+            if not following.is_fetching:
+                return None
         if wait_ms and _is_throttled(following):
             following.state.throttled(now_ms, wait_ms)
             self._waiting[key] = None

@@ -16,7 +16,7 @@ A leader without room for another session answers session id 0. Then every reque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from broker.fetch_sessions import EPOCH_MAX, INITIAL_EPOCH, NO_SESSION
+from broker.fetch_sessions import INITIAL_EPOCH, NO_SESSION, next_epoch
 from broker.replication.follower_state import FetchPosition
 
 PartitionId = tuple[bytes, int]
@@ -67,7 +67,7 @@ class LeaderSession:
         elif self.is_new:
             self.session_id, self.epoch = session_id, 1
         else:
-            self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+            self.epoch = next_epoch(self.epoch)
 
     def restart(self, *, is_closed: bool = False) -> None:
         """Nobody knows what the leader knows of us: the next request names everything.

@@ -189,9 +189,9 @@ class Partition:
 
     def close(self, error: KafkaError | None = None) -> None:
         """The partition goes: whoever waits for anything is told, with `error` if it goes for that."""
-        self.leader_id = NO_LEADER
         self.resign(error)
-        self.durability.close(self.failure or self._not_leader())
+        assert self.failure is not None, "who resigns says why"
+        self.durability.close(self.failure)
 
     def resign(self, error: KafkaError | None = None) -> None:
         """Stops leading: every parked request gets `error` (NOT_LEADER_OR_FOLLOWER unless told otherwise)."""
@@ -362,6 +362,11 @@ class Partition:
         is_elr_stale = replicas.elr and replicas.has_enough_before_append(self.config.min_insync_replicas)
         return wanted if set(wanted) != set(replicas.isr) or is_elr_stale else None
 
+    @property
+    def is_leader_throttled(self) -> bool:
+        """Whether `leader.replication.throttled.replicas` names this replica."""
+        return is_throttled(self.config.leader_replication_throttled_replicas, self.index, self.node_id)
+
     # -- following ----------------------------------------------------------------------------------------------
 
     @property
@@ -427,6 +432,14 @@ class Partition:
 
         Raises KafkaError: OFFSET_OUT_OF_RANGE below the log start or above the log end.
         """
+        self.require_offset(offset)
+        end_offset = self.readable_end(isolation)
+        if offset >= end_offset:
+            return b""
+        return self.log.read(offset, size_bytes_max, end_offset, at_least_one_batch)
+
+    def require_offset(self, offset: int) -> None:
+        """Raises KafkaError OFFSET_OUT_OF_RANGE below the log start or above the log end."""
         log = self.log
         if not log.log_start_offset <= offset <= log.log_end_offset:
             raise KafkaError(
@@ -434,10 +447,6 @@ class Partition:
                 f"offset {offset} of {self.topic}-{self.index} is not between {log.log_start_offset} and "
                 f"{log.log_end_offset}",
             )
-        end_offset = self.readable_end(isolation)
-        if offset >= end_offset:
-            return b""
-        return log.read(offset, size_bytes_max, end_offset, at_least_one_batch)
 
     def slice(
         self, offset: int, size_bytes_max: int, isolation: Isolation = Isolation.HIGH_WATERMARK

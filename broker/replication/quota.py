@@ -54,5 +54,7 @@ class ReplicationQuota:
 
 def is_throttled(throttled_replicas: Collection[str], index: int, broker_id: int) -> bool:
     """Whether a topic's `leader.` or `follower.replication.throttled.replicas` names this replica."""
+    if not throttled_replicas:
+        return False
     named = f"{index}:{broker_id}"
     return any(value == ALL or value.replace(" ", "") == named for value in throttled_replicas)

@@ -131,6 +131,8 @@ class Replicas:
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
+        if not self.pending_isr:
+            return self.isr
         return self.isr + tuple(broker_id for broker_id in self.pending_isr if broker_id not in self.isr)
 
     def effective_min_insync(self, min_insync_replicas: int) -> int:

@@ -109,7 +109,6 @@ async def running_broker(
         controller=membership.controller,
         fencing=membership.fencing,
         peers=membership.peers,
-        broker_listener=LISTENER,
         producer_ids=ProducerIds(store),
         metrics=Metrics(),
         served=BY_KEY,
