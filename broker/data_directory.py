@@ -187,7 +187,7 @@ class DataDirectory:
         directory = posixpath.join(self.path, name)
         if not self._disk.exists(directory):
             self._check_is_new(key, directory, "is missing")
-        self._disk.make_dir(directory)
+            self._disk.make_dir(directory)
         found = read_partition_metadata(self._disk, directory)
         if found is not None and found != topic.topic_id:
             # The start moved aside what it did not know, so this was a topic whose deletion could not be finished, or
@@ -206,7 +206,7 @@ class DataDirectory:
                 self.checkpoints.tidy()
             write_partition_metadata(self._disk, directory, topic.topic_id)
         checkpoints = self.checkpoints
-        log = Log.open(
+        return Log.open(
             self._disk,
             directory,
             config,
@@ -217,8 +217,6 @@ class DataDirectory:
             is_clean=checkpoints.was_clean and not self._is_loaded,
             random=self._environment.random,
         )
-        log.on_disk_error = self.suspect
-        return log
 
     def _check_is_new(self, key: Key, directory: str, what: str) -> None:
         """Does not let a partition that the last process had come up empty. Raises KafkaError KAFKA_STORAGE_ERROR."""

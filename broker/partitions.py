@@ -217,6 +217,7 @@ class Partitions:
         for topic in delta.changed:
             at_once -= self._open_topic(topic, at_once)
             self._reconfigure(topic)
+        self.written.tidy()
         if delta.broker_configs:
             for topic in image.topics.values():
                 self._reconfigure(topic)  # each may inherit what has changed
@@ -226,9 +227,11 @@ class Partitions:
 
     def _reconfigure(self, topic: TopicImage) -> None:
         config = self._config.topic(topic.configs)
+        of_log = log_config(config)
         for index in range(len(topic.partitions)):
-            if (partition := self._partitions.get((topic.name, index))) is not None:
-                partition.log.config = log_config(config)
+            partition = self._partitions.get((topic.name, index))
+            if partition is not None and partition.config is not config:  # most changes are of in-sync sets
+                partition.log.config = of_log
                 partition.configure(config)
 
     def _open_topic(self, topic: TopicImage, at_once: float = inf) -> int:
@@ -242,7 +245,6 @@ class Partitions:
                 if self.is_online(key) or key in self._offline:
                     logger.info("%s-%d has its replicas elsewhere now", topic.name, index)
                     self._drop(topic.name, index)
-                    self.written.tidy()
             elif key in self._partitions or opened < at_once:
                 opened += key not in self._partitions
                 self._openings.discard(key)

@@ -147,10 +147,11 @@ def _shared_seats(image: ClusterImage, node_id: int) -> list[Key]:
 def note_boot(disk: Disk, data_dirs: Iterable[str], boot_id: str | None) -> None:
     """Writes down under which boot of the machine this start happens, durably: in a directory that lacks the newest,
     once its logs are back at what is certain, for a start that dies before must find the same. Raises OSError."""
+    content = f"version={VERSION}\nboot.id={boot_id or ''}\n".encode()
     for data_dir in data_dirs:
-        disk.write_whole(
-            posixpath.join(data_dir, BOOT_ID_FILE), f"version={VERSION}\nboot.id={boot_id or ''}\n".encode()
-        )
+        path = posixpath.join(data_dir, BOOT_ID_FILE)
+        if not disk.exists(path) or disk.read_whole(path) != content:
+            disk.write_whole(path, content)
 
 
 async def give_up_seats(

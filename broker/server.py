@@ -141,15 +141,14 @@ class Broker:
         store = await self._open_store()
         cluster_id = await self._identify(store)
         await self._bind()
-        image = ClusterImage.from_snapshot(await store.read("/"))
-        boot_id, config = self.environment.boot_id(), self.settings.config
-        config.update(image.configs_of_broker(None), image.configs_of_broker(self.settings.node_id))
+        image = await self._read_image(store)
+        boot_id = self.environment.boot_id()
         findings = look_at_all(self.disk, self.directories, boot_id, image, self.settings.node_id)
         registration = self._registration(store, findings.missing_ids)
         await self._come_back(registration, store, image, findings)
         note_boot(self.disk, (one.path for one in self.directories.online if not one.lacks_the_newest), boot_id)
         if (await store.read(CLUSTER_KEY)).revision != image.revision:
-            image = ClusterImage.from_snapshot(await store.read("/"))
+            image = await self._read_image(store)
         self._compose(store, image, registration, cluster_id)
         metadata = self.context.metadata
         self._write_revisions(image.revision)
@@ -313,7 +312,6 @@ class Broker:
     def _compose(self, store: MetadataStore, image: ClusterImage, registration: Registration, cluster_id: str) -> None:
         config = self.settings.config
         metadata = Metadata(store, image)
-        config.update(image.configs_of_broker(None), image.configs_of_broker(self.settings.node_id))
         metadata.subscribe(self._configure)
         quota = ReplicationQuota(config.leader_replication_throttled_rate, self.environment.monotonic_ms())
         listener = self.settings.broker_listener
@@ -355,15 +353,23 @@ class Broker:
         self.memory = RequestMemory(config.queued_max_request_bytes, self.environment.loop)
         self.connections = ConnectionTable(self.context, socket_budget())
 
+    async def _read_image(self, store: MetadataStore) -> ClusterImage:
+        """What the metadata says now; the cluster's options count from here on. Raises MalformedMetadata, OSError."""
+        image = ClusterImage.from_snapshot(await store.read("/"))
+        self._take_options(image)
+        return image
+
+    def _take_options(self, image: ClusterImage) -> None:
+        self.settings.config.update(image.configs_of_broker(None), image.configs_of_broker(self.settings.node_id))
+
     def _new_session_id(self) -> int:
         return int.from_bytes(self.environment.random_bytes(4), "big") & 0x7FFFFFFF
 
     def _configure(self, image: ClusterImage, delta: Delta) -> None:
         if delta.broker_configs:
-            config = self.context.config
-            config.update(image.configs_of_broker(None), image.configs_of_broker(self.settings.node_id))
-            now_ms = self.environment.monotonic_ms()
-            self.context.follower_sessions.quota.configure(config.leader_replication_throttled_rate, now_ms)
+            self._take_options(image)
+            rate, now_ms = self.settings.config.leader_replication_throttled_rate, self.environment.monotonic_ms()
+            self.context.follower_sessions.quota.configure(rate, now_ms)
 
     def _apply(self, image: ClusterImage, delta: Delta) -> None:
         self.context.partitions.apply(image, delta)
@@ -435,11 +441,15 @@ class Broker:
         """What the store is at now. What is written down already will do where it would have to be waited for."""
         if self.context.registration.is_silent:
             return
-        store = self.context.metadata.store
+        try:
+            present = (await self.context.metadata.store.read(CLUSTER_KEY)).revision
+        except OSError as error:
+            logger.warning("the revision of the metadata is not known, and not written down: %s", error)
+            return
         for directory, revision in self._revisions.items():
             if directory.is_online:
                 try:
-                    revision.write((await store.read(CLUSTER_KEY)).revision)
+                    revision.write(present)
                 except (OSError, StoreWentBack) as error:
                     logger.warning("the revision of the metadata could not be written down: %s", error)
 

@@ -8,7 +8,7 @@ a directory that Kafka can be started on, and that can be adopted.
 import posixpath
 from dataclasses import dataclass
 
-from broker.adopt.claim import DirectoryRefused, first_revision, identify, lock
+from broker.adopt.claim import DirectoryRefused, first_revision, identify, locked
 from broker.adopt.directory import read_directory
 from broker.adopt.kafka_metadata import KafkaMetadata
 from broker.adopt.metadata_log import DIRECTORY, UnreadableMetadata, read_metadata_log
@@ -49,24 +49,21 @@ def adopt(
     """
     known = identify(disk, data_dir)
     _check_node(known, data_dir, node_id)
-    held = lock(disk, data_dir, is_dry_run=is_dry_run)
     try:
-        _refuse_ours(disk, data_dir)
-        revision = first_revision(load_revision(disk, data_dir))
-        metadata = _cluster_metadata(disk, data_dir, metadata_dir)
-        found = read_directory(disk, data_dir)
-        plan = make_plan(found, metadata, known.node_id)
-        if not is_dry_run:
-            _write(disk, data_dir, plan, known.cluster_id, revision)
+        with locked(disk, data_dir, is_dry_run=is_dry_run):
+            _refuse_ours(disk, data_dir)
+            revision = first_revision(load_revision(disk, data_dir))
+            metadata = _cluster_metadata(disk, data_dir, metadata_dir)
+            found = read_directory(disk, data_dir)
+            plan = make_plan(found, metadata, known.node_id)
+            if not is_dry_run:
+                _write(disk, data_dir, plan, known.cluster_id, revision)
     except ForeignDirectory as error:
         raise DirectoryRefused(str(error)) from error
     except CorruptCheckpoint as error:
         raise DirectoryRefused(
             f"{error}; restore the file, or remove it, and what DeleteRecords removed may come back"
         ) from error
-    finally:
-        if held is not None:
-            held.release()
     return Adoption(data_dir, known, found.is_clean, plan, tuple(found.kafkas_own))
 
 

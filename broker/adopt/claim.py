@@ -1,10 +1,12 @@
 """Claims a data directory that no broker runs on: finds out whose it is, and locks it."""
 
 import posixpath
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 from broker import meta_properties
-from broker.disk import Disk, Lock, LockHeld
+from broker.disk import Disk, LockHeld
 from broker.meta_properties import ForeignDirectory, MetaProperties
 
 LOCK_FILE: Final = ".lock"
@@ -31,17 +33,24 @@ def identify(disk: Disk, data_dir: str) -> MetaProperties:
     return known
 
 
-def lock(disk: Disk, data_dir: str, *, is_dry_run: bool) -> Lock | None:
-    """Locks the directory; None in a dry run where no lock file is there. Raises DirectoryRefused, OSError."""
+@contextmanager
+def locked(disk: Disk, data_dir: str, *, is_dry_run: bool = False) -> Generator[None]:
+    """Holds the directory for the length of the block; in a dry run not where no lock file is there. Raises
+    DirectoryRefused, OSError."""
     path = posixpath.join(data_dir, LOCK_FILE)
     if is_dry_run and not disk.exists(path):
-        return None  # nobody can hold it, and a file would be made
+        yield  # nobody can hold it, and a file would be made
+        return
     try:
-        return disk.lock(path)
+        lock = disk.lock(path)
     except LockHeld as error:
         raise DirectoryRefused(
             f"{data_dir} cannot be used: {error.strerror}; stop the broker that runs on it, and try again"
         ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def first_revision(recorded: int) -> int:

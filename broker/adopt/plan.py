@@ -8,7 +8,7 @@ What is not taken stays where it is. The start moves its directories aside (`-st
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -109,12 +109,20 @@ def entries(plan: Plan, cluster_id: str, revision: int) -> dict[str, Entry]:
     for broker_id, configs in plan.broker_configs.items():
         values[broker_config_key(broker_id)] = encode_configs(configs)
     for topic in plan.taken:
-        values[topic_key(topic.name)] = TopicState(topic.topic_id, len(topic.partitions)).encode()
-        for index, partition in enumerate(topic.partitions):
-            values[partition_key(topic.name, index)] = partition.encode()
-        if topic.configs:
-            values[topic_config_key(topic.name)] = encode_configs(topic.configs)
+        values |= topic_values(topic.name, topic.topic_id, topic.partitions, topic.configs)
     return {key: Entry(values[key], revision) for key in sorted(values)}
+
+
+def topic_values(
+    name: str, topic_id: bytes, partitions: Sequence[PartitionState], configs: Mapping[str, str]
+) -> dict[str, bytes]:
+    """All that the metadata store holds of a topic, by key."""
+    values = {topic_key(name): TopicState(topic_id, len(partitions)).encode()}
+    for index, partition in enumerate(partitions):
+        values[partition_key(name, index)] = partition.encode()
+    if configs:
+        values[topic_config_key(name)] = encode_configs(configs)
+    return values
 
 
 # -- topics ---------------------------------------------------------------------------------------------------------
@@ -283,4 +291,9 @@ def _next_producer_id(partitions: Iterable[PartitionFacts], metadata: KafkaMetad
     first = max((partition.producer_id for partition in partitions), default=-1) + 1
     if metadata is not None:
         return max(first, metadata.next_producer_id)
+    return unused_producer_id(first)
+
+
+def unused_producer_id(first: int) -> int:
+    """An id from `first` on that nobody was given, though some may have left no trace."""
     return -(-first // PRODUCER_ID_BLOCK) * PRODUCER_ID_BLOCK + PRODUCER_IDS_SKIPPED

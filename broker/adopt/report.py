@@ -11,10 +11,10 @@ def report(adoption: Adoption, *, is_dry_run: bool) -> Iterator[str]:
     plan, known = adoption.plan, adoption.known
     end = "stopped cleanly" if adoption.is_clean else "not stopped cleanly, so the start recovers its logs"
     yield f"{adoption.data_dir}: node {known.node_id} of cluster {known.cluster_id}, {end}"
-    yield from _section("taken", map(_of_topic, plan.taken))
-    yield from _section("kept where they are, and not served yet", adoption.kafkas_own)
-    yield from _section("not taken", (f"{name}: {reason}" for name, reason in sorted(plan.left.items())))
-    yield from _section("to know", plan.remarks)
+    yield from section("taken", map(_of_topic, plan.taken))
+    yield from section("kept where they are, and not served yet", adoption.kafkas_own)
+    yield from section("not taken", (f"{name}: {reason}" for name, reason in sorted(plan.left.items())))
+    yield from section("to know", plan.remarks)
     count = f"{len(plan.taken)} topic{'' if len(plan.taken) == 1 else 's'}"
     if is_dry_run:
         yield f"Nothing was changed. Without --dry-run, {count} would be adopted."
@@ -23,7 +23,7 @@ def report(adoption: Adoption, *, is_dry_run: bool) -> Iterator[str]:
     yield f"Start with: odradek serve --data-dir {adoption.data_dir} --node-id {known.node_id}"
 
 
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+def section(title: str, lines: Iterable[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         if number == 0:
             yield f"{title}:"

@@ -19,7 +19,6 @@ nothing.
 A batch that is cut at the end is left out, too: it comes again with the next fetch.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker.log.markers import Marker, read_marker
@@ -48,6 +47,8 @@ class Replicated(NamedTuple):
     header: BatchHeader
     marker: Marker | None
     """Of a control batch."""
+    end: int
+    """Where it ends in what the leader sent."""
 
 
 def check_replicated(data: memoryview, end: LogEnd, leader_epoch: int) -> list[Replicated]:
@@ -71,7 +72,8 @@ def check_replicated(data: memoryview, end: LogEnd, leader_epoch: int) -> list[R
                     f"the batch at offset {header.base_offset} is of leader epoch {header.partition_leader_epoch}, and "
                     f"stands behind one of {epoch}"
                 )
-            checked.append(Replicated(header, read_marker(batch, header) if header.is_control else None))
+            marker = read_marker(batch, header) if header.is_control else None
+            checked.append(Replicated(header, marker, position + header.size_bytes))
             next_offset, epoch = header.last_offset + 1, max(epoch, header.partition_leader_epoch)
     except MalformedMessage as error:
         raise _corrupt(str(error)) from error
@@ -86,11 +88,6 @@ def _check_offsets(header: BatchHeader, next_offset: int, *, is_first: bool) -> 
     if header.base_offset < next_offset:
         why = f"a batch begins at offset {header.base_offset}, where {next_offset} or a later one has to follow"
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, why) if is_first else _corrupt(why)
-
-
-def size_of(batches: Sequence[Replicated]) -> int:
-    """In bytes, headers included."""
-    return sum(batch.header.size_bytes for batch in batches)
 
 
 def _corrupt(why: str) -> KafkaError:

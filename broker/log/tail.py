@@ -18,7 +18,7 @@ from broker.log.epochs import EpochCache
 from broker.log.markers import Marker, read_marker
 from broker.log.producers import NO_PRODUCER_ID, Producers
 from broker.log.recovery import Recovered
-from broker.log.replicated import LogEnd, Replicated, check_replicated, size_of
+from broker.log.replicated import LogEnd, Replicated, check_replicated
 from broker.log.segment import Segment
 from broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from broker.log.segments import Segments
@@ -165,17 +165,17 @@ class Tail:
         batches = check_replicated(view, LogEnd(start_offset, first_offset, self.epochs.latest), leader_epoch)
         if batches and batches[0].header.base_offset < first_offset:
             self.truncate_fully_and_start_at(batches[0].header.base_offset)
-        position = 0
+        headers = [batch.header for batch in batches]
+        position = done = 0
         try:
-            while batches:
-                segment = self._segment_for(batches[0].header, now_ms)
-                count = segment.run_length([batch.header for batch in batches], self.config, now_ms)
-                run, batches = batches[:count], batches[count:]
-                end = position + size_of(run)
-                segment.append_run(view[position:end], [batch.header for batch in run], self.config)
-                for batch in run:
+            while done < len(batches):
+                segment = self._segment_for(headers[done], now_ms)
+                run = headers[done : done + segment.run_length(headers[done:], self.config, now_ms)]
+                end = batches[done + len(run) - 1].end
+                segment.append_run(view[position:end], run, self.config)
+                for batch in batches[done : done + len(run)]:
                     self._note_replicated(segment, batch)
-                position = end
+                position, done = end, done + len(run)
         except OSError as error:
             raise self._ailing(error) from error
         self.log_start_offset = min(max(start_offset, self.log_start_offset), self.log_end_offset)

@@ -6,12 +6,14 @@ What they run is imported when they run, so that `--help` answers at once.
 import sys
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from broker.cluster.backup import Backup
+    from broker.cluster.store import MetadataStore
     from broker.disk import Disk
 
 EXIT_CODES_HELP: Final = "Exit codes: 0 done, 1 refused, 2 wrong command line."
@@ -199,44 +201,38 @@ def _place(disk: "Disk", address: str, config_file: str | None, assignments: tup
 
 def _saved(place: Place, now: str) -> "Backup":
     from broker.cluster.backup import take_backup
-    from broker.rescue.stores import opened
 
-    async def save() -> "Backup":
-        async with opened(place.address, place.disk, place.options) as store:
-            return take_backup(await store.read("/"), now)
+    async def save(store: "MetadataStore") -> "Backup":
+        return take_backup(await store.read("/"), now)
 
-    return _run(save())
+    return _with_store(place, save)
 
 
 def _restored(place: Place, backup: "Backup", revision_at_least: int) -> int:
     from broker.rescue.restoring import restore
-    from broker.rescue.stores import opened
 
-    async def bring_back() -> int:
-        async with opened(place.address, place.disk, place.options) as store:
-            return (await restore(store, backup, revision_at_least=revision_at_least)).revision
-
-    return _run(bring_back())
+    return _with_store(place, partial(restore, backup=backup, revision_at_least=revision_at_least)).revision
 
 
 def _cleared(place: Place) -> int:
     from broker.rescue.restoring import clear
-    from broker.rescue.stores import opened
 
-    async def remove() -> int:
-        async with opened(place.address, place.disk, place.options) as store:
-            return await clear(store)
-
-    return _run(remove())
+    return _with_store(place, clear)
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
+def _with_store(place: Place, work: "Callable[[MetadataStore], Coroutine[Any, Any, T]]") -> T:
+    """Raises what `opened` and the work do."""
     import asyncio
 
+    from broker.rescue.stores import opened
     from client.environment import loop_factory
 
+    async def run() -> T:
+        async with opened(place.address, place.disk, place.options) as store:
+            return await work(store)
+
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(work)
+        return runner.run(run())
 
 
 def _read(disk: "Disk", file: str) -> "Backup":

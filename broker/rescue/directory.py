@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Callable
 
 from broker import meta_properties
-from broker.adopt.claim import DirectoryRefused, first_revision, lock
+from broker.adopt.claim import DirectoryRefused, first_revision, locked
 from broker.cluster.backup import Backup, described, restored_values, take_backup
 from broker.cluster.embedded import FILE_NAME
 from broker.cluster.image import ClusterImage
@@ -26,9 +26,8 @@ def backup_of_directory(disk: Disk, data_dir: str, time: str) -> Backup:
     journal = read_journal(disk, data_dir)
     if journal is None:
         raise DirectoryRefused(f"{data_dir} has no {FILE_NAME}: give the directory that the metadata is in")
-    entries = {key: journal.entries[key] for key in sorted(journal.entries)}
     try:
-        return take_backup(Snapshot(journal.revision, entries), time)
+        return take_backup(Snapshot(journal.revision, journal.entries), time)
     except MalformedMetadata as error:
         raise DirectoryRefused(f"{posixpath.join(data_dir, FILE_NAME)} cannot be used: {error}") from error
 
@@ -46,13 +45,9 @@ def restore_directory(disk: Disk, data_dir: str, backup: Backup, *, revision_at_
         return {key: Entry(value, revision) for key, value in values.items()}
 
     disk.make_dir(data_dir)
-    held = lock(disk, data_dir, is_dry_run=False)
-    try:
+    with locked(disk, data_dir):
         _refuse_foreign(disk, data_dir, backup.cluster_id)
         return write_metadata(disk, data_dir, entries, max(backup.revision, revision_at_least))
-    finally:
-        if held is not None:
-            held.release()
 
 
 def read_journal(disk: Disk, data_dir: str) -> Journal | None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from broker.adopt.directory import Found
 from broker.adopt.partition import PartitionFacts
-from broker.adopt.plan import KEEPS_EVERYTHING, PRODUCER_ID_BLOCK, PRODUCER_IDS_SKIPPED
+from broker.adopt.plan import KEEPS_EVERYTHING, topic_values, unused_producer_id
 from broker.cluster.backup import EPOCHS_SKIPPED, Backup, decode_backup, encode_backup
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import (
@@ -32,18 +32,13 @@ from broker.cluster.keys import (
     KeyKind,
     NodeState,
     PartitionState,
-    TopicState,
     check_topic_name,
     colliding_name,
     decode_producer_ids,
     encode_cluster,
-    encode_configs,
     encode_producer_ids,
     node_key,
     parse_key,
-    partition_key,
-    topic_config_key,
-    topic_key,
 )
 from broker.cluster.store import Entry, Snapshot
 from broker.meta_properties import MetaProperties
@@ -279,18 +274,14 @@ def _values(plan: RebuildPlan, backup: Backup | None) -> dict[str, bytes]:
     for node_id, ids in directory_ids.items():
         values[node_key(node_id)] = NodeState(tuple(ids)).encode()
     for topic in plan.topics:
-        values[topic_key(topic.name)] = TopicState(topic.topic_id, len(topic.partitions)).encode()
-        for index, partition in enumerate(topic.partitions):
-            values[partition_key(topic.name, index)] = partition.encode()
-        if topic.configs:
-            values[topic_config_key(topic.name)] = encode_configs(topic.configs)
+        values |= topic_values(topic.name, topic.topic_id, topic.partitions, topic.configs)
     return {key: values[key] for key in sorted(values)}
 
 
 def _producer_ids(plan: RebuildPlan, backup: Backup | None) -> bytes:
-    """Ids that nobody was given, though some may have left no trace (as an adoption has it)."""
+    """The next id, behind all that were given (as an adoption has it)."""
     found = [facts.producer_id for each in plan.directories for facts in each.found.partitions]
     first = max(found, default=-1) + 1
     if backup is not None and (value := backup.values.get(PRODUCER_IDS_KEY)) is not None:
         first = max(first, decode_producer_ids(value))
-    return encode_producer_ids(-(-first // PRODUCER_ID_BLOCK) * PRODUCER_ID_BLOCK + PRODUCER_IDS_SKIPPED)
+    return encode_producer_ids(unused_producer_id(first))

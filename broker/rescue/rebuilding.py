@@ -9,7 +9,7 @@ there yet.
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from broker.adopt.claim import DirectoryRefused, identify, lock
+from broker.adopt.claim import DirectoryRefused, identify, locked
 from broker.adopt.directory import read_directory
 from broker.cluster.backup import Backup
 from broker.cluster.keys import MalformedMetadata
@@ -36,8 +36,7 @@ def rebuild(
             _refuse_metadata(disk, into)
             if not is_dry_run:
                 disk.make_dir(into)
-                if (target := lock(disk, into, is_dry_run=False)) is not None:
-                    held.callback(target.release)
+                held.enter_context(locked(disk, into))
         return rebuild_with(disk, data_dirs, None if is_dry_run else write, backup=backup)
 
 
@@ -51,8 +50,7 @@ def rebuild_with(
     with ExitStack() as held:
         for path in data_dirs:
             identify(disk, path)
-            if (each := lock(disk, path, is_dry_run=write is None)) is not None:
-                held.callback(each.release)
+            held.enter_context(locked(disk, path, is_dry_run=write is None))
         plan = _plan(disk, data_dirs, backup)
         if write is not None:
             write(plan)

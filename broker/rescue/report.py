@@ -1,7 +1,8 @@
 """What a rebuild says on standard output: what was found where, who will lead, and what is lost. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from broker.adopt.report import section
 from broker.rescue.plan import FoundTopic, RebuildPlan, Replica
 from protocol.schema import uuid_text
 
@@ -9,7 +10,7 @@ from protocol.schema import uuid_text
 def report(plan: RebuildPlan, into: str, *, is_dry_run: bool) -> Iterator[str]:
     """The lines."""
     yield f"cluster {plan.cluster_id}"
-    yield from _section(
+    yield from section(
         "directories",
         (
             f"{each.path}: node {each.known.node_id}, {len(each.found.partitions)} partition(s), "
@@ -17,23 +18,16 @@ def report(plan: RebuildPlan, into: str, *, is_dry_run: bool) -> Iterator[str]:
             for each in plan.directories
         ),
     )
-    yield from _section("found", (line for topic in plan.topics for line in _of_topic(topic)))
-    yield from _section("not taken", (f"{name}: {reason}" for name, reason in sorted(plan.left.items())))
+    yield from section("found", (line for topic in plan.topics for line in _of_topic(topic)))
+    yield from section("not taken", (f"{name}: {reason}" for name, reason in sorted(plan.left.items())))
     own = [f"{each.path}/{name}" for each in plan.directories for name in each.found.kafkas_own]
-    yield from _section("kept where they are, and not served yet", own)
-    yield from _section("to know", plan.remarks)
+    yield from section("kept where they are, and not served yet", own)
+    yield from section("to know", plan.remarks)
     count = f"{len(plan.topics)} topic{'' if len(plan.topics) == 1 else 's'}"
     if is_dry_run:
         yield f"Nothing was changed. Without --dry-run, the metadata of {count} would be written to {into}."
     else:
         yield f"The metadata of {count} was written to {into}. Start the brokers."
-
-
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    for number, line in enumerate(lines):
-        if number == 0:
-            yield f"{title}:"
-        yield f"  {line}"
 
 
 def _of_topic(topic: FoundTopic) -> Iterator[str]:

@@ -7,7 +7,7 @@ etcd://HOST:PORT,HOST:PORT/prefix       an etcd cluster, with the broker's optio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
-from broker.adopt.claim import DirectoryRefused, lock
+from broker.adopt.claim import DirectoryRefused, locked
 from broker.cluster.embedded import EmbeddedStore
 from broker.cluster.store import MetadataStore, StoreDamaged
 from broker.config import BrokerConfig
@@ -36,16 +36,12 @@ async def opened(address: str, disk: Disk, options: Mapping[str, str] = NO_OPTIO
             "etcd://HOST:PORT,HOST:PORT/prefix"
         )
     disk.make_dir(rest)
-    held = lock(disk, rest, is_dry_run=False)
-    try:
+    with locked(disk, rest):
         embedded = _embedded(disk, rest)
         try:
             yield embedded
         finally:
             await embedded.close()
-    finally:
-        if held is not None:
-            held.release()
 
 
 @asynccontextmanager
