@@ -113,13 +113,13 @@ class Member:
     def gauges(self) -> list[tuple[str, str, float]]:
         """Name, meaning and value of what the metrics page tells about the cluster."""
         image, is_active = self.metadata.image, self.controller.is_active
-        offline = sum(state.leader == NO_LEADER for topic in image.topics.values() for state in topic.partitions)
+        offline = image.led_by(NO_LEADER) if is_active else 0
         return [
             ("kafka_controller_kafkacontroller_activecontrollercount", "Whether this broker decides", is_active),
             (
                 "kafka_controller_kafkacontroller_offlinepartitionscount",
                 "Partitions without a leader, by the controller's count",
-                offline if is_active else 0,
+                offline,
             ),
             ("kafka_controller_kafkacontroller_activebrokercount", "Brokers that are there", len(image.brokers)),
             (
@@ -151,22 +151,14 @@ class Member:
         deadline_ms = self.environment.monotonic_ms() + timeout_ms
         try:
             await self.registration.announce_stop()
-            while _led_by(self.metadata.image, node_id) and not self._is_fenced():
+            while self.metadata.image.led_by(node_id) and self.registration.is_known:
                 remaining_ms = deadline_ms - self.environment.monotonic_ms()
                 await self.metadata.revision.reach(self.metadata.image.revision + 1, max(0.0, remaining_ms))
         except TimeoutError:
-            left = _led_by(self.metadata.image, node_id)
+            left = self.metadata.image.led_by(node_id)
             logger.warning("%d partitions could not be given to others in time", left)
         except (Conflict, LeaseLost, KafkaError, OSError, StoreClosed, StoreWentBack) as error:
             logger.warning("leadership could not be given up in order: %s", error)
-
-    def _is_fenced(self) -> bool:
-        found = self.metadata.image.brokers.get(self.registration.node_id)
-        return found is None or found.epoch != self.registration.epoch
-
-
-def _led_by(image: ClusterImage, node_id: int) -> int:
-    return sum(state.leader == node_id for topic in image.topics.values() for state in topic.partitions)
 
 
 def leader_epochs(image: ClusterImage) -> dict[Key, int]:

@@ -19,8 +19,8 @@ from contextlib import suppress
 
 from broker.cluster.image import ClusterImage, Delta, TopicImage
 from broker.cluster.keys import broker_key, partition_key
-from broker.cluster.partition_changes import changed, with_directory, without_directory, without_distrusted
-from broker.cluster.partition_writes import PartitionWrite, commits, leader_was_restarted
+from broker.cluster.partition_changes import with_directory, without_directory, without_distrusted
+from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from broker.cluster.store import Conflict, StoreClosed
 from broker.config import BrokerConfig
 from broker.metadata import Metadata
@@ -133,5 +133,5 @@ class OfflineReplicas:
             elif self._partitions.is_online((name, index)):
                 after = with_directory(before, node_id)
             if after is not before:
-                after = changed(before, after, restarted=leader_was_restarted(before, image))
+                after = with_epochs(before, after, image)
                 yield PartitionWrite(partition_key(name, index), before, after)

@@ -17,7 +17,8 @@ from broker.cluster.partition_changes import (
     reassigned,
     with_leader,
 )
-from broker.controller.decisions import preferred, with_epochs
+from broker.cluster.partition_writes import with_epochs
+from broker.controller.decisions import preferred
 from protocol.errors import ErrorCode, KafkaError
 
 

@@ -98,11 +98,15 @@ class Registration:
     def node_id(self) -> int:
         return self.identity.node_id
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the image here has our registration: nobody has fenced this life of ours, as far as is known."""
+        return self.epoch != 0 and self._known_epoch == self.epoch
+
     def require_lease(self) -> None:
         """For what epochs cannot protect. Raises KafkaError NOT_LEADER_OR_FOLLOWER."""
         now_ms = self._environment.lease_clock_ms()
-        is_known = self.epoch != 0 and self._known_epoch == self.epoch
-        if self.standstill.look(now_ms) or not is_known or self.term.is_over(now_ms):
+        if self.standstill.look(now_ms) or not self.is_known or self.term.is_over(now_ms):
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"broker {self.node_id} is cut off from the metadata store, and others may have taken over",
@@ -113,28 +117,30 @@ class Registration:
     async def register(self) -> None:
         """Returns once the broker is there. Raises Refused, OSError, and what the store raises."""
         while True:
-            lease = await self.wait_until_free()
+            lease, former_epoch = await self.wait_until_free()
             try:
-                await self._put(lease)
+                await self._put(lease, former_epoch)
                 self._is_fenced = False
                 return
-            except (Conflict, Refused):
+            except Conflict:
                 continue  # somebody was faster: look again
             except LeaseLost:
                 self.lease = None
 
-    async def wait_until_free(self) -> Lease:
-        """Returns, with our lease, once nobody has this id but a former life of ours. Of a process that is gone the
-        lease ends within its time; nothing of it is touched. Raises Refused, OSError, and what the store raises."""
+    async def wait_until_free(self) -> tuple[Lease, int]:
+        """Returns, with our lease, once nobody has this id but a former life of ours, and that one's epoch, 0 without
+        one. Of a process that is gone the lease ends within its time; nothing of it is touched. Raises Refused,
+        OSError, and what the store raises."""
         key = broker_key(self.node_id)
         deadline_ms: float | None = None
         while True:
             lease = await self._taken_lease()
             found = (await self._store.read(key)).entries.get(key)
             try:
-                if found is not None:
-                    self.identity.check_former(decode_broker(found.value, self.node_id, found.revision))
-                return lease
+                if found is None:
+                    return lease, 0
+                self.identity.check_former(decode_broker(found.value, self.node_id, found.revision))
+                return lease, found.revision
             except Refused:
                 now_ms = self._environment.monotonic_ms()
                 deadline_ms = deadline_ms or now_ms + 1.5 * lease.ttl_ms
@@ -153,17 +159,14 @@ class Registration:
                 self.term.never_ends()
         return self.lease
 
-    async def _put(self, lease: Lease) -> None:
-        """Raises Conflict, LeaseLost, Refused, OSError."""
+    async def _put(self, lease: Lease, former_epoch: int) -> None:
+        """Raises Conflict, LeaseLost, OSError."""
         identity, node_id = self.identity, self.node_id
         key, stays_key = broker_key(node_id), node_key(node_id)
-        found = (await self._store.read(key)).entries.get(key)
-        if found is not None:
-            identity.check_former(decode_broker(found.value, node_id, found.revision))
         node = (await self._store.read(stays_key)).entries.get(stays_key)
         state = BrokerState(node_id, identity.endpoints, identity.rack, identity.directory_ids[0])
         lasting = NodeState(identity.directory_ids, identity.rack, identity.endpoints)
-        expect = {key: 0 if found is None else found.revision, stays_key: 0 if node is None else node.revision}
+        expect = {key: former_epoch, stays_key: 0 if node is None else node.revision}
         if node is None or decode_node(node.value, node_id) != lasting:
             # Under no lease, so in a commit of its own.
             expect[stays_key] = await self._store.commit(Txn(expect=expect, put={stays_key: lasting.encode()}))

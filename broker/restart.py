@@ -48,8 +48,8 @@ from enum import Enum
 from broker.checkpoints import CLEAN_SHUTDOWN, Key
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import NodeState, PartitionState, broker_key, partition_key, stopping_key
-from broker.cluster.partition_changes import changed, with_directory, without, without_directory
-from broker.cluster.partition_writes import PartitionWrite, commits, leader_was_restarted
+from broker.cluster.partition_changes import with_directory, without, without_directory
+from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from broker.cluster.store import Conflict, MetadataStore, Txn
 from broker.config import BrokerConfig
 from broker.data_directories import DataDirectories
@@ -211,7 +211,7 @@ def _given_up(image: ClusterImage, node_id: int, findings: Findings, config: Bro
             if is_last and (found in (Found.NOTHING, Found.OFFLINE) or _may_lack(found, topic_config.flush_messages)):
                 last.setdefault(found, []).append(f"{topic.name}-{index}")
             if after is not state:
-                after = changed(state, after, restarted=leader_was_restarted(state, image))
+                after = with_epochs(state, after, image)
                 writes.append(PartitionWrite(partition_key(topic.name, index), state, after))
     for found, names in last.items():
         _warn(node_id, names, found)

@@ -25,8 +25,7 @@ async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) 
     return BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= image.revision,
         is_fenced=False,
-        should_shut_down=request.want_shut_down
-        and not any(state.leader == broker_id for topic in image.topics.values() for state in topic.partitions),
+        should_shut_down=request.want_shut_down and not image.led_by(broker_id),
     )
 
 

@@ -131,6 +131,10 @@ class ClusterImage:
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics.values())
 
+    def led_by(self, broker_id: int) -> int:
+        """How many partitions the broker leads; NO_LEADER: how many nobody leads."""
+        return sum(state.leader == broker_id for topic in self.topics.values() for state in topic.partitions)
+
     def is_usable(self, broker_id: int) -> bool:
         """Whether the broker may lead, and join in-sync sets: it is there, and not about to stop."""
         return broker_id in self.brokers and broker_id not in self.stopping

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import NO_LEADER, PartitionState, broker_key
+from broker.cluster.partition_changes import changed
 from broker.cluster.store import OPERATIONS_MAX, Conflict, Txn
 
 
@@ -26,6 +27,11 @@ def leader_was_restarted(state: PartitionState, image: ClusterImage) -> bool:
     """Whether its leader has registered since the partition was last changed."""
     leader = image.brokers.get(state.leader)
     return leader is not None and leader.epoch > state.revision
+
+
+def with_epochs(before: PartitionState, after: PartitionState, image: ClusterImage) -> PartitionState:
+    """`after` with its epochs, by what is different and by a restart of the leader."""
+    return changed(before, after, restarted=leader_was_restarted(before, image))
 
 
 def commits(writes: Iterable[PartitionWrite], image: ClusterImage, guard: Mapping[str, int]) -> Iterator[Txn]:

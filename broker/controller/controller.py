@@ -29,11 +29,11 @@ from broker.cluster.keys import (
     stopping_key,
 )
 from broker.cluster.partition_changes import without
-from broker.cluster.partition_writes import PartitionWrite, commits
+from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
 from broker.cluster.topics import sweep_leftovers
 from broker.config import BrokerConfig
-from broker.controller.decisions import decided, preferred, with_epochs
+from broker.controller.decisions import decided, preferred
 from broker.metadata import Metadata
 from broker.progress import Progress
 from broker.registration import Registration
@@ -210,9 +210,11 @@ class Controller:
         writes: list[PartitionWrite] = []
         due, self._due = self._due, {}
         try:
-            for name in list(due):
-                writes += self._decisions(name)
-                looked_at += len(topic.partitions) if (topic := self._metadata.image.topics.get(name)) else 0
+            for name in due:
+                if (topic := self._metadata.image.topics.get(name)) is None:
+                    continue
+                writes += self._decisions(topic)
+                looked_at += len(topic.partitions)
                 if looked_at >= LOOKED_AT_TOGETHER:
                     looked_at = 0
                     if len(writes) >= WRITTEN_TOGETHER:
@@ -224,17 +226,14 @@ class Controller:
             self._due = due | self._due  # all of it again: what was written is found settled
             raise
 
-    def _decisions(self, name: str) -> Iterator[PartitionWrite]:
+    def _decisions(self, topic: TopicImage) -> Iterator[PartitionWrite]:
         image = self._metadata.image
-        topic = image.topics.get(name)
-        if topic is None:
-            return
         config = self._config.topic(topic.configs)
         min_insync, unclean = config.min_insync_replicas, config.unclean_leader_election_enable
         for index, before in enumerate(topic.partitions):
             after = decided(before, image, min_insync, unclean=unclean)
             if after is not before:
-                yield PartitionWrite(partition_key(name, index), before, after)
+                yield PartitionWrite(partition_key(topic.name, index), before, after)
 
     async def _write(self, writes: Sequence[PartitionWrite], expect: Mapping[str, int] = NOTHING_ELSE) -> int:
         """Returns the revision at which all of it is stored; `expect`: what it relies on, too.

@@ -14,14 +14,13 @@ conditions (cluster/partition_writes.py, replication/isr_writer.py).
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import PartitionState
 from broker.cluster.partition_changes import (
-    changed,
     completed,
     may_lead,
     with_leader,
     with_preferred_leader,
     without_unusable,
 )
-from broker.cluster.partition_writes import leader_was_restarted
+from broker.cluster.partition_writes import with_epochs
 
 
 def decided(state: PartitionState, image: ClusterImage, min_insync: int, *, unclean: bool) -> PartitionState:
@@ -35,11 +34,6 @@ def decided(state: PartitionState, image: ClusterImage, min_insync: int, *, uncl
     after = with_leader(without_unusable(state, is_usable, min_insync), is_usable, unclean=unclean)
     after = with_leader(completed(after), is_usable, unclean=unclean)
     return with_epochs(state, after, image)
-
-
-def with_epochs(before: PartitionState, after: PartitionState, image: ClusterImage) -> PartitionState:
-    """`after` with its epochs, by what is different and by a restart of the leader."""
-    return changed(before, after, restarted=leader_was_restarted(before, image))
 
 
 def _is_settled(state: PartitionState, image: ClusterImage) -> bool:

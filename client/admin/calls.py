@@ -122,11 +122,15 @@ class Calls:
 
     async def ask_until(self, request: Request[R], deadline: Deadline) -> R:
         """Asks the least loaded broker, until one has answered."""
-        answers = await self.settle("", [""], lambda _: self._only(request, deadline), deadline)
-        return answers[""]
+        return await self.until("", lambda: self.ask(request, deadline), deadline)
 
-    async def _only(self, request: Request[R], deadline: Deadline) -> dict[str, R]:
-        return {"": await self.ask(request, deadline)}
+    async def until(self, what: str, once: Callable[[], Awaitable[V]], deadline: Deadline) -> V:
+        """What `once` has come to, tried until it comes to something. `what`: the call, for logs."""
+
+        async def attempt(_: list[str]) -> Mapping[str, V]:
+            return {"": await once()}
+
+        return (await self.settle(what, [""], attempt, deadline))[""]
 
     async def _look_for(self, node_id: int, deadline: Deadline) -> None:
         """A broker that nobody here knows may be new. Raises UnknownBroker."""
@@ -185,6 +189,26 @@ class Calls:
         if errors:
             raise ItemsFailed(what, {item: errors[item] for item in wanted if item in errors}, results)
         return {item: results[item] for item in wanted}
+
+
+class ControllerCall:
+    """A call of the controller, which may ask it more than once."""
+
+    def __init__(self, calls: Calls, deadline: Deadline, at_least: int = 0) -> None:
+        """`at_least`: the version that its requests need."""
+        self._calls = calls
+        self._deadline = deadline
+        self._at_least = at_least
+        self.answer_was_lost = False
+        """What was asked for may have been done: what an answer says of it may be of this call's own doing."""
+
+    async def ask(self, request: Request[R]) -> R:
+        """Raises ClientError."""
+        try:
+            return await self._calls.ask(request, self._deadline, node=CONTROLLER, at_least=self._at_least)
+        except ClientError:
+            self.answer_was_lost = True
+            raise
 
 
 def _passes(error: ClientError) -> bool:

@@ -98,12 +98,18 @@ def describe_log_dirs_request(partitions: Iterable[TopicPartition] | None) -> De
     """`partitions`: None for all."""
     if partitions is None:
         return DescribeLogDirsRequest(topics=None)
+    topics = by_topic(partitions).items()
+    return DescribeLogDirsRequest(
+        topics=[DescribableLogDirTopic(topic=name, partitions=indexes) for name, indexes in topics]
+    )
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition indexes by topic, in the order in which they come."""
     topics: dict[str, list[int]] = {}
     for partition in partitions:
         topics.setdefault(partition.topic, []).append(partition.partition)
-    return DescribeLogDirsRequest(
-        topics=[DescribableLogDirTopic(topic=name, partitions=numbers) for name, numbers in topics.items()]
-    )
+    return topics
 
 
 def described_log_dirs(response: DescribeLogDirsResponse, node_id: int) -> tuple[LogDirDescription, ...] | ClientError:

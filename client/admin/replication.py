@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from client.admin.cluster import by_topic
 from client.client_error import ClientError
 from client.errors import broker_error
 from client.topic_partition import TopicPartition
@@ -92,7 +93,7 @@ def elect_leaders_request(
     """`partitions`: None for all of the cluster."""
     topics = None
     if partitions is not None:
-        topics = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions).items()]
+        topics = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in by_topic(partitions).items()]
     return ElectLeadersRequest(election_type=election, topic_partitions=topics, timeout_ms=timeout_ms)
 
 
@@ -151,7 +152,7 @@ def list_reassignments_request(
     if partitions is not None:
         topics = [
             ListPartitionReassignmentsTopics(name=topic, partition_indexes=numbers)
-            for topic, numbers in _by_topic(partitions).items()
+            for topic, numbers in by_topic(partitions).items()
         ]
     return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=topics)
 
@@ -199,10 +200,3 @@ def _quorum_replica(state: ReplicaState) -> QuorumReplica:
     return QuorumReplica(
         state.replica_id, state.log_end_offset, state.last_fetch_timestamp, state.last_caught_up_timestamp
     )
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for partition in partitions:
-        topics.setdefault(partition.topic, []).append(partition.partition)
-    return topics

@@ -6,7 +6,7 @@ A call about several partitions returns their results by partition, or raises It
 from collections.abc import Iterable, Mapping, Sequence
 
 from client.admin.base import AdminBase
-from client.admin.calls import Deadline
+from client.admin.calls import ControllerCall, Deadline
 from client.admin.errors import ItemsFailed
 from client.admin.replication import (
     FACTOR_KEPT_SINCE,
@@ -62,11 +62,7 @@ class ReplicationCalls(AdminBase):
 
     async def _elect_all(self, election: ElectionType, deadline: Deadline) -> dict[TopicPartition, bool]:
         """Which partitions there are tells the answer."""
-
-        async def attempt(whole: list[str]) -> Mapping[str, Mapping[TopicPartition, bool | ClientError]]:
-            return dict.fromkeys(whole, await self._elect(None, election, deadline))
-
-        outcomes = (await self._calls.settle("ElectLeaders", [""], attempt, deadline))[""]
+        outcomes = await self._calls.until("ElectLeaders", lambda: self._elect(None, election, deadline), deadline)
         results = {each: outcome for each, outcome in outcomes.items() if not isinstance(outcome, ClientError)}
         errors = {each: outcome for each, outcome in outcomes.items() if isinstance(outcome, ClientError)}
         if errors:
@@ -96,23 +92,16 @@ class ReplicationCalls(AdminBase):
         after a lost answer, by which it may have been ended) and others.
         """
         deadline = self._deadline(timeout_ms)
-        at_least = FACTOR_KEPT_SINCE if keep_replication_factor else 0
-        answer_was_lost = False
+        controller = ControllerCall(self._calls, deadline, FACTOR_KEPT_SINCE if keep_replication_factor else 0)
 
         async def attempt(some: list[TopicPartition]) -> Mapping[TopicPartition, ClientError | None]:
-            nonlocal answer_was_lost
             request = alter_reassignments_request(
                 {partition: targets[partition] for partition in some},
                 self._timeout_ms(deadline),
                 keep_factor=keep_replication_factor,
             )
-            try:
-                response = await self._calls.ask(request, deadline, node=CONTROLLER, at_least=at_least)
-            except ClientError:
-                answer_was_lost = True
-                raise
-            outcomes = altered_reassignments(response)
-            if answer_was_lost:
+            outcomes = altered_reassignments(await controller.ask(request))
+            if controller.answer_was_lost:
                 return {each: None if _has_ended(error) else error for each, error in outcomes.items()}
             return outcomes
 
@@ -125,12 +114,11 @@ class ReplicationCalls(AdminBase):
         deadline = self._deadline(timeout_ms)
         wanted = None if partitions is None else list(partitions)
 
-        async def attempt(whole: list[str]) -> Mapping[str, dict[TopicPartition, Reassignment]]:
+        async def once() -> dict[TopicPartition, Reassignment]:
             request = list_reassignments_request(wanted, self._timeout_ms(deadline))
-            found = listed_reassignments(await self._calls.ask(request, deadline, node=CONTROLLER))
-            return dict.fromkeys(whole, found)
+            return listed_reassignments(await self._calls.ask(request, deadline, node=CONTROLLER))
 
-        return (await self._calls.settle("ListPartitionReassignments", [""], attempt, deadline))[""]
+        return await self._calls.until("ListPartitionReassignments", once, deadline)
 
     async def unregister_broker(self, node_id: int, *, timeout_ms: float | None = None) -> None:
         """Has the cluster forget a broker that is gone for good.
@@ -138,22 +126,16 @@ class ReplicationCalls(AdminBase):
         Raises BrokerError with BROKER_ID_NOT_REGISTERED for one that it does not know (not after a lost answer).
         """
         deadline = self._deadline(timeout_ms)
-        answer_was_lost = False
+        controller = ControllerCall(self._calls, deadline)
 
-        async def attempt(whole: list[int]) -> Mapping[int, None]:
-            nonlocal answer_was_lost
-            try:
-                response = await self._calls.ask(UnregisterBrokerRequest(broker_id=node_id), deadline, node=CONTROLLER)
-            except ClientError:
-                answer_was_lost = True
-                raise
+        async def once() -> None:
+            response = await controller.ask(UnregisterBrokerRequest(broker_id=node_id))
             if response.error_code:
                 error = broker_error(response.error_code, response.error_message, f"UnregisterBroker of {node_id}")
-                if not answer_was_lost or error.code is not ErrorCode.BROKER_ID_NOT_REGISTERED:
+                if not controller.answer_was_lost or error.code is not ErrorCode.BROKER_ID_NOT_REGISTERED:
                     raise error
-            return dict.fromkeys(whole)
 
-        await self._calls.settle("UnregisterBroker", [node_id], attempt, deadline)
+        await self._calls.until(f"UnregisterBroker of {node_id}", once, deadline)
 
     async def describe_quorum(self, *, timeout_ms: float | None = None) -> QuorumDescription:
         """Who keeps the cluster's metadata: the controllers, of which the leader is the active one.
@@ -162,11 +144,10 @@ class ReplicationCalls(AdminBase):
         """
         deadline = self._deadline(timeout_ms)
 
-        async def attempt(whole: list[str]) -> Mapping[str, QuorumDescription]:
-            response = await self._calls.ask(describe_quorum_request(), deadline, node=CONTROLLER)
-            return dict.fromkeys(whole, described_quorum(response))
+        async def once() -> QuorumDescription:
+            return described_quorum(await self._calls.ask(describe_quorum_request(), deadline, node=CONTROLLER))
 
-        return (await self._calls.settle("DescribeQuorum", [""], attempt, deadline))[""]
+        return await self._calls.until("DescribeQuorum", once, deadline)
 
 
 def _has_ended(error: ClientError | None) -> bool:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from client.admin.base import AdminBase, only
-from client.admin.calls import Deadline
+from client.admin.calls import ControllerCall, Deadline
 from client.admin.errors import ItemsFailed
 from client.admin.topics import (
     BROKERS_DEFAULT,
@@ -113,22 +113,16 @@ class TopicCalls(AdminBase):
         """
         deadline = self._deadline(timeout_ms)
         wanted = {topic.name: topic for topic in topics}
-        at_least = DEFAULTS_SINCE if any(each.needs_defaults for each in wanted.values()) else 0
-        answer_was_lost = False
+        needs_defaults = any(each.needs_defaults for each in wanted.values())
+        controller = ControllerCall(self._calls, deadline, DEFAULTS_SINCE if needs_defaults else 0)
 
         async def attempt(names: list[str]) -> Mapping[str, CreatedTopic | ClientError]:
-            nonlocal answer_was_lost
             request = create_topics_request(
                 [wanted[name] for name in names], self._timeout_ms(deadline), validate_only=validate_only
             )
-            try:
-                response = await self._calls.ask(request, deadline, node=CONTROLLER, at_least=at_least)
-            except ClientError:
-                answer_was_lost = True
-                raise
-            outcomes = created_topics(response)
+            outcomes = created_topics(await controller.ask(request))
             for outcome in outcomes.values():
-                if answer_was_lost and isinstance(outcome, TopicExists):
+                if controller.answer_was_lost and isinstance(outcome, TopicExists):
                     outcome.hint = "The answer to an earlier attempt was lost: this call may have created it itself."
             return outcomes
 
@@ -198,23 +192,16 @@ class TopicCalls(AdminBase):
         """
         deadline = self._deadline(timeout_ms)
         by_id = {topic_id: topic_id_from_text(topic_id) for topic_id in topic_ids}
-        at_least = IDS_SINCE if by_id else 0
-        answer_was_lost = False
+        controller = ControllerCall(self._calls, deadline, IDS_SINCE if by_id else 0)
 
         async def attempt(keys: list[str]) -> Mapping[str, ClientError | None]:
-            nonlocal answer_was_lost
             request = delete_topics_request(
                 [key for key in keys if key not in by_id],
                 [by_id[key] for key in keys if key in by_id],
                 self._timeout_ms(deadline),
             )
-            try:
-                response = await self._calls.ask(request, deadline, node=CONTROLLER, at_least=at_least)
-            except ClientError:
-                answer_was_lost = True
-                raise
-            outcomes = deleted_topics(response)
-            if answer_was_lost:
+            outcomes = deleted_topics(await controller.ask(request))
+            if controller.answer_was_lost:
                 return {key: None if isinstance(each, UnknownTopic) else each for key, each in outcomes.items()}
             return outcomes
 

@@ -111,12 +111,8 @@ async def _present(
     for each in targets:
         if each not in found and each.topic in topics:
             count = len(topics[each.topic].partitions)
-            await failures.or_results(_raise(InvalidPartition(each.topic, each.partition, count, "the reassignment")))
+            failures.add(InvalidPartition(each.topic, each.partition, count, "the reassignment"))
     return {each: found[each].replicas for each in targets if each in found}
-
-
-async def _raise(error: ClientError) -> Mapping[TopicPartition, None]:
-    raise error
 
 
 async def _wait_for(

@@ -37,7 +37,7 @@ class Failures:
                 self._keep((failed.what, item), error)
             return failed.results
         except ClientError as error:
-            self._keep(error.message, error)
+            self.add(error)
             return {}
 
     async def or_done(self, call: Awaitable[None], items: Iterable[K]) -> list[K]:
@@ -49,6 +49,10 @@ class Failures:
             return dict.fromkeys(done)
 
         return list(await self.or_results(results()))
+
+    def add(self, error: ClientError) -> None:
+        """One that is of no item of a call."""
+        self._keep(error.message, error)
 
     def tell(self) -> None:
         """Raises ItemsFailed with all of them, if there are any."""
