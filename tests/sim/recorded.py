@@ -16,7 +16,7 @@ FOUND_BY: Final[dict[str, int]] = {
     "producers are not learned from the log": 17,
     "a log is trusted after a failed sync": 17,
     "a follower truncates to its high watermark": 2,
-    "the leader ignores the fetch's leader epoch": 4,
+    "the leader ignores the fetch's leader epoch": 15,
     "an in-sync set is written without compare": 36,
     "the broker epoch is ignored when a replica is added": 12,
     "the controller writes without its guard": 2,
