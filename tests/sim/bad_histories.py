@@ -28,6 +28,10 @@ BAD: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
         lambda: Story().wrote(1, 2, acks=1).polled(0, (1, 2)),
         {A.LOST_WRITE},
     ),
+    "acks=1, long after the last change of leaders": (
+        lambda: Story().stored(1, (1, 2), 1).stored(2, (2,), 2).passes(10_000).wrote(1, 2, acks=1).polled(0, (1, 2)),
+        {A.LOST_WRITE},
+    ),
     "acks=1 on the only replica, which kept its disk": (
         lambda: Story(Rules(default=TopicRules(has_one_replica=True)))
         .wrote(1, 2, acks=1)

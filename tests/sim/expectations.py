@@ -17,7 +17,7 @@ from tests.sim.loss_model import losses_ms, wounds_of
 TopicPartition = tuple[str, int]
 
 STALE_READS_MS: Final = 2_000.0
-"""How long a leader that was cut off may go on serving consumers: its lease."""
+"""How long a leader that was cut off may go on serving consumers, and producers with acks=1: its lease."""
 UNCLEAN: Final = "unclean election"
 UNAVAILABLE: Final = "declared unavailable"
 OUTSIDE: Final = "outside the loss model"
@@ -102,11 +102,13 @@ class Expectations:
         return UNAVAILABLE if states and states[-1].leader == NO_LEADER else None
 
     def of_loss_with_acks_1(self, key: TopicPartition, sent_ms: float) -> str | None:
-        """Only a change of leaders excuses it; where those are not known, anything that may lead to one."""
+        """Only a change of leaders excuses it; where those are not known, anything that may lead to one. A leader that
+        is cut off from its cluster does not know at once that it is none any more, and until its lease is over it
+        goes on acknowledging."""
         if self.rules.of(key[0]).has_one_replica:
             return self.of_loss(key, sent_ms)
         moments = self._epochs_ms.get(key, []) if self.stored else self._disturbed_ms
-        return ACKS_1 if _any_between(moments, sent_ms, float("inf")) else None
+        return ACKS_1 if _any_between(moments, sent_ms - self.rules.stale_reads_ms, float("inf")) else None
 
     def is_deleted(self, key: TopicPartition, offset: int, by_ms: float = float("inf")) -> bool:
         """Whether it was taken away on purpose, or may have been."""

@@ -50,6 +50,15 @@ GOOD: dict[str, Callable[[], Story]] = {
         .wrote(2)
         .read_to((0, 2))
     ),
+    "acks=1, acknowledged by a leader that does not know yet that it is none any more": lambda: (
+        Story()
+        .stored(1, (1, 2), 1)
+        .stored(2, (2,), 2)
+        .sent(1, acks=1, producer="q")
+        .wrote(2)
+        .acked(1, 0)
+        .read_to((0, 2))
+    ),
     "acks=1, lost when its leader was restarted": lambda: (
         Story().stored(1, (1,), 1).wrote(1, acks=1).stored(1, (1,), 2).wrote(2).read_to((0, 2))
     ),
