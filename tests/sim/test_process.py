@@ -240,6 +240,22 @@ def test_time_passes_for_one_that_waits_in_a_call_and_not_for_the_others() -> No
     assert seen == ["quick", "slow"]
 
 
+def test_a_device_is_no_slower_for_a_machine_that_computes_slowly() -> None:
+    bench = Bench()
+    process = bench.process()
+    process.cpu.slowness = 100.0
+    seen: list[str] = []
+
+    async def work() -> None:
+        process.spend(0.1)
+        await asyncio.sleep(0)
+        seen.append("done")
+
+    process.start(work(), "work")
+    bench.run(0.2)
+    assert seen == ["done"]
+
+
 def test_one_that_goes_round_without_end_is_found() -> None:
     bench = Bench()
     process = bench.process()
