@@ -29,9 +29,13 @@ directory that is not there, if there is such a one: each broker's directory ids
 
 | a directory id is missing | a directory cannot be used | a partition that lies nowhere |
 |---|---|---|
-| no | | ALL: it was never made, or it is for `DataDirectory.open_log` to say what became of it |
+| no | | as below |
 | yes | no | NOTHING: the directory was replaced, or taken away, and the partition with it |
 | yes | yes | OFFLINE: perhaps it is in there, and comes back with it |
+
+Where no directory is missing, such a partition was never made, or it is for `DataDirectory.open_log` to say what became
+of it: ALL. But the name of a new directory is not synced, so that a loss of power may take it away with all that was
+acknowledged: NOT_THE_NEWEST, where that is so of any directory.
 
 So a directory that is added loses nothing, and one that is replaced loses what was in it and nothing else. What is
 OFFLINE leaves the in-sync sets, and keeps its seat where it is the last; it leads nothing meanwhile
@@ -122,9 +126,11 @@ def look_at_all(
     elsewhere = Found.ALL
     if missing_ids:
         elsewhere = Found.OFFLINE if directories.offline else Found.NOTHING
+    found_of = {each: look(disk, each.path, each.directory_id, boot_id, node) for each in online}
+    if elsewhere is Found.ALL and Found.NOT_THE_NEWEST in found_of.values():
+        elsewhere = Found.NOT_THE_NEWEST
     places: dict[Key, Found] = {}
-    for directory in online:
-        found = look(disk, directory.path, directory.directory_id, boot_id, node)
+    for directory, found in found_of.items():
         directory.lacks_the_newest = found is Found.NOT_THE_NEWEST
         if found is not elsewhere:  # else there is nothing to tell apart, and names need not be read
             places |= dict.fromkeys(directory.partitions(), found)

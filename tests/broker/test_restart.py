@@ -137,8 +137,18 @@ def directories_of(
         ),
         pytest.param(
             lambda: directories_of({"a": OURS, "b": OTHER}, clean="a"),
-            *(Found.ALL, Found.NOT_THE_NEWEST, Found.ALL, ()),
-            id="one was not closed",
+            *(Found.ALL, Found.NOT_THE_NEWEST, Found.NOT_THE_NEWEST, ()),
+            id="one was not closed, and a name in it may be gone that was not synced",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS, "b": OTHER}),
+            *(Found.NOT_THE_NEWEST, Found.NOT_THE_NEWEST, Found.NOT_THE_NEWEST, ()),
+            id="none was closed",
+        ),
+        pytest.param(
+            lambda: directories_of({"a": OURS}, dead="b"),
+            *(Found.NOT_THE_NEWEST, Found.OFFLINE, Found.OFFLINE, (OTHER,)),
+            id="one was not closed, and one cannot be used",
         ),
         pytest.param(
             lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab", unsynced=("a/orders-0",)),
