@@ -1,14 +1,12 @@
-"""A cluster in one process as a child process: `odradek cluster run`, and what it takes until it keeps a record.
+"""What it takes until a cluster in one process (`odradek cluster run`) keeps a record.
 
-    with ClusterProcess(directory) as cluster:
-        acknowledged(cluster.address, "first")
+    with OdradekCluster(directory) as cluster:
+        create_replicated((cluster.host, cluster.port), "first")
+        acknowledged((cluster.host, cluster.port), "first", now_ms)
 
 The topic has three replicas and min.insync.replicas 2, which are the defaults of such a cluster.
 """
 
-import re
-import sys
-from pathlib import Path
 from typing import Final
 
 from benchmarks.wire import Wire, check, patiently
@@ -18,33 +16,10 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_encoding import build_batch
 from protocol.records import Record
-from tests.child_process import ChildProcess
 
-READY: Final = re.compile(r"odradek \S+ cluster ready on (?P<host>[^:,]+):(?P<port>\d+),.*")
-BROKERS: Final = 3
 ACKS_ALL: Final = -1
 TIMEOUT_MS: Final = 30_000
 Address = tuple[str, int]
-
-
-class ClusterProcess(ChildProcess):
-    """Three brokers, on free ports of loopback. `address` is the first one's, once it was started."""
-
-    def __init__(self, directory: Path, *options: str) -> None:
-        super().__init__("odradek-cluster")
-        self.directory = directory
-        self.options = options
-        self.address: Address = "", 0
-
-    def command(self) -> list[str]:
-        where = ["--brokers", str(BROKERS), "--listen", "127.0.0.1:0", "--data-dir", str(self.directory)]
-        return [sys.executable, "-m", "odradek", "cluster", "run", *where, *self.options]
-
-    def is_ready_line(self, line: str) -> bool:
-        ready = READY.match(line)
-        if ready is not None:
-            self.address = ready["host"], int(ready["port"])
-        return ready is not None
 
 
 def create_replicated(address: Address, topic: str, partitions: int = 1) -> None:

@@ -9,11 +9,12 @@ import time
 from dataclasses import dataclass, field
 
 from benchmarks.bench import Bench
-from benchmarks.cluster_process import ClusterProcess, acknowledged, create_replicated
+from benchmarks.cluster_process import acknowledged, create_replicated
 from benchmarks.figures import Bar, Statement, Summary
 from benchmarks.machine import resident_bytes
 from benchmarks.plan import MEGABYTE
 from benchmarks.results import Outcome
+from tests.odradek_cluster import OdradekCluster
 
 TOPIC = "first"
 START_BAR = Bar("≤", 0.5)
@@ -34,7 +35,7 @@ def measure_cluster_start(bench: Bench) -> Outcome:
     plan = bench.plan
     new, again = Starts("on empty directories, topic created"), Starts("started again")
     for run in range(1, plan.runs + 1):
-        cluster = ClusterProcess(bench.directory / f"cluster-start-{run}", *bench.options())
+        cluster = OdradekCluster(bench.directory / f"cluster-start-{run}", *bench.options())
         try:
             for starts in (new, again):
                 starts.seconds.append(started(cluster, is_new=starts is new))
@@ -56,11 +57,12 @@ def measure_cluster_start(bench: Bench) -> Outcome:
     return outcome
 
 
-def started(cluster: ClusterProcess, *, is_new: bool) -> float:
+def started(cluster: OdradekCluster, *, is_new: bool) -> float:
     """Seconds until a record was on all replicas. Raises ProcessFailed, KafkaError, OSError."""
+    address = cluster.host, cluster.port
     began_s = time.perf_counter()
     cluster.start()
     if is_new:
-        create_replicated(cluster.address, TOPIC)
-    acknowledged(cluster.address, TOPIC, time.time_ns() // 1_000_000)
+        create_replicated(address, TOPIC)
+    acknowledged(address, TOPIC, time.time_ns() // 1_000_000)
     return time.perf_counter() - began_s

@@ -6,8 +6,8 @@
         cluster.start()
 
 New topics have three replicas and `min.insync.replicas=2`. The brokers are 1, 2 and 3, in rack-1 and so on, on ports
-next to one another; later starts take the same. A broker that dies alone needs processes of its own: `brokers_on_etcd`
-in `compat/clusters.py`.
+next to one another, which are found before the first start; later ones take the same. A broker that dies alone needs
+processes of its own: `brokers_on_etcd` in `compat/clusters.py`.
 """
 
 import re
@@ -32,12 +32,20 @@ class OdradekCluster(ChildProcess):
 
     failure = OdradekClusterFailed
 
-    def __init__(self, data_dir: Path | str, *options: str, name: str = "odradek-cluster") -> None:
-        super().__init__(name)
+    def __init__(
+        self,
+        data_dir: Path | str,
+        *options: str,
+        name: str = "odradek-cluster",
+        log_file: Path | None = None,
+        dies_with_us: bool = False,
+    ) -> None:
+        """The rest is `ChildProcess`'s."""
+        super().__init__(name, log_file=log_file, dies_with_us=dies_with_us)
         self.data_dir = Path(data_dir).resolve()
         self.options = options
         self.host = "127.0.0.1"
-        self.port = 0
+        self.port = free_run(BROKERS)
         self.addresses: list[str] = []
 
     @property
@@ -46,7 +54,6 @@ class OdradekCluster(ChildProcess):
         return ",".join(self.addresses)
 
     def command(self) -> list[str]:
-        self.port = self.port or free_run(BROKERS)
         listen = ["--brokers", str(BROKERS), "--listen", f"{self.host}:{self.port}", "--data-dir", str(self.data_dir)]
         return [sys.executable, "-m", "odradek", "cluster", "run", *listen, *self.options]
 
