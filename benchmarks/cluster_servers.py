@@ -10,7 +10,6 @@ import os
 import signal
 import time
 from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +17,12 @@ from benchmarks.servers import DELETE_DELAY, DELETE_DELAY_OPTIONS, GONE_TIMEOUT_
 from benchmarks.wire import Wire
 from broker.version import VERSION
 from protocol.messages.metadata import MetadataRequest
-from tests.apache_kafka import OWN_JVM, ApacheKafka, free_ports
+from tests.apache_kafka import OWN_JVM
 from tests.cluster.processes import Processes
 from tests.etcd_process import Etcd
 from tests.jars import KAFKA_VERSION
+from tests.kafka_nodes import NODE_IDS, kafka_nodes
 
-NODE_IDS = (1, 2, 3)
 PREFIX = "/odradek"
 READY_TIMEOUT_S = 60.0
 INTERNAL_TOPICS = {
@@ -132,30 +131,9 @@ def running_kafka_cluster(
     directory: Path, properties: Mapping[str, str] | None = None
 ) -> Generator[Cluster, None, None]:
     """Apache Kafka, started on an empty directory, with further properties."""
-    ports = dict(zip(NODE_IDS, free_ports(len(NODE_IDS)), strict=True))
-    common = {
-        **INTERNAL_TOPICS,
-        **DELETE_DELAY,
-        **(properties or {}),
-        "controller.quorum.voters": ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in ports.items()),
-    }
-    nodes = {
-        node_id: ApacheKafka(
-            directory=directory / f"node-{node_id}",
-            heap=KAFKA_HEAP,
-            jvm_options=OWN_JVM,
-            properties=common | {"node.id": str(node_id)},
-            controller_port=port,
-        )
-        for node_id, port in ports.items()
-    }
-    with contextlib.ExitStack() as running:
-        # None is ready before a majority is there, so they start side by side.
-        with ThreadPoolExecutor(len(nodes)) as threads:
-            list(threads.map(running.enter_context, nodes.values()))
+    told = {**INTERNAL_TOPICS, **DELETE_DELAY, **(properties or {})}
+    with kafka_nodes(lambda _node_id: told, heap=KAFKA_HEAP, jvm_options=OWN_JVM, directory=directory) as nodes:
         members = {node_id: Member(node_id, node, node.data_directory) for node_id, node in nodes.items()}
         cluster = Cluster("Apache Kafka", KAFKA_VERSION, members)
         cluster.wait_acquainted()
         yield cluster
-        for node in nodes.values():
-            node.kill()  # the last ones would wait for a majority, to be stopped cleanly

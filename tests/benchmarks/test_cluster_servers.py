@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cluster_servers import NODE_IDS, Cluster, Member, running_kafka_cluster
+from benchmarks.cluster_servers import Cluster, Member, running_kafka_cluster
 from benchmarks.replicated_topics import controller_of, replicated_topic, restore_leaders
 from benchmarks.wire import served_keys
 from broker.version import VERSION
+from tests.kafka_nodes import NODE_IDS
 
 
 def test_a_cluster_has_three_brokers_and_an_etcd_each_a_process_of_its_own(cluster: Cluster) -> None:

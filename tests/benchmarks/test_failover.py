@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from benchmarks.cluster_servers import NODE_IDS, Cluster
+from benchmarks.cluster_servers import Cluster
 from benchmarks.failover import (
     CONTROLLER_KILLED,
     EQUAL_TIMEOUTS,
@@ -18,6 +18,7 @@ from benchmarks.failover import (
 from benchmarks.figures import Summary
 from benchmarks.replicated_topics import controller_of
 from broker.config import BrokerConfig
+from tests.kafka_nodes import NODE_IDS
 
 
 def test_strikes_are_the_issues() -> None:

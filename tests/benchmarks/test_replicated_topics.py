@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from benchmarks.cluster_servers import NODE_IDS, Cluster
+from benchmarks.cluster_servers import Cluster
 from benchmarks.replicated_topics import (
     DURABLE,
     PartitionState,
@@ -20,6 +20,7 @@ from benchmarks.replicated_topics import (
 )
 from benchmarks.replies import LoadFailed
 from protocol.errors import KafkaError
+from tests.kafka_nodes import NODE_IDS
 
 
 def test_a_partition_is_full_when_it_is_led_and_all_replicas_are_in_sync() -> None:

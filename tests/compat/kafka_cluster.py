@@ -5,12 +5,11 @@ with kafka_cluster() as nodes:
 """
 
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
-from tests.apache_kafka import ApacheKafka, free_ports
+from tests.apache_kafka import ApacheKafka
+from tests.kafka_nodes import kafka_nodes
 
-NODE_IDS = (1, 2, 3)
 OPTIONS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
@@ -22,22 +21,5 @@ OPTIONS = {
 @contextmanager
 def kafka_cluster(**options: str) -> Generator[dict[int, ApacheKafka]]:
     """The nodes by their ids, all ready. `options` win over those here."""
-    ports = dict(zip(NODE_IDS, free_ports(len(NODE_IDS)), strict=True))
-    voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in ports.items())
-    nodes = {
-        node_id: ApacheKafka(
-            properties=OPTIONS
-            | options
-            | {"node.id": str(node_id), "controller.quorum.voters": voters, "broker.rack": f"rack-{node_id}"},
-            heap="256m",
-            controller_port=port,
-        )
-        for node_id, port in ports.items()
-    }
-    with ExitStack() as running:
-        # None is ready before a majority is there, so they start side by side.
-        with ThreadPoolExecutor(len(nodes)) as threads:
-            list(threads.map(running.enter_context, nodes.values()))
+    with kafka_nodes(lambda node_id: OPTIONS | options | {"broker.rack": f"rack-{node_id}"}, heap="256m") as nodes:
         yield nodes
-        for node in nodes.values():
-            node.kill()  # the last ones would wait for a majority, to be stopped cleanly
