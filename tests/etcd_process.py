@@ -72,9 +72,9 @@ class Etcd(ChildProcess):
         self._scheme = scheme
         self._said_before = 0
 
-    def address(self, prefix: str, *, host: str | None = None, port: int | None = None) -> str:
-        """For `--metadata`. `host` and `port`: those of a relay before it."""
-        return f"etcd://{host or self.host}:{port or self.port}{prefix}"
+    def address(self, prefix: str, *, port: int | None = None) -> str:
+        """For `--metadata`. `port`: that of a relay before it."""
+        return f"etcd://{self.host}:{port or self.port}{prefix}"
 
     @property
     def peer_url(self) -> str:

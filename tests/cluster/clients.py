@@ -37,7 +37,6 @@ class Client(ChildProcess):
         self.acknowledged_count = 0
         self.read_count = 0
         self._position = 0
-        self._rest = ""
 
     def command(self) -> list[str]:
         return [sys.executable, "-W", "ignore", "-m", "tests.cluster.client_process", self.job.to_json()]

@@ -104,9 +104,6 @@ class RealCluster:
         self._agreed(leaders)
         return partitions_in(self.answers()[0])
 
-    def leader_of(self, partition: int) -> OdradekBroker:
-        return self._broker(self.partitions()[partition].leader_id)
-
     def next(self) -> OdradekBroker:
         """Who has the next role: in three rounds each is struck once."""
         self._turn += 1

@@ -296,7 +296,7 @@ class Process:
         self._severs.append(sever)
 
     def kill(self) -> None:
-        """Ends it. From within the process (`is_inside`), the caller raises Killed at once."""
+        """Ends it. Where its own code is running, the caller raises Killed at once."""
         if self.is_dead:
             return
         self.is_dead = True
@@ -312,11 +312,6 @@ class Process:
             self._alarm = None
         if not self._is_inside:
             self._bury()
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether its own code is running at this moment."""
-        return self._is_inside
 
     def _bury(self) -> None:
         self._waiting.clear()

@@ -48,10 +48,6 @@ class Scheduler:
         self._is_stopped = False
         self._until_s = START_S
 
-    @property
-    def now_ms(self) -> float:
-        return self.now_s * 1000.0
-
     def at(self, at_s: float, callback: Callable[..., object], *args: Any) -> Timer:
         """Sets an event; one in the past comes next."""
         self._count = count = self._count + 1

@@ -308,13 +308,13 @@ class SimStoreClient:
         return await self._ask(lambda: self._store.commit(txn, self.host), txn)
 
     async def watch(self, prefix: str, after: int) -> AsyncGenerator[Change, None]:
-        while not self._has_ended():
+        while not self._is_closed:
             revision = max(self._told.value, after)
             for change in self._store.state.changes(prefix, after):
                 if change.revision > revision:
                     break  # it has not been told of that one yet
                 yield change
-                if self._has_ended():
+                if self._is_closed:
                     return
             after = max(after, revision)
             try:
@@ -341,7 +341,7 @@ class SimStoreClient:
     # -- below -----------------------------------------------------------------------------------------------------
 
     async def _ask(self, operation: Callable[[], T], txn: Txn | None = None) -> T:
-        if self._has_ended():
+        if self._is_closed:
             raise StoreClosed("the metadata store is closed")
         self.process.check()
         future: asyncio.Future[T] = self.process.loop.create_future()
@@ -359,7 +359,7 @@ class SimStoreClient:
         self._store.scheduler.at(self._told_at_s, self._tell, revision)
 
     def _tell(self, revision: int) -> None:
-        if self.process.is_dead or self._has_ended():
+        if self.process.is_dead or self._is_closed:
             return
         if not self._store.can_tell(self):
             # The watch is broken, and tries to go on where it stood.
@@ -368,11 +368,8 @@ class SimStoreClient:
         self.process.post(self._hear, revision)
 
     def _hear(self, revision: int) -> None:
-        if not self._has_ended():
+        if not self._is_closed:
             self._told.advance(revision)
-
-    def _has_ended(self) -> bool:
-        return self._is_closed
 
 
 class SimLease:

@@ -57,7 +57,6 @@ class IsrWorld:
         self.roles = Roles(LEADER, self.environment, self.writer, self.fetchers, {})
         self.config = BrokerConfig({"min.insync.replicas": str(min_insync)}).topic({})
         self.partitions: list[Partition] = []
-        self.applied_states: list[PartitionState] = []
 
     async def begin(self, *states: PartitionState) -> None:
         for broker_id in BROKERS:
