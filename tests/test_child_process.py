@@ -4,7 +4,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.child_process import REPOSITORY, ChildProcess, ProcessFailed
+from tests.child_process import ChildProcess, ProcessFailed
+from tests.killed_test import outlives_its_test
 
 ECHO = """
 import socket, sys
@@ -23,7 +23,6 @@ while part := connection.recv(100):
     connection.sendall(part)
 """
 SILENCE_S = 0.2
-GONE_TIMEOUT_MS = 10_000
 
 
 class Program(ChildProcess):
@@ -142,15 +141,4 @@ def test_it_is_gone_when_its_test_is_killed() -> None:
         "from tests.test_child_process import ECHO, Program\n"
         "program = Program(ECHO)\nprogram.start()\nprint(program.pid, flush=True)\ninput()\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", test], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
-    ) as process:
-        assert process.stdout is not None
-        watched = os.pidfd_open(int(process.stdout.readline()))
-        try:
-            process.kill()
-            poll = select.poll()
-            poll.register(watched, select.POLLIN)
-            assert poll.poll(GONE_TIMEOUT_MS), "the process is still there"
-        finally:
-            os.close(watched)
+    assert not outlives_its_test(test), "the process is still there"

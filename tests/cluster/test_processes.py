@@ -9,8 +9,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -18,15 +16,15 @@ from typing import Any
 import pytest
 
 from tests.apache_kafka import answers
-from tests.child_process import REPOSITORY, ProcessFailed
+from tests.child_process import ProcessFailed
 from tests.cluster.processes import Processes
 from tests.cluster.relay import Relay
 from tests.etcd_process import Etcd
+from tests.killed_test import outlives_its_test
 
 API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 0000")
 """A request with header v1 and no client id."""
 SILENCE_S = 0.3
-GONE_TIMEOUT_MS = 10_000
 
 
 def test_several_brokers_start_together_and_each_can_be_killed_and_paused(tmp_path: Path) -> None:
@@ -108,18 +106,7 @@ def test_brokers_are_gone_when_their_test_is_killed(tmp_path: Path) -> None:
         f"processes = Processes(Path({str(tmp_path)!r}))\nbroker = processes.broker(1)\n"
         "processes.start(broker)\nprint(broker.pid, flush=True)\ninput()\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", test], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
-    ) as process:
-        assert process.stdout is not None
-        watched = os.pidfd_open(int(process.stdout.readline()))
-        try:
-            process.kill()
-            poll = select.poll()
-            poll.register(watched, select.POLLIN)
-            assert poll.poll(GONE_TIMEOUT_MS), "the broker is still there"
-        finally:
-            os.close(watched)
+    assert not outlives_its_test(test), "the broker is still there"
 
 
 # -- etcd -------------------------------------------------------------------------------------------------------------

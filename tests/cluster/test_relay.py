@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.child_process import REPOSITORY
 from tests.cluster.relay import Relay, RelayFailed
+from tests.killed_test import outlives_its_test
 
 SILENCE_S = 0.15
 TIMEOUT_S = 10.0
@@ -337,18 +337,7 @@ def test_a_command_that_cannot_be_done_is_refused_and_the_next_one_is_done(relay
 
 def test_it_does_not_outlive_its_test() -> None:
     test = "from tests.cluster.relay import Relay\nrelay = Relay().__enter__()\nprint(relay.pid, flush=True)\ninput()\n"
-    with subprocess.Popen(
-        [sys.executable, "-c", test], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
-    ) as process:
-        assert process.stdout is not None
-        watched = os.pidfd_open(int(process.stdout.readline()))
-        try:
-            process.kill()
-            poll = select.poll()
-            poll.register(watched, select.POLLIN)
-            assert poll.poll(TIMEOUT_S * 1000), "the relay is still there"
-        finally:
-            os.close(watched)
+    assert not outlives_its_test(test), "the relay is still there"
 
 
 def shut_down(sock: socket.socket) -> None:
