@@ -19,14 +19,12 @@ from typing import Any
 
 from benchmarks.machine import cpu_seconds
 from benchmarks.metadata_costs import replicas_of
-from broker.cluster.etcd.store import EtcdStore, open_etcd
+from broker.cluster.etcd.store import EtcdStore
 from broker.cluster.keys import PartitionState, partition_key
 from broker.cluster.store import OPERATIONS_MAX, Txn
-from broker.config import BrokerConfig
-from broker.disk import FileDisk
-from client.environment import Environment
 from client.tasks import Tasks
 from tests.etcd_process import Etcd
+from tests.etcd_stores import etcd_store
 
 WRITERS = 16
 WATCHES = 20
@@ -63,7 +61,7 @@ def store_costs(directory: Path, commits: int) -> list[StoreCost]:
 async def _costs(etcd: Etcd, commits: int) -> list[StoreCost]:
     full = max(1, commits // 10)
     async with AsyncExitStack() as stack:
-        store = await _opened(stack, etcd)
+        store = await stack.enter_async_context(etcd_store(etcd.address("/scale"), PATIENCE))
         tasks = Tasks(asyncio.get_running_loop())
         stack.push_async_callback(tasks.close)
 
@@ -83,16 +81,10 @@ async def _costs(etcd: Etcd, commits: int) -> list[StoreCost]:
         ]
         now = (await store.read("/controller")).revision
         for number in range(WATCHES):
-            tasks.start(_follow(await _opened(stack, etcd), now), f"watch {number}")
+            watching = await stack.enter_async_context(etcd_store(etcd.address("/scale"), PATIENCE))
+            tasks.start(_follow(watching, now), f"watch {number}")
         costs.append(await _cost(etcd, "watched", full, _write(store, range(full), OPERATIONS_MAX)))
     return costs
-
-
-async def _opened(stack: AsyncExitStack, etcd: Etcd) -> EtcdStore:
-    config = BrokerConfig({"metadata.store": etcd.address("/scale"), **PATIENCE})
-    store = await open_etcd(Environment(), config, FileDisk())
-    stack.push_async_callback(store.close)
-    return store
 
 
 async def _cost(etcd: Etcd, name: str, commits: int, run: Coroutine[Any, Any, None]) -> StoreCost:
