@@ -7,27 +7,17 @@
 The topic has three replicas and min.insync.replicas 2, which are the defaults of such a cluster.
 """
 
-from typing import Final
-
-from benchmarks.wire import Wire, check, patiently
+from benchmarks.wire import Wire, ask_for_topic, check, patiently, produce_record
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.record_encoding import build_batch
-from protocol.records import Record
 
-ACKS_ALL: Final = -1
-TIMEOUT_MS: Final = 30_000
 Address = tuple[str, int]
 
 
 def create_replicated(address: Address, topic: str, partitions: int = 1) -> None:
     """Creates a topic with as many replicas as there are brokers. Raises KafkaError, OSError."""
-    wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=-1, assignments=[], configs=[])
     with Wire(*address) as wire:
-        (created,) = wire.ask(CreateTopicsRequest(topics=[wanted]), 5).topics
-        check(created.error_code, created.error_message)
+        ask_for_topic(wire, topic, partitions, replication_factor=-1)
 
 
 def acknowledged(address: Address, topic: str, now_ms: int) -> int:
@@ -37,10 +27,8 @@ def acknowledged(address: Address, topic: str, now_ms: int) -> int:
     """
     with Wire(*address) as wire:
         host, port = patiently(lambda: _leader(wire, topic))
-    batch = build_batch([Record(0, now_ms, None, b"first")])
-    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
     with Wire(host, port) as wire:
-        return patiently(lambda: _produced(wire, ProduceRequest(acks=ACKS_ALL, timeout_ms=TIMEOUT_MS, topic_data=data)))
+        return patiently(lambda: produce_record(wire, topic, 0, b"first", now_ms))
 
 
 def _leader(wire: Wire, topic: str) -> Address:
@@ -54,10 +42,3 @@ def _leader(wire: Wire, topic: str) -> Address:
     if leader is None:
         raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-0 is led by nobody yet")
     return leader
-
-
-def _produced(wire: Wire, request: ProduceRequest) -> int:
-    """The offset. Raises KafkaError."""
-    (answered,) = wire.ask(request, 9).responses[0].partition_responses
-    check(answered.error_code, answered.error_message)
-    return answered.base_offset

@@ -12,14 +12,11 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from benchmarks.cluster_servers import Member
-from benchmarks.frames import PRODUCE_VERSION
 from benchmarks.readback import LogDiffers, batches_in
 from benchmarks.replicated_topics import states_of
-from benchmarks.wire import LATEST, Wire, check, offsets_of, patiently
+from benchmarks.wire import LATEST, Wire, offsets_of, patiently, produce_record
 from protocol.errors import KafkaError
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.record_encoding import build_batch
-from protocol.records import Record, iterate_records
+from protocol.records import iterate_records
 
 TIMEOUT_S = 60.0
 RETRY_S = 0.002
@@ -84,13 +81,8 @@ class Probe:
         """One attempt. Raises KafkaError, OSError; then it may have been written all the same."""
         self._attempts += 1
         value = f"attempt {self._attempts}".encode()
-        batch = build_batch([Record(0, time.time_ns() // 1_000_000, None, value)])
-        data = [PartitionProduceData(index=partition, records=batch)]
-        topics = [TopicProduceData(name=self.topic, partition_data=data)]
-        answered = wire.ask(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=topics), PRODUCE_VERSION)
-        (told,) = answered.responses[0].partition_responses
-        check(told.error_code, told.error_message)
-        self.acknowledged.append(Acknowledged(partition, told.base_offset, value))
+        offset = produce_record(wire, self.topic, partition, value, time.time_ns() // 1_000_000)
+        self.acknowledged.append(Acknowledged(partition, offset, value))
 
     def compare(self, members: Mapping[int, Member], partitions: int) -> None:
         """Raises LogDiffers unless all that was acknowledged is where it was. Raises KafkaError, OSError."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
+from benchmarks.frames import PRODUCE_VERSION
 from protocol.codec import decode, encode_parts
 from protocol.errors import ErrorCode, KafkaError
 from protocol.frames import RequestHeader, read_response_header, request_frame
@@ -23,7 +24,10 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.primitives import Buffer
+from protocol.record_encoding import build_batch
+from protocol.records import Record
 from protocol.schema import Request, Response
 
 A = TypeVar("A")
@@ -31,6 +35,7 @@ R = TypeVar("R", bound=Response)
 
 TIMEOUT_S = 60.0
 API_VERSIONS = ApiVersionsRequest.api_key
+ACKS_ALL = -1
 EARLIEST = -2
 LATEST = -1
 SET = 0
@@ -180,6 +185,16 @@ def offsets_of(wire: Wire, topic: str, timestamp: int, partitions: Sequence[int]
 def offset_at(wire: Wire, topic: str, timestamp: int) -> int:
     """Where partition 0 starts or ends. Raises KafkaError."""
     return offsets_at(wire, topic, timestamp, 1)[0]
+
+
+def produce_record(wire: Wire, topic: str, partition: int, value: bytes, timestamp_ms: int) -> int:
+    """Writes one record by acks=all to the leader of a partition; its offset. Raises KafkaError."""
+    batch = build_batch([Record(0, timestamp_ms, None, value)])
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])]
+    answered = wire.ask(ProduceRequest(acks=ACKS_ALL, timeout_ms=30_000, topic_data=data), PRODUCE_VERSION)
+    (told,) = answered.responses[0].partition_responses
+    check(told.error_code, told.error_message)
+    return told.base_offset
 
 
 def fetch(wire: Wire, topic: str, offset: int, partition: int = 0) -> Buffer:
