@@ -6,13 +6,13 @@ machine's monotonic clock, which all its processes share: so the files of severa
 """
 
 import json
-import signal
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
+from tests.signals import set_at_sigterm
 from tests.sim.history import Acknowledged, Failed, History, Placed, Polled, PollFailed, Record, Sent
 from tests.sim.workload import decoded, encoded
 
@@ -67,16 +67,10 @@ class Session:
 
     def heed_sigterm(self) -> None:
         """Stops at SIGTERM. To be called before there are other threads, which would take the signal."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        threading.Thread(target=self._wait_for_signal, daemon=True).start()
+        set_at_sigterm(self.stop)
 
     def close(self) -> None:
         self._file.close()
-
-    def _wait_for_signal(self) -> None:
-        # Not a handler: it would run in the midst of the main thread's use of the event.
-        signal.sigwait({signal.SIGTERM})
-        self.stop.set()
 
     def add(self, record: Record) -> None:
         """Writes it down; it happened now."""

@@ -7,7 +7,6 @@ prints `ready`, and then a line for each answer, as it comes:
     created NAME        deleted NAME        interrupted WHY
 """
 
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -18,6 +17,7 @@ from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
 from tests.child_process import ChildProcess
+from tests.signals import set_at_sigterm
 
 PAUSE_S: Final = 0.1
 RETRY_S: Final = 0.05
@@ -53,12 +53,7 @@ class Changes:
         self._bootstrap = bootstrap
         self._prefix = prefix
         self._stop = threading.Event()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        threading.Thread(target=self._wait_for_signal, daemon=True).start()
-
-    def _wait_for_signal(self) -> None:
-        signal.sigwait({signal.SIGTERM})
-        self._stop.set()
+        set_at_sigterm(self._stop)
 
     def run(self) -> None:
         """Creates topics `<prefix>-<number>` one after the other and deletes every third."""
