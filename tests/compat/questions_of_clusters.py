@@ -30,6 +30,7 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.compat.clusters import eventually
 from tests.compat.peer import Peer
 from tests.compat.questions import Answer, batch, name_of
 from tests.compat.questions_of_admin import created, new_topic
@@ -299,8 +300,7 @@ def more_in_sync_wanted_than_there_are_replicas(peers: Peers, topic: str) -> Ans
     """KIP-966: it is enough if all are in sync."""
     wanted: CreatableTopic = new_topic(f"{topic}-all", -1, -1, [1, 2], min_insync_replicas="3")
     answers = created(peers[1], wanted)
-    while not peers[1].are_leading(f"{topic}-all", 1):
-        pass
+    eventually(lambda: peers[1].are_leading(f"{topic}-all", 1), True)
     return answers, produced(peers[1], f"{topic}-all", 0)
 
 

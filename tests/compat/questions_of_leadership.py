@@ -16,7 +16,7 @@ from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.compat.clusters import PATIENCE_S
+from tests.compat.clusters import PATIENCE_S, eventually
 from tests.compat.peer import Peer
 from tests.compat.questions import Answer, name_of
 from tests.compat.questions_of_clusters import (
@@ -131,11 +131,9 @@ def what_brokers_say_to_those_who_have_not_heard_of_a_move(peers: Peers, topic: 
     wait_for(peers, topic, 0, 1, [2, 1])
     elected(peers, topic, 0)
     now = wait_for(peers, topic, 0, 2, [2, 1])
-    deadline = time.monotonic() + PATIENCE_S
-    while offset_of(peers[2], topic, 0, LATEST, epoch=now)[:2] != ("NONE", 3):
-        assert time.monotonic() < deadline  # the new leader has heard of it, and of its high watermark
-    while produced(peers[1], topic, 0)[0] != "NOT_LEADER_OR_FOLLOWER":
-        assert time.monotonic() < deadline
+    # The new leader has heard of it, and of its high watermark; then the former one.
+    eventually(lambda: offset_of(peers[2], topic, 0, LATEST, epoch=now)[:2], ("NONE", 3))
+    eventually(lambda: produced(peers[1], topic, 0)[0], "NOT_LEADER_OR_FOLLOWER")
     return [
         _relative(produced(peers[1], topic, 0), now),
         _relative(fetched(peers[1], topic, 0, epoch=first, version=12), now),

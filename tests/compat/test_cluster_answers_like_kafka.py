@@ -4,7 +4,6 @@ The questions are in `questions_of_clusters.py` and `questions_of_leadership.py`
 to a partition answer, epochs, elections, reassignments.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.apache_kafka import ApacheKafka
 from tests.compat import questions_of_leadership
-from tests.compat.clusters import PATIENCE_S, THREE_BROKERS, ours
+from tests.compat.clusters import THREE_BROKERS, eventually, ours
 from tests.compat.kafka_cluster import kafka_cluster
 from tests.compat.peer import Peer
 from tests.compat.questions import Answer
@@ -71,14 +70,12 @@ def make(peers: Peers, topic: str) -> None:
     assert created(peers[LEADER], new_topic(topic, -1, -1, [1, 2], [2, 3], **CONFIGS)) == ["NONE"]
     wait_for(peers, topic, 0, 1, [1, 2])
     wait_for(peers, topic, 1, 2, [2, 3])
-    deadline = time.monotonic() + PATIENCE_S
-    for index, leader in ((0, LEADER), (1, FOLLOWER)):
-        while fetched(peers[leader], topic, index)[0] != "NONE":
-            assert time.monotonic() < deadline, "a leader hears of a topic after others do"
+    # A leader hears of a topic after others do.
+    eventually(lambda: fetched(peers[LEADER], topic, 0)[0], "NONE")
+    eventually(lambda: fetched(peers[FOLLOWER], topic, 1)[0], "NONE")
     for _ in range(RECORDS):
         assert produced(peers[LEADER], topic, 0)[0] == "NONE"
-    while (seen := fetched(peers[FOLLOWER], topic, 0)[:2]) != ("NONE", RECORDS):
-        assert time.monotonic() < deadline, seen
+    eventually(lambda: fetched(peers[FOLLOWER], topic, 0)[:2], ("NONE", RECORDS))
 
 
 @pytest.mark.parametrize("name", OF_CLUSTERS)
