@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.servers import DELETE_DELAY, DELETE_DELAY_OPTIONS, GONE_TIMEOUT_S, KAFKA_HEAP, Process
+from benchmarks.servers import DELETE_DELAY, DELETE_DELAY_OPTIONS, KAFKA_HEAP, Process, wait_gone
 from benchmarks.wire import Wire
 from broker.version import VERSION
 from protocol.messages.metadata import MetadataRequest
@@ -103,12 +103,7 @@ class Cluster:
 
     def wait_gone(self, topic: str) -> None:
         """Returns when no broker has files of a deleted topic any more. Raises TimeoutError."""
-        deadline = time.monotonic() + GONE_TIMEOUT_S
-        for member in self.members.values():
-            while found := sorted(member.data_dir.glob(f"{topic}-*")):
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"{self}: {found[0].name} is still there after {GONE_TIMEOUT_S} s")
-                time.sleep(0.05)  # between two looks
+        wait_gone(self, [member.data_dir for member in self.members.values()], topic)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import contextlib
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -58,10 +58,16 @@ class Server:
 
     def wait_gone(self, topic: str) -> None:
         """Returns when the files of a deleted topic are gone. Raises TimeoutError."""
-        deadline = time.monotonic() + GONE_TIMEOUT_S
-        while found := sorted(self.data_dir.glob(f"{topic}-*")):
+        wait_gone(self, [self.data_dir], topic)
+
+
+def wait_gone(who: object, data_dirs: Iterable[Path], topic: str) -> None:
+    """Returns when none of the directories has files of a deleted topic any more. Raises TimeoutError, naming `who`."""
+    deadline = time.monotonic() + GONE_TIMEOUT_S
+    for data_dir in data_dirs:
+        while found := sorted(data_dir.glob(f"{topic}-*")):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{self}: {found[0].name} is still there after {GONE_TIMEOUT_S} s")
+                raise TimeoutError(f"{who}: {found[0].name} is still there after {GONE_TIMEOUT_S} s")
             time.sleep(0.05)  # between two looks
 
 

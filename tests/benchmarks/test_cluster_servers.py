@@ -37,7 +37,7 @@ def test_a_broker_that_was_killed_is_back_at_its_address(cluster: Cluster) -> No
 def test_files_of_a_topic_that_stay_are_not_waited_for_for_ever(
     tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.cluster_servers.GONE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("benchmarks.servers.GONE_TIMEOUT_S", 0.1)
     (tmp_path / "stays-0").mkdir()
     alone = Cluster("Odradek", "1", {1: Member(1, cluster.members[1].process, tmp_path)})
     with pytest.raises(TimeoutError, match="stays-0 is still there"):
