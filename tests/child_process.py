@@ -5,7 +5,7 @@ A subclass says what to run (`command`) and when it is ready (`_wait_until_ready
 so on its first line of standard output). What it writes to standard error is kept over all its runs.
 
     kill       SIGKILL                  pause, resume   SIGSTOP and SIGCONT
-    terminate  SIGTERM, and the code    launch, wait_until_ready   the two halves of `start`, to start several at once
+    terminate  SIGTERM, and the code    launch, wait_until_ready   the two halves of `start`, for `start_together`
 
 It is signalled by its own process id alone. `close` ends it however it is, and the `with` block does that. If
 `dies_with_us`, the kernel kills it as soon as the thread that started it is gone, so that nothing is left even of a
@@ -250,6 +250,14 @@ class ChildProcess:
                 break
             line += part
         return bytes(line).decode(errors="replace").partition("\n")[0]
+
+
+def start_together(*processes: ChildProcess) -> None:
+    """All at the same time. Raises ProcessFailed for the first that does not get ready."""
+    for process in processes:
+        process.launch()
+    for process in processes:
+        process.wait_until_ready()
 
 
 def _reap(process: "subprocess.Popen[bytes]") -> None:

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from tests.apache_kafka import free_ports
+from tests.child_process import start_together
 from tests.etcd_process import Etcd, EtcdFailed, program
 
 HOST: Final = "127.0.0.1"
@@ -55,10 +56,7 @@ class EtcdServer:
 
     def __enter__(self) -> Self:
         try:
-            for member in self.members:
-                member.launch()
-            for member in self.members:
-                member.wait_until_ready()
+            start_together(*self.members)
         except BaseException:
             self.close()
             raise

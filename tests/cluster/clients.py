@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.child_process import ChildProcess
+from tests.child_process import ChildProcess, start_together
 from tests.cluster.client_session import Job
 from tests.cluster.processes import Processes
 from tests.sim.history import Acknowledged, Failed, History, Polled, Record
@@ -91,10 +91,7 @@ class Clients:
         self.readers = [client for client in self.all if client.job.kind in READERS]
 
     def start(self) -> None:
-        for client in self.all:
-            client.launch()
-        for client in self.all:
-            client.wait_until_ready()
+        start_together(*self.all)
 
     def stop(self) -> None:
         """Producers first. Raises ProcessFailed for one that has failed."""

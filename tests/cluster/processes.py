@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from tests.apache_kafka import free_ports
-from tests.child_process import ChildProcess
+from tests.child_process import ChildProcess, start_together
 from tests.etcd_process import Etcd
 from tests.odradek_broker import OdradekBroker
 
@@ -91,10 +91,7 @@ class Processes:
 
     def start(self, *processes: ChildProcess) -> None:
         """All at the same time. Raises ProcessFailed for the first that does not get ready."""
-        for process in processes:
-            process.launch()
-        for process in processes:
-            process.wait_until_ready()
+        start_together(*processes)
 
     def __enter__(self) -> Self:
         return self
