@@ -16,7 +16,7 @@ from benchmarks.latency import RECORD_BYTES, SLICE_S, latency_values, text_of
 from benchmarks.machine import settle_pages
 from benchmarks.paced_client import ClientPace, run_client
 from benchmarks.readback import LogDiffers
-from benchmarks.replicated_topics import DURABLE, replicated_topic, require_full
+from benchmarks.replicated_topics import DURABLE, led_by, replicated_topic, require_full
 from benchmarks.results import Outcome
 from benchmarks.wire import LATEST, offsets_of
 from benchmarks.work import Watch
@@ -80,8 +80,7 @@ def require_count(cluster: Cluster, topic: str, leaders: list[int], count: int) 
     """Raises LogDiffers unless the partitions hold so many records together. Raises KafkaError, OSError."""
     held = 0
     for member in cluster.members.values():
-        led = [partition for partition, leader in enumerate(leaders) if leader == member.node_id]
         with member.wire() as wire:
-            held += sum(offsets_of(wire, topic, LATEST, led))
+            held += sum(offsets_of(wire, topic, LATEST, led_by(member.node_id, leaders)))
     if held != count:
         raise LogDiffers(f"{cluster}: {topic} holds {held} records, sent were {count}")

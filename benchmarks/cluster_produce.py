@@ -20,7 +20,7 @@ from benchmarks.plan import GIGABYTE, MEGABYTE
 from benchmarks.produce import MICROSECONDS, now_ms
 from benchmarks.readback import compare_partitions
 from benchmarks.replica_logs import compare_replicas
-from benchmarks.replicated_topics import DURABLE, replicated_topic, require_full
+from benchmarks.replicated_topics import DURABLE, led_by, replicated_topic, require_full
 from benchmarks.results import Outcome
 from benchmarks.work import Watch
 
@@ -102,6 +102,5 @@ def measured(cluster: Cluster, load: Load, leaders: Sequence[int], dirty_bytes: 
 def compare_leaders(cluster: Cluster, load: Load, leaders: Sequence[int]) -> None:
     """Reads all partitions back from their leaders. Raises LogDiffers, KafkaError, OSError."""
     for member in cluster.members.values():
-        led = [partition for partition, leader in enumerate(leaders) if leader == member.node_id]
         with member.wire() as wire:
-            compare_partitions(wire, load, led)
+            compare_partitions(wire, load, led_by(member.node_id, leaders))

@@ -15,7 +15,7 @@ from benchmarks.cluster_servers import Cluster
 from benchmarks.figures import Bar, Statement, Summary
 from benchmarks.machine import cpu_seconds, resident_bytes
 from benchmarks.plan import MEGABYTE, Plan
-from benchmarks.replicated_topics import LOOK_EVERY_S, REPLICAS, topics_of
+from benchmarks.replicated_topics import LOOK_EVERY_S, REPLICAS, state_of, topics_of
 from benchmarks.results import Outcome
 from benchmarks.wire import Wire, check
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -94,11 +94,7 @@ def run_many_topics(cluster: Cluster, plan: Plan) -> ManyTopics:
     names = [f"many-{number}" for number in range(plan.many_topics)]
     began = time.perf_counter()
     with next(iter(cluster.members.values())).wire() as wire:
-        for first in range(0, len(names), TOPICS_A_REQUEST):
-            create(wire, names[first : first + TOPICS_A_REQUEST])
-    for member in cluster.members.values():
-        with member.wire() as wire:
-            wait_until_full(wire, names)
+        create_all(cluster, wire, names)
     seconds = time.perf_counter() - began
     time.sleep(REST_S)  # what creation has left to do is done then
     before, started = _cpu(cluster), time.monotonic()
@@ -110,6 +106,15 @@ def run_many_topics(cluster: Cluster, plan: Plan) -> ManyTopics:
 
 def _cpu(cluster: Cluster) -> tuple[float, float]:
     return sum(map(cpu_seconds, cluster.broker_pids)), sum(map(cpu_seconds, cluster.etcd_pids))
+
+
+def create_all(cluster: Cluster, wire: Wire, names: list[str]) -> None:
+    """Creates them; returns when every broker says that they are full. Raises KafkaError, OSError, TimeoutError."""
+    for first in range(0, len(names), TOPICS_A_REQUEST):
+        create(wire, names[first : first + TOPICS_A_REQUEST])
+    for member in cluster.members.values():
+        with member.wire() as other:
+            wait_until_full(other, names)
 
 
 def create(wire: Wire, names: list[str]) -> None:
@@ -138,8 +143,5 @@ def is_full(topic: MetadataResponseTopic) -> bool:
     return (
         topic.error_code == 0
         and len(topic.partitions) == PARTITIONS
-        and all(
-            partition.leader_id >= 0 and set(partition.isr_nodes) == set(partition.replica_nodes)
-            for partition in topic.partitions
-        )
+        and all(state_of(partition).is_full for partition in topic.partitions)
     )

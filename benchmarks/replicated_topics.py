@@ -15,7 +15,12 @@ from benchmarks.wire import LATEST, Wire, ask_for_topic, check, delete_topic, of
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_quorum import DescribeQuorumRequest, QuorumPartitionData, QuorumTopicData
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 REPLICAS = 3
 DURABLE = {"min.insync.replicas": "2"}
@@ -60,11 +65,16 @@ def replicated_topic(
     leaders = [state.leader for state in states]
     require_spread(name, leaders, len(cluster.members))
     for member in cluster.members.values():
-        wait_until_leading(member, name, [index for index, leader in enumerate(leaders) if leader == member.node_id])
+        wait_until_leading(member, name, led_by(member.node_id, leaders))
     yield leaders
     with first.wire() as wire:  # another one: brokers may have been killed meanwhile
         delete_topic(wire, name)
     cluster.wait_gone(name)
+
+
+def led_by(node_id: int, leaders: Sequence[int]) -> list[int]:
+    """The partitions that a broker leads, of `leaders` by partition."""
+    return [partition for partition, leader in enumerate(leaders) if leader == node_id]
 
 
 def wait_until_leading(member: Member, topic: str, partitions: Sequence[int]) -> None:
@@ -125,13 +135,12 @@ def states_of(wire: Wire, topic: str) -> list[PartitionState]:
     """The states of a topic's partitions, by index. Raises KafkaError, OSError."""
     (found,) = topics_of(wire, [topic])
     check(found.error_code)
-    by_index = {
-        partition.partition_index: PartitionState(
-            partition.leader_id, tuple(partition.replica_nodes), tuple(partition.isr_nodes)
-        )
-        for partition in found.partitions
-    }
+    by_index = {partition.partition_index: state_of(partition) for partition in found.partitions}
     return [by_index[index] for index in sorted(by_index)]
+
+
+def state_of(partition: MetadataResponsePartition) -> PartitionState:
+    return PartitionState(partition.leader_id, tuple(partition.replica_nodes), tuple(partition.isr_nodes))
 
 
 def topics_of(wire: Wire, names: Sequence[str]) -> list[MetadataResponseTopic]:

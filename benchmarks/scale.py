@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from benchmarks.bench import Bench
 from benchmarks.cluster_servers import Cluster
 from benchmarks.machine import cpu_seconds
-from benchmarks.many_topics import PARTITIONS, TOPICS_A_REQUEST, create, wait_until_full
+from benchmarks.many_topics import PARTITIONS, create_all
 from benchmarks.metadata_costs import MetadataCosts, metadata_costs
 from benchmarks.plan import MEGABYTE
 from benchmarks.produce import MICROSECONDS
@@ -70,11 +70,7 @@ def lose_broker(cluster: Cluster, prefix: str, partitions: int) -> Loss:
     controller = controller_of(cluster)
     victim = next(member for member in cluster.members.values() if member is not controller)
     with controller.wire() as wire:
-        for first in range(0, len(names), TOPICS_A_REQUEST):
-            create(wire, names[first : first + TOPICS_A_REQUEST])
-        for member in cluster.members.values():
-            with member.wire() as other:
-                wait_until_full(other, names)
+        create_all(cluster, wire, names)
         led = leaders_of(wire, names).count(victim.node_id)
         cpu = cpu_seconds(controller.process.pid), sum(map(cpu_seconds, cluster.etcd_pids))
         began = time.perf_counter()
