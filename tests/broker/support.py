@@ -14,7 +14,15 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import CONTROLLER_KEY, BrokerState, PartitionState, broker_key, encode_controller
+from broker.cluster.keys import (
+    CONTROLLER_KEY,
+    BrokerState,
+    PartitionState,
+    broker_key,
+    decode_partition,
+    encode_controller,
+    partition_key,
+)
 from broker.cluster.memory import MemoryStore
 from broker.cluster.store import Lease, MetadataStore, Txn
 from broker.cluster.topics import create_topic
@@ -174,6 +182,13 @@ async def make_topic(
     revision = await create_topic(context.metadata.store, name, topic_id, [state] * partition_count, dict(configs))
     await asyncio.wait_for(context.metadata.applied(revision), 5)
     return topic_id
+
+
+async def stored_partition(store: MetadataStore, topic: str = "orders", index: int = 0) -> PartitionState:
+    """What the store has of a partition."""
+    key = partition_key(topic, index)
+    entry = (await store.read(key)).entries[key]
+    return decode_partition(entry.value, topic, index, entry.revision)
 
 
 def batch(*values: bytes, timestamps_ms: Sequence[int] | None = None, key: bytes | None = None) -> bytes:

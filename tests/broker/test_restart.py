@@ -17,7 +17,6 @@ from broker.cluster.keys import (
     NodeState,
     PartitionState,
     broker_key,
-    decode_partition,
     partition_key,
     stopping_key,
 )
@@ -36,6 +35,7 @@ from client.environment import Environment
 from client.tasks import Tasks
 from protocol.schema import uuid_text
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
+from tests.broker.support import stored_partition
 
 DIR = "data"
 OURS, OTHER = b"1" * 16, b"2" * 16
@@ -226,9 +226,7 @@ class Scene:
         return ClusterImage.from_snapshot(await self.store.store.read("/"))
 
     async def state(self, index: int = 0) -> PartitionState:
-        key = partition_key("orders", index)
-        entry = (await self.store.store.read(key)).entries[key]
-        return decode_partition(entry.value, "orders", index, entry.revision)
+        return await stored_partition(self.store.store, index=index)
 
     async def write(self, state: PartitionState, index: int = 0, expect: Mapping[str, int] | None = None) -> None:
         await self.store.store.commit(Txn(expect=expect or {}, put={partition_key("orders", index): state.encode()}))

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from broker.cluster.keys import BrokerState, NodeState, PartitionState, decode_partition, node_key, partition_key
+from broker.cluster.keys import BrokerState, NodeState, PartitionState, node_key
 from broker.cluster.store import Txn
 from broker.context import Context
-from tests.broker.support import HERE, running_broker
+from tests.broker.support import HERE, running_broker, stored_partition
 
 OTHERS = tuple(
     BrokerState(node_id, {"PLAINTEXT": ("127.0.0.1", 9092 + node_id), "PUBLIC": ("127.0.0.1", 9192 + node_id)})
@@ -34,6 +34,4 @@ def _ask_nobody(broker_id: int, broker_epoch: int) -> None:
 
 
 async def stored(context: Context, topic: str = "orders", index: int = 0) -> PartitionState:
-    key = partition_key(topic, index)
-    entry = (await context.metadata.store.read(key)).entries[key]
-    return decode_partition(entry.value, topic, index, entry.revision)
+    return await stored_partition(context.metadata.store, topic, index)

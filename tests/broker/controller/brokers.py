@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import PartitionState, decode_partition, partition_key
+from broker.cluster.keys import PartitionState, partition_key
 from broker.cluster.memory import MemoryStore
 from broker.cluster.store import Txn
 from broker.cluster.topics import create_topic
@@ -19,6 +19,7 @@ from broker.metadata import Metadata
 from broker.registration import Identity, Registration
 from client.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
+from tests.broker.support import stored_partition
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop
 
 LEASE_MS = 2_000
@@ -95,9 +96,7 @@ class Brokers:
         await settle()
 
     async def state(self, index: int = 0, topic: str = "orders") -> PartitionState:
-        key = partition_key(topic, index)
-        entry = (await self.store.read(key)).entries[key]
-        return decode_partition(entry.value, topic, index, entry.revision)
+        return await stored_partition(self.store, topic, index)
 
     async def states(self) -> dict[tuple[str, int], PartitionState]:
         return {

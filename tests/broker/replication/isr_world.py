@@ -8,7 +8,6 @@ from broker.cluster.keys import (
     BrokerState,
     PartitionState,
     broker_key,
-    decode_partition,
     encode_stopping,
     partition_key,
     stopping_key,
@@ -26,7 +25,7 @@ from broker.replication.syncs import Syncs
 from client.tasks import Tasks
 from tests.broker.alone import NobodyFetches
 from tests.broker.cluster.faulty_store import FaultyStore
-from tests.broker.support import append, batch
+from tests.broker.support import append, batch, stored_partition
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop
 
 TOPIC_ID = bytes(range(16))
@@ -95,8 +94,7 @@ class IsrWorld:
             partition.update_high_watermark()
 
     async def stored(self, index: int = 0) -> PartitionState:
-        entry = (await self.store.store.read(partition_key("orders", index))).entries[partition_key("orders", index)]
-        return decode_partition(entry.value, "orders", index, entry.revision)
+        return await stored_partition(self.store.store, index=index)
 
     async def write(self, state: PartitionState, index: int = 0) -> None:
         """As the controller does."""
