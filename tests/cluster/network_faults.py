@@ -8,7 +8,7 @@ Both networks cut alike (`Network`): `Side` says from whom, `Way` which directio
 """
 
 import random
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -164,29 +164,21 @@ def cut(network: Network, side: Side, way: Way) -> Fault:
 def delayed(relay: Relay) -> Fault:
     """Everything that is sent to one broker, and its answers, take longer."""
 
-    def fault(cluster: RealCluster, rng: random.Random) -> None:
-        broker = cluster.next()
-        cluster.happened("network fault", broker.name, f"{DELAY_MS} ms later")
+    def begin(broker: OdradekBroker) -> None:
         relay.delay(DELAY_MS, route=broker.name)
         relay.delay(DELAY_MS, broker.name)
-        lasts(rng.uniform(*DURATION_S))
-        relay.heal()
 
-    return fault
+    return _worse(f"{DELAY_MS} ms later", begin, relay.heal)
 
 
 def slowed(relay: Relay) -> Fault:
     """Less than what is written comes through to one broker."""
 
-    def fault(cluster: RealCluster, rng: random.Random) -> None:
-        broker = cluster.next()
-        cluster.happened("network fault", broker.name, f"{SLOW_BYTES_PER_S} bytes/s")
+    def begin(broker: OdradekBroker) -> None:
         relay.limit(SLOW_BYTES_PER_S, route=broker.name)
         relay.limit(SLOW_BYTES_PER_S, broker.name)
-        lasts(rng.uniform(*DURATION_S))
-        relay.heal()
 
-    return fault
+    return _worse(f"{SLOW_BYTES_PER_S} bytes/s", begin, relay.heal)
 
 
 def reset(relay: Relay) -> Fault:
@@ -221,11 +213,20 @@ def left_half_open(relay: Relay, lost_by: Literal["origin", "target"]) -> Fault:
 def limited(namespaces: Namespaces) -> Fault:
     """Less than what is written comes through to one broker."""
 
+    def begin(broker: OdradekBroker) -> None:
+        namespaces.limit(node_id(broker), SLOW_BYTES_PER_S)
+
+    return _worse(f"{SLOW_BYTES_PER_S} bytes/s", begin, namespaces.heal)
+
+
+def _worse(what: str, begin: Callable[[OdradekBroker], None], heal: Callable[[], None]) -> Fault:
+    """The network of one broker, of each role in turn, is worse for a while. `what` stands in the history."""
+
     def fault(cluster: RealCluster, rng: random.Random) -> None:
         broker = cluster.next()
-        cluster.happened("network fault", broker.name, f"{SLOW_BYTES_PER_S} bytes/s")
-        namespaces.limit(node_id(broker), SLOW_BYTES_PER_S)
+        cluster.happened("network fault", broker.name, what)
+        begin(broker)
         lasts(rng.uniform(*DURATION_S))
-        namespaces.heal()
+        heal()
 
     return fault
