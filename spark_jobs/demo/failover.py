@@ -57,17 +57,20 @@ class Stream:
     """What was sent and acknowledged. kafka-python's sender thread writes it, the sending thread reads it."""
 
     sent: int = 0
-    count: int = 0
     first_error: BaseException | None = None
     places: dict[int, Place] = field(default_factory=dict[int, Place])
     """Of each record, by its number."""
     times_s: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     """When each acknowledgement came, and from which partition."""
 
+    @property
+    def count(self) -> int:
+        """Of those that were acknowledged."""
+        return len(self.places)
+
     def acknowledged(self, number: int, metadata: RecordMetadata) -> None:
         self.places[number] = (metadata.partition, metadata.offset)
         self.times_s.append((time.monotonic(), metadata.partition))
-        self.count += 1
 
     def failed(self, error: BaseException) -> None:
         self.first_error = self.first_error or error

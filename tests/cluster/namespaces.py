@@ -186,12 +186,9 @@ class Namespaces:
 
     def _link(self, number: int, device: str, where: Sequence[str]) -> None:
         """A veth pair between the router and a namespace, or this side (`where` is empty)."""
-        there = ["netns", where[1]] if where else []
-        pair = ["link", "add", f"v{number}", "type", "veth", "peer", "name", device]
-        if where:
-            _run("ip", "-n", self._router, *pair, *there)
-        else:
-            _run("ip", "-n", self._router, *pair, "netns", str(os.getpid()))
+        there = where[1] if where else str(os.getpid())
+        pair = ["link", "add", f"v{number}", "type", "veth", "peer", "name", device, "netns", there]
+        _run("ip", "-n", self._router, *pair)
         _run("ip", "-n", self._router, "address", "add", f"{self._gateway(number)}/30", "dev", f"v{number}")
         _run("ip", "-n", self._router, "link", "set", f"v{number}", "up")
         _run("ip", *where, "address", "add", f"{self.address(number)}/30", "dev", device)

@@ -26,7 +26,7 @@ from protocol.records import Record
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.client.certificates import PASSWORD as KEY_PASSWORD
 from tests.client.certificates import Certificates, make_certificates
-from tests.compat.clusters import Ours
+from tests.compat.clusters import Ours, broker_count
 
 pytestmark = [pytest.mark.java, pytest.mark.compat, pytest.mark.slow]
 
@@ -322,7 +322,7 @@ async def test_versions_are_negotiated_with_our_own_broker_too(broker: Ours) -> 
     try:
         assert connection.version_of(ApiVersionsRequest) == 4
         metadata = await connection.ask(MetadataRequest(topics=[]))
-        assert len(metadata.brokers) == len(broker.bootstrap.split(","))
+        assert len(metadata.brokers) == broker_count(broker)
     finally:
         connection.close()
         await connection.closed()

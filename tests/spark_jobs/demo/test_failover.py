@@ -67,7 +67,7 @@ def test_the_longest_pause_is_that_of_a_partition_that_the_broker_led() -> None:
     ],
 )
 def test_what_is_lost_or_doubled_is_told(found: dict[tuple[int, int], bytes], what: str) -> None:
-    stream = Stream(sent=2, count=2, places={0: (0, 0), 1: (0, 1)})
+    stream = Stream(sent=2, places={0: (0, 0), 1: (0, 1)})
     records = [(b"", b"a"), (b"", b"b")]
     failover.compare(records, stream, {(0, 0): b"a", (0, 1): b"b"}, "a reader")
     with pytest.raises(DemoFailed, match=what):

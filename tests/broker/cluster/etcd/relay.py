@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 
 class Relay:
@@ -35,17 +35,14 @@ class Relay:
             writer.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool) -> None:
-        try:
+        with suppress(OSError):
             while data := await reader.read(65536):
                 if is_answer and self.drops_answers:
                     self.answers_dropped.set()
                     continue
                 writer.write(data)
                 await writer.drain()
-        except OSError:
-            writer.transport.abort()  # one side is gone, so the other one goes
-        else:
-            writer.transport.abort()
+        writer.transport.abort()  # one side is gone, so the other one goes
 
 
 @asynccontextmanager
