@@ -7,7 +7,7 @@ a leader sends it, together with an answer that holds no records, and it reads t
 import json
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -63,8 +63,15 @@ class Reader:
 
     def read_until(self, count: int, read_from: int | None = None) -> None:
         """Until it has so many records, and reads from this broker if one is given."""
+        self._poll_while(lambda: len(self.values) < count or read_from not in (None, self.read_from))
+
+    def hear_who_leads(self) -> None:
+        """Until statistics have named the leader."""
+        self._poll_while(lambda: self.leader < 0)
+
+    def _poll_while(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while len(self.values) < count or (read_from is not None and self.read_from != read_from):
+        while is_so():
             assert time.monotonic() < deadline, (len(self.values), self.leader, self.read_from)
             message = self._consumer.poll(0.1)
             if message is not None:
@@ -116,6 +123,7 @@ def test_a_rack_where_nobody_is_reads_from_the_leader(cluster: Ours) -> None:
     reader = Reader(cluster, "elsewhere", "rack-9")
     try:
         reader.read_until(COUNT)
+        reader.hear_who_leads()
         assert reader.read_from in (-1, reader.leader)
     finally:
         reader.close()
