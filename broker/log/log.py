@@ -258,7 +258,13 @@ class Log(Tail):
         logger.error("%s: no more appends until the next start: %s", self.directory, self._refusal)
         path = f"{self.directory}/{UNSYNCED}"
         try:
-            self._disk.write_whole(path, str(error).encode())
+            # Not synced, for the device may take nothing at all now. Only a start under the same boot of the machine
+            # needs it: with the page cache what is in doubt is gone, too.
+            marker = self._disk.open(path)
+            try:
+                marker.append([str(error).encode()])
+            finally:
+                marker.close()
         except OSError as second:
             logger.error("%s could not be written: copy this partition from a backup before a start: %s", path, second)
 

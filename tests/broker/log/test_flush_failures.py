@@ -56,6 +56,28 @@ def test_batches_that_the_device_did_not_take_end_all_appends(caplog: pytest.Log
     assert_same(log, model)
 
 
+def test_the_next_start_hears_of_it_though_the_device_takes_no_sync_at_all() -> None:
+    class DeafDisk(SyncDisk):
+        is_deaf = False
+
+        def _note(self, name: str) -> None:
+            if self.is_deaf:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), name)
+            super()._note(name)
+
+    disk, model = DeafDisk(), Model()
+    log = open_log(disk, CONFIG)
+    append(log, batch(T0))
+    model.append(batch(T0))
+    disk.is_deaf = True
+    assert isinstance(failed(log), DataNotSynced)
+    log.close_without_flush()
+    disk.is_deaf = False
+    content = disk.content(name(0))
+    assert_same(open_log(disk, CONFIG), model)
+    assert disk.content(name(0)) is not content, "what is in doubt is copied to pages that the device has not refused"
+
+
 @pytest.mark.parametrize(
     "what", ["orders-0", "data", name(0, ".index"), name(4, ".snapshot"), "=leader-epoch-checkpoint"]
 )

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker.config import BrokerConfig
+from broker.disk import File
 from broker.log.config import LogConfig
 from broker.log.leftovers import UNSYNCED
 from broker.log.log import Log
@@ -24,7 +25,6 @@ from client.environment import Environment
 from client.tasks import Tasks
 from protocol.batch import read_header
 from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
 from tests.broker.log.logs import T0, batch
 
 DIRECTORY = "data/orders-0"
@@ -92,10 +92,10 @@ class GatedDisk(MemoryDisk):
             raise self.dir_errors.pop()
         super().sync_dir(path)
 
-    def write_whole(self, path: str, data: Buffer) -> None:
+    def open(self, path: str, size_bytes: int | None = None) -> File:
         if path.endswith(UNSYNCED):
             self.distrusted.set()
-        super().write_whole(path, data)
+        return super().open(path, size_bytes)
 
     async def next_sync(self) -> Sync:
         return await asyncio.wait_for(self.begun.get(), WAIT_S)
