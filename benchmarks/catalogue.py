@@ -21,6 +21,7 @@ from benchmarks.loop_lag import measure_loop_lag
 from benchmarks.many_topics import measure_many_topics
 from benchmarks.produce import SHAPES, measure_produce
 from benchmarks.scale import measure_scale
+from benchmarks.simulated_scale import measure_simulated_scale
 from benchmarks.simulator import measure_simulator
 from benchmarks.start import measure_memory, measure_start
 from benchmarks.synced import measure_alone, measure_synced
@@ -91,6 +92,13 @@ CATALOGUE: tuple[Measurement, ...] = (
         for each in (KILLED, CONTROLLER_KILLED, STOPPED)
     ),
     Measurement("scale", "cluster", "the constituents of docs/scale.md", measure_scale, is_paired=False),
+    Measurement(
+        "simulated-scale",
+        "cluster",
+        "a hundred brokers in the simulator, with costs fed in",
+        measure_simulated_scale,
+        is_paired=False,
+    ),
     Measurement("many-topics", "cluster", "1,000 topics, three replicas each", measure_many_topics, is_paired=False),
     Measurement(
         "cluster-start",

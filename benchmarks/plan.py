@@ -46,6 +46,8 @@ class Plan:
     scale_partitions: tuple[int, ...] = (10_000, 100_000)
     scale_commits: int = 2000
     scale_lost_partitions: int = 3000
+    simulated_scale: tuple[tuple[int, int], ...] = ((3, 300), (10, 1000), (30, 3000), (100, 10_000))
+    """Brokers and partitions."""
 
     @classmethod
     def small(cls) -> Self:
@@ -80,6 +82,7 @@ class Plan:
             scale_partitions=(300, 3000),
             scale_commits=160,
             scale_lost_partitions=60,
+            simulated_scale=((3, 50), (4, 100)),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -45,6 +45,13 @@ class Cpu:
     """From asking for a helper thread to its start, on average."""
     slowness: float = 1.0
 
+    def begin(self) -> None:
+        """A round begins."""
+
+    def round_s(self, chance: float) -> float:
+        """How long the round took that ends here, besides what it has waited for."""
+        return self.round_ms * self.slowness * (0.5 + chance) / 1000.0
+
 
 @dataclass(slots=True)
 class _Work:
@@ -149,6 +156,7 @@ class Process:
         ready, go_round, goes_on_to = loop.ready, loop.go_round, scheduler.goes_on_to
         self._is_inside = self._is_going_round = True
         loop.enter()
+        cpu.begin()
         try:
             while True:
                 self.rounds = rounds = self.rounds + 1
@@ -156,7 +164,7 @@ class Process:
                     self._look_at_rounds()
                 self._spent_s = 0.0
                 go_round()
-                took_s = self._spent_s + cpu.round_ms * cpu.slowness * (0.5 + chance()) / 1000.0
+                took_s = self._spent_s + cpu.round_s(chance())
                 self._free_at_s = free_at_s = scheduler.now_s + took_s
                 if not ready or self.is_dead or self.is_paused or not goes_on_to(free_at_s):
                     break

@@ -125,7 +125,7 @@ class SimStore:
         self.is_down = False
         self._faults: dict[str, StoreFaults] = {}
         self._granted: dict[int, _Granted] = {}
-        self._clients: dict[SimStoreClient, None] = {}
+        self.clients: dict[SimStoreClient, None] = {}
         self._holds: list[Hold] = []
         self.changed: Callable[[Change, str], object] = _ignore
         """Called after each change, with the host that made it; empty when a lease has ended."""
@@ -134,8 +134,8 @@ class SimStore:
     def client(self, process: Process, host: str) -> "SimStoreClient":
         """What a process of that host calls its metadata store."""
         client = SimStoreClient(self, process, host)
-        self._clients[client] = None
-        process.when_killed(lambda: self._clients.pop(client, None))
+        self.clients[client] = None
+        process.when_killed(lambda: self.clients.pop(client, None))
         return client
 
     def faults(self, host: str) -> StoreFaults:
@@ -148,7 +148,7 @@ class SimStore:
             faults.heal()
         for hold in self._holds[:]:
             hold.release()
-        for client in self._clients:
+        for client in self.clients:
             client.catch_up()
 
     def hold(self, host: str, wants: Callable[[Txn], bool]) -> Hold:
@@ -230,7 +230,7 @@ class SimStore:
         self.state.apply(prepared)
         keys = " ".join(f"{'-' if event.value is None else '+'}{event.key}" for event in prepared.change.events)
         self.trace.note("store", prepared.change.revision, keys)
-        for client in self._clients:
+        for client in self.clients:
             client.tell(self.state.revision)
         self.changed(prepared.change, host)
 
