@@ -181,18 +181,25 @@ async def test_a_name_that_does_not_exist_is_said() -> None:
 async def test_a_server_that_is_no_etcd_is_said() -> None:
     """It answers everything with a line of its own."""
 
+    greetings: list[asyncio.Task[None]] = []
+
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.example.org ESMTP\r\n")
         await reader.read()
         writer.close()
+        await writer.wait_closed()
 
-    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    def greeted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        greetings.append(asyncio.ensure_future(greet(reader, writer)))
+
+    server = await asyncio.start_server(greeted, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with etcd_store(f"etcd://127.0.0.1:{port}/x", QUICK) as store:
         with pytest.raises(Unreachable, match="could be reached in time: "):
             await store.read("/")
     server.close()
     await server.wait_closed()
+    await asyncio.gather(*greetings, return_exceptions=True)  # some were reset
 
 
 # -- users ------------------------------------------------------------------------------------------------------------
