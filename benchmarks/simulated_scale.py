@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.bench import Bench
 from benchmarks.machine import REPOSITORY
@@ -31,7 +31,7 @@ from broker.cluster.store import Change, Txn
 from tests.sim.brokers import Brokers
 from tests.sim.machine import Machine
 from tests.sim.process import Cpu
-from tests.sim.store import SimStore
+from tests.sim.store import Request, SimStore
 from tests.sim.world import World
 
 REPLICAS: Final = 3
@@ -66,29 +66,24 @@ class MeasuredCpu(Cpu):
         return took_s
 
 
-class BusyStore:
-    """Makes a store take its time."""
+class BusyStore(SimStore):
+    """A store that takes its time."""
 
-    def __init__(self, store: SimStore) -> None:
-        self.busy_s = 0.0
-        self._free_at_s = 0.0
-        carry_out, commit = store.carry_out, store.commit
+    busy_s = 0.0
+    _free_at_s = 0.0
 
-        def carried_out(request: Any) -> None:
-            self._spend(store, COMMIT_MS)
-            store.scheduler.at(self._free_at_s, carry_out, request)
+    def carry_out(self, request: Request) -> None:
+        self._spend(COMMIT_MS)
+        self.scheduler.at(self._free_at_s, super().carry_out, request)
 
-        def committed(txn: Txn, host: str = "") -> int:
-            keys = len(txn.put) + len(txn.delete)
-            self._spend(store, keys * (KEY_MS + TOLD_KEY_MS * len(store.clients)))
-            return commit(txn, host)
+    def commit(self, txn: Txn, host: str = "") -> int:
+        keys = len(txn.put) + len(txn.delete)
+        self._spend(keys * (KEY_MS + TOLD_KEY_MS * len(self.clients)))
+        return super().commit(txn, host)
 
-        setattr(store, "carry_out", carried_out)  # noqa: B010 - its kind of method is not to be assigned to otherwise
-        setattr(store, "commit", committed)  # noqa: B010
-
-    def _spend(self, store: SimStore, ms: float) -> None:
+    def _spend(self, ms: float) -> None:
         self.busy_s += ms / 1000.0
-        self._free_at_s = max(self._free_at_s, store.scheduler.now_s) + ms / 1000.0
+        self._free_at_s = max(self._free_at_s, self.scheduler.now_s) + ms / 1000.0
 
 
 class Metadata:
@@ -136,10 +131,9 @@ class Cluster:
     """Brokers that are there and have opened what they have."""
 
     def __init__(self, world: World, brokers: int, partitions: int) -> None:
-        assert world.store is not None
+        assert isinstance(world.store, BusyStore)
         self.world = world
-        self.store = BusyStore(world.store)
-        self.state = world.store.state
+        self.store = world.store
         self.metadata = Metadata(world.store)
         self.brokers = Brokers(world, [1] * brokers, {"auto.leader.rebalance.enable": "false"})
         for machine in self.brokers.machines:
@@ -190,7 +184,7 @@ class Cluster:
     def lost(self, machine: Machine, node_id: int) -> float:
         """Seconds until nobody says any more that this broker leads anything."""
         took_s = self.until(lambda: not self.metadata.led_by(node_id), "all is led by others")
-        revision = self.state.revision
+        revision = self.store.state.revision
         others = [broker for name, broker in self.brokers.serving.items() if name != machine.name]
         return took_s + self.until(
             lambda: all(broker.context.metadata.image.revision >= revision for broker in others), "all know of it"
@@ -199,16 +193,16 @@ class Cluster:
 
 def simulated_scale(brokers: int, partitions: int) -> SimulatedScale:
     """Raises TimeoutError."""
-    with World(1, has_store=True) as world:
+    with World(1, has_store=True, store_type=BusyStore) as world:
         cluster = Cluster(world, brokers, partitions)
         idle = cluster.rest()
         controller = cluster.controller_id
         killed, silent = [node_id for node_id in cluster.brokers.ids.values() if node_id != controller][:2]
         machine = cluster.brokers.machine(killed)
-        store_s, commits = cluster.store.busy_s, cluster.state.revision
+        store_s, commits = cluster.store.busy_s, cluster.store.state.revision
         machine.kill()
         killed_s = cluster.lost(machine, killed)
-        store_s, commits = cluster.store.busy_s - store_s, cluster.state.revision - commits
+        store_s, commits = cluster.store.busy_s - store_s, cluster.store.state.revision - commits
         cluster.rest()
         cluster.brokers.start(machine)
         returned_s = cluster.until(lambda: not cluster.metadata.missing(), "all are in sync again")

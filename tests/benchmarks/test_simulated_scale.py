@@ -37,14 +37,14 @@ def test_the_store_takes_one_request_after_the_other() -> None:
 
         await asyncio.gather(*(ask() for _ in range(20)))
 
-    with World(1, has_store=True) as world:
-        assert world.store is not None
+    with World(1, has_store=True, store_type=BusyStore) as world:
+        busy = world.store
+        assert isinstance(busy, BusyStore)
         world.network.default.jitter_ms = 0.0
-        busy = BusyStore(world.store)
         world.machine("m").start(main)
         world.run(1.0)
         assert len(answered_ms) == 20
         assert all(later - sooner >= COMMIT_MS / 2 for sooner, later in pairwise(answered_ms))
         assert round(1000 * busy.busy_s, 6) == 20 * COMMIT_MS
-        world.store.commit(Txn(put={"/foreign/1": b"", "/foreign/2": b""}))
+        busy.commit(Txn(put={"/foreign/1": b"", "/foreign/2": b""}))
         assert round(1000 * busy.busy_s, 6) == round(20 * COMMIT_MS + 2 * KEY_MS, 6)

@@ -108,11 +108,7 @@ def restarted_while_it_is_added(stage: Stage) -> Waits:
         return
     leader, followers = cast
     joiner = stage.rng.choice(followers)
-    stage.cut(leader, joiner)
-    yield stage.out(joiner)
-    hold = stage.hold_additions(leader, joiner)
-    stage.mend()
-    yield Until(lambda: len(hold), RETURN_S)
+    hold = yield from stage.addition_held(leader, joiner)
     yield stage.acknowledged()
     epoch = stage.epoch(joiner)
     stage.faults.power_off(joiner, share=0.0)
@@ -222,11 +218,7 @@ def the_leader_fails_with_an_addition_under_way(stage: Stage) -> Waits:
         return
     leader, followers = cast
     joiner = stage.rng.choice(followers)
-    stage.cut(leader, joiner)
-    yield stage.out(joiner)
-    hold = stage.hold_additions(leader, joiner)
-    stage.mend()
-    yield Until(lambda: len(hold), RETURN_S)
+    hold = yield from stage.addition_held(leader, joiner)
     stage.forget_watch(leader, 10_000.0)
     stage.cut_from_store(leader)
     hold.release(is_answered=False)

@@ -6,8 +6,10 @@ It changes nothing, and takes no time of theirs. What is between two looks it do
 from collections.abc import Callable
 from typing import Final
 
+from broker.replication.partition import Partition
 from tests.sim.brokers import Brokers
 from tests.sim.history import ReplicaSeen
+from tests.sim.machine import Running
 from tests.sim.world import World
 
 LOOK_S: Final = 0.25
@@ -34,22 +36,7 @@ class Looker:
             if broker is None or running is None:
                 continue
             for partition in broker.context.partitions:
-                is_leader = partition.failure is None
-                seen = ReplicaSeen(
-                    self.world.now_ms,
-                    machine.name,
-                    running.incarnation,
-                    partition.topic,
-                    partition.index,
-                    partition.leader_epoch,
-                    is_leader,
-                    partition.log.log_start_offset,
-                    partition.log.log_end_offset,
-                    partition.high_watermark.value,
-                    sorted(partition.replicas.isr) if is_leader else [],
-                    sorted(partition.replicas.maximal_isr) if is_leader else [],
-                )
-                self._note(seen)
+                self._note(replica_seen(self.world, running, partition))
 
     def _note(self, seen: ReplicaSeen) -> None:
         key = seen.machine, seen.topic, seen.partition
@@ -60,3 +47,22 @@ class Looker:
             self._seen[key] = state
             self.world.trace.note(seen.machine, "replica", seen.topic, seen.partition, *state)
             self.world.history.add(seen)
+
+
+def replica_seen(world: World, running: Running, partition: Partition) -> ReplicaSeen:
+    """How a replica stands now, in the process that has it open."""
+    is_leader = partition.is_leader
+    return ReplicaSeen(
+        world.now_ms,
+        running.machine.name,
+        running.incarnation,
+        partition.topic,
+        partition.index,
+        partition.leader_epoch,
+        is_leader,
+        partition.log.log_start_offset,
+        partition.log.log_end_offset,
+        partition.high_watermark.value,
+        sorted(partition.replicas.isr) if is_leader else [],
+        sorted(partition.replicas.maximal_isr) if is_leader else [],
+    )

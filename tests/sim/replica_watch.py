@@ -23,6 +23,7 @@ from tests.sim.evidence import Evidence
 from tests.sim.expectations import TopicPartition
 from tests.sim.finding import Anomaly, Finding
 from tests.sim.history import ReplicaSeen
+from tests.sim.looking import replica_seen
 from tests.sim.machine import Machine, Running
 from tests.sim.replica_logs import Readable, ReplicaLog, replicas_differ
 from tests.sim.workload import Workload, decoded
@@ -110,24 +111,8 @@ class ReplicaWatch:
             return None
         for partition in broker.context.partitions:
             if (partition.topic, partition.index) == key:
-                return Replica(machine, running, partition, self._seen(machine, running, partition))
+                return Replica(machine, running, partition, replica_seen(self.world, running, partition))
         return None
-
-    def _seen(self, machine: Machine, running: Running, partition: Partition) -> ReplicaSeen:
-        return ReplicaSeen(
-            self.world.now_ms,
-            machine.name,
-            running.incarnation,
-            partition.topic,
-            partition.index,
-            partition.leader_epoch,
-            partition.is_leader,
-            partition.log.log_start_offset,
-            partition.log.log_end_offset,
-            partition.high_watermark.value,
-            sorted(partition.replicas.isr),
-            sorted(partition.replicas.maximal_isr),
-        )
 
     # -- logs ------------------------------------------------------------------------------------------------------
 

@@ -200,9 +200,15 @@ class Stage:
         self.world.happened("store fault", machine.name, "story: holds commits")
         return self.store.hold(machine.name, is_wanted)
 
-    def hold_additions(self, leader: Machine, joiner: Machine) -> Hold:
+    def addition_held(self, leader: Machine, joiner: Machine) -> Generator["float | Until", None, Hold]:
+        """A follower falls out and comes back; the commit that adds it stays on its way."""
+        self.cut(leader, joiner)
+        yield self.out(joiner)
         joiner_id = self.brokers.ids[joiner.name]
-        return self.hold(leader, lambda isr, _: joiner_id in isr)
+        hold = self.hold(leader, lambda isr, _: joiner_id in isr)
+        self.mend()
+        yield Until(lambda: len(hold), RETURN_S)
+        return hold
 
 
 class Director:

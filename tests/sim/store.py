@@ -73,7 +73,7 @@ class _SimState(State):
 
 
 @dataclass(slots=True)
-class _Request:
+class Request:
     """Something that was asked for, on its way to the store."""
 
     client: "SimStoreClient"
@@ -89,13 +89,13 @@ class Hold:
         self.host = host
         self.wants = wants
         self._store = store
-        self._held: list[_Request] = []
+        self._held: list[Request] = []
 
     def __len__(self) -> int:
         """How many commits it has now."""
         return len(self._held)
 
-    def keep(self, request: _Request) -> None:
+    def keep(self, request: Request) -> None:
         self._held.append(request)
 
     def release(self, *, is_answered: bool = True) -> None:
@@ -250,7 +250,7 @@ class SimStore:
         if not self._is_reached(to.is_cut) or self._happens(faults.refuse_share):
             return
         delay_ms = to.delay_ms + to.jitter_ms * self.rng.random() + faults.hold_ms * self.rng.random()
-        request = _Request(client, operation, future, is_answered=not self._happens(faults.answer_lost_share))
+        request = Request(client, operation, future, is_answered=not self._happens(faults.answer_lost_share))
         if txn is not None:
             for hold in self._holds:
                 if hold.host == client.host and hold.wants(txn):
@@ -259,7 +259,7 @@ class SimStore:
                     return
         self.scheduler.after(delay_ms / 1000.0, self.carry_out, request)
 
-    def carry_out(self, request: _Request) -> None:
+    def carry_out(self, request: Request) -> None:
         """A request has arrived. It is carried out, whatever became of its sender."""
         if self.is_down:
             return

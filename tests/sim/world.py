@@ -32,12 +32,19 @@ WALL_OFFSET_S: Final = 0.2
 class World:
     """See the module. `errors` are those that no process handled: there should be none."""
 
-    def __init__(self, seed: int, *, has_store: bool = False, log: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        has_store: bool = False,
+        store_type: type[SimStore] = SimStore,
+        log: Callable[[str], object] | None = None,
+    ) -> None:
         self.seed = seed
         self.scheduler = Scheduler()
         self.trace = Trace(self.scheduler, log)
         self.network = Network(self.scheduler)
-        self.store = SimStore(self.scheduler, self.network, self.trace, self.rng("store")) if has_store else None
+        self.store = store_type(self.scheduler, self.network, self.trace, self.rng("store")) if has_store else None
         self.machines: dict[str, Machine] = {}
         self.history = History()
         self.logged: Callable[[logging.LogRecord], object] = _ignore

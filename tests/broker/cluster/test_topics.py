@@ -10,9 +10,8 @@ from broker.cluster import keys
 from broker.cluster.image import ClusterImage, TopicImage
 from broker.cluster.keys import PartitionState
 from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Change, Conflict, Lease, MetadataStore, Snapshot, Txn
+from broker.cluster.store import CHUNK_SIZE, Change, Conflict, Lease, MetadataStore, Snapshot, Txn
 from broker.cluster.topics import (
-    CHUNK_SIZE,
     add_partitions,
     create_topic,
     delete_topic,

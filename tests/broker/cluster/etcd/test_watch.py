@@ -162,6 +162,6 @@ async def test_a_slow_watcher_is_waited_for(etcd_server: EtcdServer) -> None:
             seen = [(await anext(changes)).events[0].value]
             for number in range(2, 60):
                 await write(store, number)
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.5)  # five times as long as a silence may be
             seen += [(await anext(changes)).events[0].value for _ in range(2, 60)]
         assert seen == [b"%d" % number for number in range(1, 60)]
