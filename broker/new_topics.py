@@ -21,11 +21,10 @@ from broker.cluster.placement import (
 from broker.cluster.topics import add_partitions, create_topic, new_partition
 from broker.context import Context
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_quorum import METADATA_TOPIC
 
 DEFAULT = -1
 """In place of a partition count or a replication factor: the broker's default (KIP-464)."""
-
-CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class NewTopic:
 
 def check_new_name(image: ClusterImage, name: str) -> None:
     """Raises KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_REQUEST."""
-    if name == CLUSTER_METADATA_TOPIC:
+    if name == METADATA_TOPIC:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     check_topic_name(name)
     if name in image.topics:

@@ -14,6 +14,7 @@ Versions: 1 timestamps (KIP-836). 2 error messages, directory ids, nodes (KIP-85
 from broker.context import Call, Context
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_quorum import (
+    METADATA_TOPIC,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     QuorumListener,
@@ -23,7 +24,6 @@ from protocol.messages.describe_quorum import (
     ReplicaState,
 )
 
-METADATA_TOPIC = "__cluster_metadata"
 UNKNOWN = -1
 EPOCH_MAX = 2**31 - 1
 

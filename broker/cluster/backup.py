@@ -36,7 +36,7 @@ from broker.cluster.keys import (
     parse_key,
     parse_partition,
 )
-from broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Snapshot
+from broker.cluster.store import CHUNK_SIZE, COMMIT_BYTES_MAX, Entry, Snapshot
 
 FORMAT: Final = "odradek_metadata_backup"
 FORMAT_VERSION: Final = 1
@@ -45,8 +45,6 @@ OF_PROCESSES: Final = frozenset(
 )
 EPOCHS_SKIPPED: Final = 1_000
 """A partition had not so many elections between a backup and the loss of the store."""
-_ROOM: Final = 10
-"""Operations of a commit that are kept for what guards it."""
 
 
 class BadBackup(Exception):
@@ -181,7 +179,7 @@ def chunks(values: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
         if key == CLUSTER_KEY:
             continue
         its_bytes = len(key.encode()) + len(value)
-        if chunk and (len(chunk) >= OPERATIONS_MAX - _ROOM or size_bytes + its_bytes > COMMIT_BYTES_MAX // 2):
+        if chunk and (len(chunk) >= CHUNK_SIZE or size_bytes + its_bytes > COMMIT_BYTES_MAX // 2):
             yield chunk
             chunk, size_bytes = {}, 0
         chunk[key] = value

@@ -27,7 +27,8 @@ IsUsable = Callable[[int], bool]
 
 def with_isr(state: PartitionState, isr: Iterable[int], min_insync: int) -> PartitionState:
     """Another in-sync set, which the leader decides. `min_insync` counts up to the number of replicas."""
-    members = tuple(broker for broker in state.replicas if broker in tuple(isr))
+    wanted = tuple(isr)
+    members = tuple(broker for broker in state.replicas if broker in wanted)
     return replace(state, isr=members, elr=_eligible(state, members, min_insync))
 
 

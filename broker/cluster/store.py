@@ -23,6 +23,8 @@ from typing import Protocol
 
 OPERATIONS_MAX = 100
 """Puts and deletes of one commit together; its conditions are counted apart, with the same limit."""
+CHUNK_SIZE = OPERATIONS_MAX - 10
+"""Keys per commit of what takes several: there must be room for those that guard it."""
 COMMIT_BYTES_MAX = 1_000_000
 """Keys and values of one commit."""
 

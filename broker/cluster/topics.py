@@ -35,12 +35,10 @@ from broker.cluster.keys import (
     topic_config_key,
     topic_key,
 )
-from broker.cluster.store import OPERATIONS_MAX, Conflict, MetadataStore, Snapshot, Txn
+from broker.cluster.store import CHUNK_SIZE, Conflict, MetadataStore, Snapshot, Txn
 from client.tasks import breathe
 from protocol.errors import ErrorCode, KafkaError
 
-CHUNK_SIZE = OPERATIONS_MAX - 10
-"""Partition keys per commit: there must be room for the keys that guard it."""
 ATTEMPTS_MAX = 5
 LOOKED_AT_TOGETHER = 1000
 """Keys that are decoded before the loop gets a turn."""

@@ -27,13 +27,18 @@ from client.environment import Environment
 from client.network.connection import Connection
 from protocol.errors import ErrorCode, code_of
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from protocol.messages.describe_quorum import DescribeQuorumRequest, QuorumPartitionData, QuorumTopicData
+from protocol.messages.describe_quorum import (
+    METADATA_TOPIC,
+    DescribeQuorumRequest,
+    QuorumPartitionData,
+    QuorumTopicData,
+)
 
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 100.0
 CLOCK_INTERVAL_MS = 10_000.0
-QUORUM = QuorumTopicData(topic_name="__cluster_metadata", partitions=[QuorumPartitionData(partition_index=0)])
+QUORUM = QuorumTopicData(topic_name=METADATA_TOPIC, partitions=[QuorumPartitionData(partition_index=0)])
 
 
 class Heartbeats:

@@ -20,6 +20,7 @@ from protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from protocol.messages.describe_quorum import (
+    METADATA_TOPIC,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     QuorumPartitionData,
@@ -35,7 +36,6 @@ from protocol.messages.list_partition_reassignments import (
 
 __all__ = ["ElectionType", "QuorumDescription", "QuorumReplica", "Reassignment"]
 
-METADATA_TOPIC: Final = "__cluster_metadata"
 UNCLEAN_SINCE: Final = 1
 """The version of ElectLeaders from which on it can be other than the preferred leader (KIP-460)."""
 FACTOR_KEPT_SINCE: Final = 1

@@ -30,10 +30,11 @@ from protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
 
 __all__ = [
@@ -263,19 +264,32 @@ LEADERS_MISSING: Final = int(ErrorCode.LEADER_NOT_AVAILABLE)
 """Of a topic in version 0 only, of a partition later: it exists all the same."""
 
 
-def _described(name: str, topic: MetadataResponseTopic) -> TopicDescription:
-    partitions = [
-        PartitionDescription(
-            each.partition_index,
-            each.leader_id if each.leader_id >= 0 else -1,
-            each.leader_epoch,
-            tuple(each.replica_nodes),
-            tuple(each.isr_nodes),
-            tuple(each.offline_replicas),
-        )
-        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
-    ]
+def _described(
+    name: str,
+    topic: MetadataResponseTopic | DescribeTopicPartitionsResponseTopic,
+    before: tuple[PartitionDescription, ...] = (),
+) -> TopicDescription:
+    """`before`: its partitions that earlier pages had."""
+    partitions = sorted([*before, *map(_partition, topic.partitions)], key=lambda each: each.partition)
     return TopicDescription(name, topic_id_text(topic.topic_id), topic.is_internal, tuple(partitions))
+
+
+def _partition(
+    each: MetadataResponsePartition | DescribeTopicPartitionsResponsePartition,
+) -> PartitionDescription:
+    eligible = last_known = None  # which Metadata does not tell
+    if isinstance(each, DescribeTopicPartitionsResponsePartition):
+        eligible, last_known = each.eligible_leader_replicas, each.last_known_elr
+    return PartitionDescription(
+        each.partition_index,
+        each.leader_id if each.leader_id >= 0 else -1,
+        each.leader_epoch,
+        tuple(each.replica_nodes),
+        tuple(each.isr_nodes),
+        tuple(each.offline_replicas),
+        None if eligible is None else tuple(eligible),
+        None if last_known is None else tuple(last_known),
+    )
 
 
 def describe_partitions_request(names: Iterable[str], cursor: Cursor | None) -> DescribeTopicPartitionsRequest:
@@ -298,28 +312,8 @@ def described_partitions(
             found[topic.name] = broker_error(topic.error_code, "", f"DescribeTopicPartitions of {topic.name}")
         else:
             partitions = before.partitions if isinstance(before, TopicDescription) else ()
-            found[topic.name] = _with_page(topic.name, topic, partitions)
+            found[topic.name] = _described(topic.name, topic, partitions)
     return found
-
-
-def _with_page(
-    name: str, topic: DescribeTopicPartitionsResponseTopic, before: tuple[PartitionDescription, ...]
-) -> TopicDescription:
-    page = [
-        PartitionDescription(
-            each.partition_index,
-            each.leader_id if each.leader_id >= 0 else -1,
-            each.leader_epoch,
-            tuple(each.replica_nodes),
-            tuple(each.isr_nodes),
-            tuple(each.offline_replicas),
-            None if each.eligible_leader_replicas is None else tuple(each.eligible_leader_replicas),
-            None if each.last_known_elr is None else tuple(each.last_known_elr),
-        )
-        for each in topic.partitions
-    ]
-    partitions = sorted([*before, *page], key=lambda each: each.partition)
-    return TopicDescription(name, topic_id_text(topic.topic_id), topic.is_internal, tuple(partitions))
 
 
 def topic_id_from_text(text: str) -> bytes:

@@ -7,6 +7,9 @@ v2: error messages, directory ids, nodes with their listeners (KIP-853)
 
 from protocol.schema import ZERO_UUID, Request, Response, Struct, field, i16, i32, i64, message, struct, u16, uuid
 
+METADATA_TOPIC = "__cluster_metadata"
+"""The topic whose quorum keeps the cluster's metadata, in its partition 0."""
+
 
 @struct
 class ReplicaState(Struct):
