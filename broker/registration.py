@@ -14,6 +14,10 @@ controller has given to others meanwhile, or gives back to it at new epochs. Unt
 registration the broker may not know what others lead by now: `require_lease` waits for that, however fresh the lease.
 So it does after a standstill of this process until the store was asked (standstill.py).
 
+**Who was fenced though it lives** registers anew at once if the controller had answered it since it registered.
+Otherwise it is cut off from the controller, though not from the store: registered anew it would be given partitions to
+lead, and lose them again for its silence, over and over. It waits until a controller answers, `UNHEARD_LEASES` at most.
+
 **Who stops** is not registered anew. That it is gone a little earlier than it thought harms nobody; were it there again
 it would be given partitions to lead.
 """
@@ -46,6 +50,7 @@ from protocol.schema import uuid_text
 logger = logging.getLogger(__name__)
 
 RENEWALS_PER_TERM: Final = 4
+UNHEARD_LEASES: Final = 5
 RETRY_MS: Final = 100.0
 BEAT_MS: Final = 100.0
 
@@ -90,7 +95,8 @@ class Registration:
         self.is_silent = False
         """Whether the store has left the last renewal without an answer."""
         self._known_epoch = 0  # of our registration, as the image has it; 0 for none
-        self._is_fenced = False
+        self._fenced_ms: float | None = None
+        self._is_heard = False  # the controller has answered since we registered
         self._is_leaving = False
         self._wakes = Progress()
 
@@ -120,7 +126,7 @@ class Registration:
             lease, former_epoch = await self.wait_until_free()
             try:
                 await self._put(lease, former_epoch)
-                self._is_fenced = False
+                self._fenced_ms, self._is_heard = None, False
                 return
             except Conflict:
                 continue  # somebody was faster: look again
@@ -182,8 +188,25 @@ class Registration:
         found = image.brokers.get(self.node_id)
         self._known_epoch = 0 if found is None else found.epoch
         if image.revision >= self.epoch and self._known_epoch != self.epoch:
-            self._is_fenced = True
+            self._fenced()
+
+    def controller_answered(self) -> None:
+        """To a heartbeat, whatever it said; or this broker itself is the controller, or there is none."""
+        self._is_heard = True
+        if self._fenced_ms is not None:
             self._wake()
+
+    def _fenced(self) -> None:
+        if self._fenced_ms is None:
+            self._fenced_ms = self._environment.monotonic_ms()
+            if not self._is_heard:
+                logger.warning(
+                    "broker %d was fenced by a controller that it does not reach; it registers anew when a controller "
+                    "answers, or in %d ms",
+                    self.node_id,
+                    UNHEARD_LEASES * self._lease_ms,
+                )
+        self._wake()
 
     async def keep(self) -> None:
         """Renews the lease, and registers anew when it was lost or taken away; for as long as the broker runs."""
@@ -191,23 +214,34 @@ class Registration:
         try:
             while True:
                 seen = self._wakes.value
-                if not self._is_fenced or self._is_leaving or delay_ms:
+                if not self._is_to_register or delay_ms:
                     with suppress(TimeoutError):
                         await self._wakes.reach(seen + 1, delay_ms or self._until_renewal_ms())
                 delay_ms = 0.0 if await self._renewed() else RETRY_MS
         except StoreClosed:
             return
 
+    @property
+    def _is_to_register(self) -> bool:
+        if self._is_leaving:
+            return False
+        if self.lease is None or self._fenced_ms is None:
+            return self.lease is None
+        waited_ms = self._environment.monotonic_ms() - self._fenced_ms
+        return self._is_heard or waited_ms >= UNHEARD_LEASES * self._lease_ms
+
     def _until_renewal_ms(self) -> float | None:
-        if self.lease is None or not self.lease.lapses:
+        if self.lease is None:
             return None
-        return self.lease.ttl_ms / RENEWALS_PER_TERM
+        if self.lease.lapses or self._fenced_ms is not None:
+            return self.lease.ttl_ms / RENEWALS_PER_TERM
+        return None
 
     async def _renewed(self) -> bool:
         try:
-            if self.lease is not None and not self._is_fenced:
+            if self.lease is not None and not self._is_to_register:
                 await self._renew(self.lease)
-            if (self.lease is None or self._is_fenced) and not self._is_leaving:
+            if self._is_to_register:
                 if self._known_epoch > self.epoch:
                     logger.warning(
                         "broker %d is registered with an epoch that is not this process's: another one may run on a "
@@ -261,8 +295,7 @@ class Registration:
         if found is not None and found.revision == epoch:
             self.standstill.confirmed(asked_ms)
         elif self.epoch == epoch:
-            self._is_fenced = True  # our image does not say so yet
-            self._wake()
+            self._fenced()  # our image does not say so yet
 
     def _wake(self) -> None:
         self._wakes.advance(self._wakes.value + 1)

@@ -6,7 +6,7 @@ is killed loses its sockets one by one, and may take the question as long as it 
 connection is lost, too, it is asked again. Anything else means nothing; then, as without any loss, silence for
 `broker.session.timeout.ms` decides.
 
-A broker that is fenced though it lives finds that out from the metadata, and registers anew.
+A broker that is fenced though it lives finds that out from the metadata, and registers anew (registration.py).
 
 A controller that hears less than half of the cluster fences nobody for silence: it gives way, for it may be cut off
 from the others, who hear one another. Fenced again and again, they could lead nothing for as long as that lasts.

@@ -75,6 +75,7 @@ class Heartbeats:
                 endpoint = self._endpoint(image)
                 if endpoint is None:
                     self.clock.alone()
+                    self._registration.controller_answered()
                     await self._metadata.revision.reach(image.revision + 1)
                     continue
                 began_ms = self._environment.monotonic_ms()
@@ -121,6 +122,7 @@ class Heartbeats:
                     )
                     if code_of(response.error_code) is ErrorCode.NOT_CONTROLLER:
                         return False
+                    self._registration.controller_answered()
                     if self._environment.monotonic_ms() >= compare_at_ms:
                         await self._compare_clocks(connection, image.controller_id)
                         compare_at_ms = self._environment.monotonic_ms() + CLOCK_INTERVAL_MS

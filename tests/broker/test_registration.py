@@ -16,7 +16,7 @@ from broker.cluster.keys import BrokerState, broker_key, decode_broker, decode_n
 from broker.cluster.memory import MemoryStore
 from broker.cluster.store import Conflict, Lease, MetadataStore, Txn
 from broker.metadata import Metadata
-from broker.registration import RETRY_MS, Identity, Refused, Registration
+from broker.registration import RETRY_MS, UNHEARD_LEASES, Identity, Refused, Registration
 from client.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
@@ -44,10 +44,14 @@ class Registered:
         self.metadata.subscribe(self._follow)
         self.tasks = Tasks(environment.loop)
         self.tasks.start(self.metadata.follow(), "follow the metadata")
+        self.is_heard = True
+        """In place of heartbeats: the controller answers at once."""
 
     def _follow(self, image: ClusterImage, delta: Delta) -> None:
         if delta.brokers:
             self.registration.follow(image)
+            if self.is_heard:
+                self.registration.controller_answered()
 
     async def register(self) -> None:
         await self.registration.register()
@@ -259,6 +263,33 @@ async def test_fenced_though_it_lives_it_registers_anew_under_the_same_lease() -
         assert found is not None
         assert found.epoch == here.registration.epoch > epoch
         assert len(store.leases) == 1
+        assert here.may_serve()
+
+
+async def test_fenced_unheard_it_waits_for_an_answer_of_the_controller_but_not_forever(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It would be given partitions, and lose them again for its silence, over and over."""
+    async with world() as (store, here):
+        here.is_heard = False
+        await here.register()
+        here.keep()
+        epoch = here.registration.epoch
+        await fence(store, epoch)
+        await sleep_ms((UNHEARD_LEASES - 1) * LEASE_MS)
+        assert await stored(store) is None
+        assert len(store.leases) == 1, "which is renewed meanwhile"
+        assert "a controller that it does not reach" in caplog.text
+        await sleep_ms(1.5 * LEASE_MS)
+        found = await stored(store)
+        assert found is not None
+        assert found.epoch > epoch
+        await fence(store, found.epoch)
+        await sleep_ms(LEASE_MS)
+        assert await stored(store) is None, "nobody has answered since then"
+        here.registration.controller_answered()
+        await virtual_loop().settle()
+        assert await stored(store) is not None
         assert here.may_serve()
 
 

@@ -47,6 +47,7 @@ class World:
         self.heard: list[tuple[int, int, float]] = []
         """By whom, of which epoch, and when."""
         member = self.member
+        member.is_heard = False
         environment = self.scripted.environment
         self.peers = Peers(environment, HERE, "PLAINTEXT")
         self.heartbeats = Heartbeats(member.metadata, member.config, member.registration, environment, self.peers)
@@ -119,6 +120,43 @@ async def test_it_goes_on_with_its_new_epoch_when_it_was_registered_anew() -> No
         await here.cluster.store.commit(Txn(delete=(broker_key(HERE),)))
         await sleep_ms(3 * INTERVAL_MS)
         assert here.heard[-1][1] == here.member.registration.epoch > former
+
+
+async def test_cut_off_from_the_controller_it_registers_anew_once_and_then_waits_for_an_answer() -> None:
+    async with world() as here:
+        registration = here.member.registration
+        path = here.network.path(here.broker(CONTROLLER).address, here.broker(CONTROLLER).port)
+        path.reach = Reach.BLACK_HOLE
+        for link in here.network.links:
+            link.lose_server()
+        epochs = [registration.epoch]
+        for _ in range(4):  # as the controller does it, which hears nothing
+            await here.cluster.store.commit(Txn(delete=(broker_key(HERE),)))
+            await sleep_ms(SESSION_MS)
+            if registration.epoch != epochs[-1]:
+                epochs.append(registration.epoch)
+        assert len(epochs) == 2
+        path.reach = Reach.OPEN
+        await sleep_ms(SESSION_MS + INTERVAL_MS)
+        assert registration.epoch > epochs[-1]
+        assert here.heard[-1][1] == registration.epoch
+
+
+async def test_elected_itself_it_waits_for_nobody() -> None:
+    async with world() as here:
+        registration = here.member.registration
+        here.code = ErrorCode.NOT_CONTROLLER
+        former = registration.epoch
+        await here.cluster.store.commit(Txn(delete=(broker_key(HERE),)))
+        await sleep_ms(100)
+        second = registration.epoch
+        assert second > former
+        await here.cluster.store.commit(Txn(delete=(broker_key(HERE),)))
+        await sleep_ms(SESSION_MS)
+        assert registration.epoch == second, "nobody who is the controller has answered"
+        await here.elect(HERE)
+        await sleep_ms(100)
+        assert registration.epoch > second
 
 
 async def test_it_turns_to_the_next_controller() -> None:
