@@ -97,6 +97,7 @@ class Registration:
         self._known_epoch = 0  # of our registration, as the image has it; 0 for none
         self._fenced_ms: float | None = None
         self._is_heard = False  # the controller has answered since we registered
+        self._said_of_epoch = 0  # that it waits for a controller
         self._is_leaving = False
         self._wakes = Progress()
 
@@ -199,13 +200,6 @@ class Registration:
     def _fenced(self) -> None:
         if self._fenced_ms is None:
             self._fenced_ms = self._environment.monotonic_ms()
-            if not self._is_heard:
-                logger.warning(
-                    "broker %d was fenced by a controller that it does not reach; it registers anew when a controller "
-                    "answers, or in %d ms",
-                    self.node_id,
-                    UNHEARD_LEASES * self._lease_ms,
-                )
         self._wake()
 
     async def keep(self) -> None:
@@ -215,6 +209,7 @@ class Registration:
             while True:
                 seen = self._wakes.value
                 if not self._is_to_register or delay_ms:
+                    self._say_whom_it_waits_for()
                     with suppress(TimeoutError):
                         await self._wakes.reach(seen + 1, delay_ms or self._until_renewal_ms())
                 delay_ms = 0.0 if await self._renewed() else RETRY_MS
@@ -229,6 +224,17 @@ class Registration:
             return self.lease is None
         waited_ms = self._environment.monotonic_ms() - self._fenced_ms
         return self._is_heard or waited_ms >= UNHEARD_LEASES * self._lease_ms
+
+    def _say_whom_it_waits_for(self) -> None:
+        if self._fenced_ms is None or self._is_heard or self._is_leaving or self._said_of_epoch == self.epoch:
+            return
+        self._said_of_epoch = self.epoch
+        logger.warning(
+            "broker %d was fenced by a controller that it does not reach; it registers anew when a controller answers, "
+            "or in %d ms",
+            self.node_id,
+            UNHEARD_LEASES * self._lease_ms,
+        )
 
     def _until_renewal_ms(self) -> float | None:
         if self.lease is None:

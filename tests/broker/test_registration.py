@@ -293,6 +293,20 @@ async def test_fenced_unheard_it_waits_for_an_answer_of_the_controller_but_not_f
         assert here.may_serve()
 
 
+async def test_who_sees_its_own_registration_before_the_answer_takes_nobody_for_having_fenced_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with world() as (store, here):
+        here.is_heard = False
+        store.answer_ms = RETRY_MS
+        for _ in range(2):
+            await here.register()
+        here.keep()
+        await sleep_ms(5 * LEASE_MS)
+        assert here.may_serve()
+        assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
 async def test_fenced_it_does_not_serve_until_it_is_registered_again_and_knows_what_happened_meanwhile() -> None:
     """Others may have been elected between the two, and our image, behind, does not say so yet."""
     async with world() as (store, here):

@@ -43,6 +43,8 @@ class FaultyStore:
         self.leases: list[LapsingLease] = []
         self.renewals: deque[tuple[float, bool]] = deque()
         """Of the next ones: how many ms the answer takes, and whether there is one, or it never arrived."""
+        self.answer_ms = 0.0
+        """How long the answer to a commit is on its way, while those who watch have heard of it."""
         self._under_way: list[tuple[Txn, asyncio.Future[None]]] = []
         self._sees = asyncio.Event()
         self._sees.set()
@@ -102,7 +104,10 @@ class FaultyStore:
                 await answer
             case Fate.ANSWERED:
                 pass
-        return await self.store.commit(txn)
+        revision = await self.store.commit(txn)
+        if self.answer_ms:
+            await asyncio.sleep(self.answer_ms / 1000)
+        return revision
 
     async def watch(self, prefix: str, after: int) -> AsyncGenerator[Change, None]:
         async for change in self.store.watch(prefix, after):
