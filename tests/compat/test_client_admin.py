@@ -222,6 +222,8 @@ async def test_transactions_that_were_aborted_are_left_out_when_committed_ones_a
                 producer.abort_transaction()
             else:
                 producer.commit_transaction()
+    with KafkaProducer(bootstrap_servers=server.bootstrap, transactional_id="t") as successor:
+        successor.init_transactions()  # which waits for the last marker: the coordinator answers before it is written
     partition = TopicPartition("transactions", 0)
     end = (await admin.list_offsets({partition: LATEST}))[partition].offset
     assert end == 12, "six records and six markers"
