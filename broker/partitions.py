@@ -442,7 +442,7 @@ class Partitions:
 
     def _write_down_cuts(self) -> None:
         self._has_cuts = False
-        self.written.write_recovery_points_at_once()
+        self.written.write_cuts()
 
     def _follow_log_start(self, partition: Partition, offset: int) -> None:
         """The leader's log starts there. Written down first: a follower that leads one day must not bring back what

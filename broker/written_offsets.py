@@ -1,5 +1,6 @@
 """What stands in the checkpoints about partitions, and when it is written: how far each log is on the device, and its
-high watermark. (Log starts are written when they are moved, partitions.py; what compaction notes, by cleaner.py.)
+high watermark. (Log starts are written when they are moved, partitions.py; what compaction notes, by cleaner.py, and
+here where a log was cut.)
 
 Each data directory has the checkpoints of what lies in it, and is written to only if there is news. What is to be
 written is decided in the loop's thread; the waiting happens in a helper's.
@@ -36,14 +37,19 @@ class WrittenOffsets:
         """
         await self._write(self._note_recovery_points(), Checkpoints.writing_recovery_points)
 
-    def write_recovery_points_at_once(self) -> None:
-        """Before anything else happens, for logs that were cut. Blocks. What fails is logged."""
-        for directory in self._note_recovery_points():
-            try:
-                directory.checkpoints.writing_recovery_points()()
-            except OSError as error:
-                logger.error("recovery points could not be written after logs were cut: %s", error)
-                directory.suspect(error)
+    def write_cuts(self) -> None:
+        """Before anything else happens, for logs that were cut: what comes behind their ends is neither on the device
+        yet, nor compacted. Blocks. What fails is logged."""
+        for directories, writing in (
+            (self._note_recovery_points(), Checkpoints.writing_recovery_points),
+            (self._lower_cleaned(), Checkpoints.writing_cleaned),
+        ):
+            for directory in directories:
+                try:
+                    writing(directory.checkpoints)()
+                except OSError as error:
+                    logger.error("a checkpoint could not be written after logs were cut: %s", error)
+                    directory.suspect(error)
 
     async def write_high_watermarks(self) -> None:
         """Raises as `write_recovery_points`."""
@@ -90,6 +96,15 @@ class WrittenOffsets:
 
     def _note_recovery_points(self) -> Collection[DataDirectory]:
         return self._note(_recovery_points, lambda partition: partition.log.recovery_point)
+
+    def _lower_cleaned(self) -> Collection[DataDirectory]:
+        """Where a log ends before its cleaner checkpoint (LogCleanerManager.maybeTruncateCheckpoint)."""
+        changed: dict[DataDirectory, None] = {}
+        for key, partition, place in self._placed():
+            if place.checkpoints.cleaned.get(key, 0) > partition.log.log_end_offset:
+                place.checkpoints.cleaned[key] = partition.log.log_end_offset
+                changed[place] = None
+        return changed
 
     def _note_high_watermarks(self) -> Collection[DataDirectory]:
         return self._note(_high_watermarks, lambda partition: partition.high_watermark.value)

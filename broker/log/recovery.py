@@ -5,7 +5,7 @@ any other end, everything behind the recovery point is walked with its checksums
 leave half a batch, or a power failure pages that were never written:
 
 - What is no whole batch is cut off, with a line in the log that says what. Should that ever happen before the last
-  segment, the ones behind it cannot follow any more: they are renamed (`.unreachable`), never removed.
+  segment, the ones behind it cannot follow any more: they are renamed (`.unreachable`), never removed, but empty ones.
 - The indexes are built anew from there on.
 - The producers are those of the newest snapshot that can be read, plus what the batches behind it say.
 
@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from broker.disk import Disk
 from broker.log.aborted import CorruptTransactionIndex
@@ -75,8 +76,7 @@ def recover(
         Segment(disk, directory, base_offset, config, now_ms, contents.sizes)
         for base_offset in sorted(contents.base_offsets)
     ]
-    for segment, following in zip(recovered.segments, recovered.segments[1:], strict=False):
-        segment.next_offset = following.base_offset
+    _bound(recovered.segments)
     if recovered.segments:
         _drop_empty(disk, directory, recovered.segments)
         recovered.is_clean = is_clean and not contents.is_unsynced and _is_clean(recovered.segments[-1])
@@ -84,6 +84,8 @@ def recover(
             end_offset = recovered.segments[-1].next_offset
             _load_producers(recovered, end_offset, end_offset)
         else:
+            if config.is_compacted:
+                _drop_replaced(disk, directory, recovered.segments, recovery_point)
             first = max(0, bisect_right(recovered.segments, recovery_point, key=lambda one: one.base_offset) - 1)
             if contents.is_unsynced:
                 recovered.segments[first:] = [
@@ -201,6 +203,31 @@ def _drop_empty(disk: Disk, directory: str, segments: list[Segment]) -> None:
     before.next_offset = last.base_offset
 
 
+def _bound(segments: Sequence[Segment]) -> None:
+    """Each segment ends where the next one begins, whatever compaction has taken there."""
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+
+
+def _drop_replaced(disk: Disk, directory: str, segments: list[Segment], recovery_point: int) -> None:
+    """Removes those of which a compacted segment has taken the place, and which a loss of power gave their old names
+    again: that one ends behind where they begin."""
+    number = 0
+    while number + 1 < len(segments) and segments[number + 1].base_offset < recovery_point:
+        before, following = segments[number], segments[number + 1]
+        with suppress(Damage):  # a reader meets it
+            before.note_from_last_entry()
+        if before.next_offset <= following.base_offset:
+            number += 1
+            continue
+        segments.pop(number + 1).close()
+        remove_files(disk, retire_files(disk, directory, following.base_offset))
+        logger.warning(
+            "%s: removed, for %s has taken its place", following.file.path, before.file.path.rpartition("/")[2]
+        )
+    _bound(segments)
+
+
 def _is_clean(last: Segment) -> bool:
     """Finds the end of the log. False if what is there contradicts the clean stop, which a line in the log says."""
     try:
@@ -236,7 +263,6 @@ def _load_producers(recovered: Recovered, offset: int, end_offset: int) -> None:
 def _recover_from(disk: Disk, directory: str, recovered: Recovered, first: int, recovery_point: int) -> None:
     """Walks the segments from number `first` on, behind the recovery point. Raises OSError."""
     segments = recovered.segments
-    last_with_content = max((segment.base_offset for segment in segments if segment.size_bytes), default=-1)
     following = [*(segment.base_offset for segment in segments[first + 1 :]), -1]
     recovered.segments = segments[:first]
     if first > 0:
@@ -248,7 +274,8 @@ def _recover_from(disk: Disk, directory: str, recovered: Recovered, first: int, 
             # An empty segment stays behind where a roll failed half-way and the one before it went on.
             _set_aside(disk, directory, segment, f"the log before it ends at offset {next_offset}")
             continue
-        position = _intact_position(segment, recovery_point) if number == 0 else 0
+        is_all_read = number == 0 < first and not recovered.snapshots.is_any_up_to(recovery_point)
+        position = _intact_position(segment, recovery_point) if number == 0 and not is_all_read else 0
         recovered.segments.append(segment)
         if number == 0:
             start = recovered.walked_from = _base_offset_at(segment, position)
@@ -256,6 +283,9 @@ def _recover_from(disk: Disk, directory: str, recovered: Recovered, first: int, 
             settled = max(start, recovery_point) if position else start
             recovered.snapshots.forget_after(settled)
             _load_producers(recovered, settled, start)
+            if is_all_read:
+                # What they were known by may be deleted before the next start, which walks from here again.
+                recovered.snapshots.take(recovered.producers, segment.base_offset)
         else:
             recovered.snapshots.take(recovered.producers, segment.base_offset)
         damage = _mend(segment, recovered, position)
@@ -270,8 +300,7 @@ def _recover_from(disk: Disk, directory: str, recovered: Recovered, first: int, 
         if damage is not None:
             _cut(segment, damage)
         # What is no batch may be room that was reserved, and was not given back in time: then nothing is missing.
-        is_missing = damage is not None and following[number] != segment.next_offset
-        is_broken = is_missing and segment.base_offset < last_with_content
+        is_broken = damage is not None and following[number] != segment.next_offset
     for segment in recovered.segments[first:-1]:
         segment.deactivate()
     recovered.snapshots.take(recovered.producers, recovered.segments[-1].next_offset)

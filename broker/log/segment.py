@@ -353,10 +353,15 @@ class Segment(IndexedFile):
         """
         position = self.locate(offset)
         cut_bytes = self.file.size_bytes - position
-        if cut_bytes:
+        if cut_bytes and position:
             self._cut_at = position, bounds(self.file, self.file.pread(HEADER_SIZE, position), 0, position)[0]
+        elif cut_bytes:
+            self._cut_at = 0, self.base_offset  # compaction may have taken what stood before the first batch
         if self._cut_at is not None:
             self._cut(*self._cut_at)
+        elif self.next_offset > offset:  # and what stood behind the last one
+            self.next_offset = self.base_offset
+            self.note_from_last_entry()
         return cut_bytes
 
     def clear(self) -> None:

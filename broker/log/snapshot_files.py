@@ -37,6 +37,9 @@ class SnapshotFiles:
         """The offset of the newest one, or -1."""
         return self._offsets[-1] if self._offsets else -1
 
+    def is_any_up_to(self, offset: int) -> bool:
+        return bool(self._offsets) and self._offsets[0] <= offset
+
     def path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}{SNAPSHOT_SUFFIX}"
 

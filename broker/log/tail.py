@@ -199,7 +199,8 @@ class Tail:
         if header.partition_leader_epoch > self.epochs.latest:
             self.epochs.assign(header.partition_leader_epoch, header.base_offset)
         if header.producer_id != NO_PRODUCER_ID:
-            if (surprise := self.producers.surprise(header)) is not None:
+            # Where batches are compacted away, sequences are missing.
+            if not self.config.is_compacted and (surprise := self.producers.surprise(header)) is not None:
                 logger.warning("%s: the leader appended at offset %d: %s", self.directory, header.base_offset, surprise)
             self._note_producer(segment, header, header.base_offset, batch.marker)
 

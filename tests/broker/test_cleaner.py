@@ -3,6 +3,7 @@
 What happens beside a round: test_cleaner_meanwhile.py. What fails within one: log/test_swap_faults.py.
 """
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -310,6 +311,40 @@ def test_an_open_transaction_holds_compaction_up() -> None:
     kept.clean()
     assert kept.read.offsets == [1, 2, 3, 4]
     assert kept.checkpoint == 2
+
+
+def test_a_producer_is_known_after_its_snapshots_were_lost_and_then_its_batches_deleted() -> None:
+    kept = Kept(COMPACTED, segment_bytes=350, group_bytes=1)
+    kept.append((b"a", b"1"), producer=(1, 0, 0))
+    kept.roll()
+    kept.append((b"a", b"2"))
+    kept.clean()
+    kept.kill()
+    for name in kept.names:
+        if name.endswith(".snapshot"):
+            kept.disk.remove(f"{DIRECTORY}/{name}")
+    kept.start()
+    kept.delete_records(1)
+    kept.kill_and_start()
+    assert [(each, state.last_sequence) for each, state in kept.log.producers.states()] == [(1, 0)]
+    kept.stop()
+
+
+def test_what_is_appended_behind_a_cut_is_not_compacted_yet() -> None:
+    """After an unclean election what was compacted may have to go, too: a stale checkpoint would spare what comes
+    in its place."""
+    kept = Kept(COMPACTED, segment_bytes=350, group_bytes=1)
+    for _ in range(8):
+        kept.append((b"a", b"v" * 30), (b"a", b"v" * 30))
+    kept.clean()
+    assert kept.checkpoint == 12
+    kept.log.truncate_to(4)
+    kept.partition.truncated()
+    kept.run(asyncio.sleep(0))
+    for _ in range(8):
+        kept.append((b"a", b"w" * 30), (b"a", b"w" * 30))
+    assert kept.checkpoint == 4
+    assert read_offsets(kept.disk, f"{DATA_DIR}/{CLEANED_OFFSETS}") == {("orders", 0): 4}
 
 
 def test_a_truncation_to_where_the_active_segment_begins_leaves_the_compacted_one_as_it_is() -> None:

@@ -1,6 +1,7 @@
 """The segments of a log as they come and go, and the two steps in which a compacted one takes the place of others."""
 
 import struct
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -320,6 +321,26 @@ def test_a_swap_that_fails_half_way_ends_all_appends_until_the_next_start() -> N
         assert read_all(again) == expected
         steps += 1
     assert steps > 8
+
+
+@pytest.mark.parametrize("recovery_point", [8, 7, 5])
+def test_segments_that_a_loss_of_power_brought_back_go_again(recovery_point: int) -> None:
+    """The device had the compacted segment's new name, and not those of what it replaces."""
+    disk = MemoryDisk()
+    log = filled(disk)
+    written = merged(disk, log, 1, 2, 3)
+    back = {name: content for name, content in contents(disk).items() if name.startswith(f"{4:020d}")}
+    log.segments.begin_swap(written)
+    log.complete_swap(written)
+    expected = read_all(log)
+    log.close_without_flush()
+    for name, content in back.items():
+        disk.write_whole(f"{DIRECTORY}/{name}", content)
+    again = open_log(disk, replace(CONFIG, is_compacted=True), recovery_point=recovery_point)
+    assert again.base_offsets == [0, 2, 8]
+    assert [segment.next_offset for segment in again.segments] == [2, 8, 10]
+    assert not [name for name in disk.list_dir(DIRECTORY) if name.startswith(f"{4:020d}") and "snapshot" not in name]
+    assert read_all(again) == expected
 
 
 def test_a_compacted_segment_that_a_start_finds_damaged_is_kept_aside(caplog: pytest.LogCaptureFixture) -> None:

@@ -18,6 +18,7 @@ from broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from broker.memory_disk import Content, MemoryDisk
 from protocol.batch import iterate_batches
 from protocol.errors import ErrorCode
+from tests.broker.log.compacted_logs import data_batch
 from tests.broker.log.logs import (
     DIRECTORY,
     T0,
@@ -216,6 +217,39 @@ def test_a_log_start_within_a_batch_is_kept() -> None:
     assert open_log(disk, log_start_offset=10).log_start_offset == 10
 
 
+@pytest.mark.parametrize("offset", range(12))
+def test_a_compacted_log_that_is_cut_ends_where_it_was_cut_or_before(offset: int) -> None:
+    """After an unclean election what was compacted may have to go, too: batches with gaps before them."""
+    disk = MemoryDisk()
+    config = LogConfig(is_compacted=True)
+    follower = open_log(disk, config)
+    batches = {base + 1: data_batch(base, (b"k", b"v")) for base in (4, 5, 9)}
+    follower.append_replicated(b"".join(batches.values()), LEADER_EPOCH, 0)
+    follower.truncate_to(offset)
+    left = {end: data for end, data in batches.items() if end <= offset}
+    end_offset = max(left, default=0)
+    assert follower.log_end_offset == end_offset
+    assert read_all(follower) == b"".join(left.values())
+    follower.close_without_flush()
+    assert open_log(disk, config).log_end_offset == end_offset
+
+
+@pytest.mark.parametrize(("offset", "end_offset"), [(4, 0), (5, 5), (12, 5), (19, 5), (20, 20), (21, 21), (30, 21)])
+def test_a_cut_into_what_compaction_took_from_the_end_of_a_segment(offset: int, end_offset: int) -> None:
+    disk = MemoryDisk()
+    config = LogConfig(is_compacted=True)
+    open_log(disk, config).close()
+    for base in (4, 20):
+        disk.write_whole(f"{DIRECTORY}/{base // 20 * 20:020d}.log", data_batch(base, (b"k", b"v")))
+    open_log(disk, config).close()
+    log = open_log(disk, config, recovery_point=21)
+    assert (log.base_offsets, log.log_end_offset) == ([0, 20], 21)
+    log.truncate_to(offset)
+    assert log.log_end_offset == end_offset
+    log.close_without_flush()
+    assert open_log(disk, config).log_end_offset == end_offset
+
+
 # -- what is refused, and what fails ----------------------------------------------------------------------------------
 
 
@@ -240,6 +274,16 @@ def test_a_sequence_that_does_not_fit_is_appended_with_a_warning(caplog: pytest.
     assert first.endswith("offset 1: producer 1 with epoch 3 and sequence 7, where 1 was expected")
     assert second.endswith("offset 2: producer 1 with epoch 2, where its epoch was 3 already")
     assert known_producers(follower) == {1: (2, [(0, 0, 2, 2)])}
+
+
+def test_a_sequence_that_does_not_fit_is_no_surprise_where_batches_were_compacted_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    follower = open_log(MemoryDisk(), LogConfig(is_compacted=True))
+    data = stored(batch(T0, producer=(1, 3, 0)), 0, 1) + stored(batch(T0, producer=(1, 3, 7)), 7, 1)
+    with caplog.at_level(logging.WARNING):
+        assert follower.append_replicated(data, LEADER_EPOCH, 0) == len(data)
+    assert not caplog.records
 
 
 def test_a_sequence_that_fits_needs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
