@@ -78,9 +78,8 @@ class Member:
         endpoint = self.metadata.image.endpoint(broker_id, self.peers.listener)
         if endpoint is None:
             raise PeerLost(f"broker {broker_id} is not there")
-        async with self.peers.connection(
-            Peer(broker_id, endpoint), self._config.replica_socket_timeout_ms
-        ) as connection:
+        setup_timeout_ms = self._config.socket_connection_setup_timeout_ms
+        async with self.peers.connection(Peer(broker_id, endpoint), setup_timeout_ms) as connection:
             yield connection
 
     def _follow(self, image: ClusterImage, delta: Delta) -> None:

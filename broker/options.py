@@ -386,6 +386,12 @@ class BrokerOptions:
     replica_socket_timeout_ms = Option(
         "replica.socket.timeout.ms", INT, 30_000, "How long a follower waits for an answer of its leader.", unit="ms"
     )
+    socket_connection_setup_timeout_ms = Option(
+        "socket.connection.setup.timeout.ms", LONG, 10_000,
+        "How long a follower tries to connect to its leader before it begins anew.", minimum=1, unit="ms",
+        deviation="Each attempt has this long. Kafka's later ones have longer, up to "
+        "`socket.connection.setup.timeout.max.ms`.",
+    )
     socket_request_max_bytes = Option(
         "socket.request.max.bytes", INT, 100 * 1024**2, "The largest request; a larger one ends the connection.",
         minimum=1, unit="bytes",

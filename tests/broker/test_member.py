@@ -20,11 +20,13 @@ from broker.listeners import Listener
 from broker.member import Member
 from broker.memory_disk import MemoryDisk
 from broker.metadata import Metadata
+from broker.peers import PeerLost
 from broker.registration import Identity, Registration
 from broker.server import Broker
 from client.environment import Environment
 from client.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
+from tests.client.memory_network import MemoryEnvironment, MemoryNetwork, Reach
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop
 
 FREE = Listener("PLAINTEXT", "127.0.0.1", 0)
@@ -93,9 +95,9 @@ async def test_a_whole_cluster_that_stops_changes_nothing_so_that_all_are_in_syn
 class One:
     """One member, which follows the metadata, stays registered, and decides if it may."""
 
-    def __init__(self, store: MemoryStore, node_id: int) -> None:
+    def __init__(self, store: MemoryStore, node_id: int, network: MemoryNetwork | None = None) -> None:
         self.store = FaultyStore(store)
-        self.environment = VirtualEnvironment(seed=node_id)
+        self.environment = VirtualEnvironment(seed=node_id) if network is None else MemoryEnvironment(network)
         self.tasks = Tasks(self.environment.loop)
         self.metadata = Metadata(self.store, ClusterImage())
         identity = Identity(node_id, {"PLAINTEXT": (f"10.0.0.{node_id}", 9092)}, (bytes([node_id]) * 16,))
@@ -213,6 +215,25 @@ async def test_who_does_not_follow_the_metadata_any_more_says_so_and_waits_for_n
             second.metadata.revision.fail(StoreClosed("it cannot be followed"))
         await second.member.give_up_leadership(60_000)
         assert "leadership could not be given up in order: it " in caplog.text
+
+
+@pytest.mark.virtual_time
+async def test_a_connection_that_is_not_made_in_time_is_given_up() -> None:
+    """The kernel tries again after ever longer pauses; whoever begins anew is there sooner."""
+    store, network = MemoryStore(), MemoryNetwork()
+    first, second = One(store, 1, network), One(store, 2)
+    try:
+        await second.join(decides=False)
+        await first.join(decides=False)
+        network.path("10.0.0.2", 9092).reach = Reach.BLACK_HOLE
+        began_ms = first.environment.monotonic_ms()
+        with pytest.raises(PeerLost):
+            async with first.member._connect(2):  # pyright: ignore
+                raise AssertionError("nobody answers")
+        assert first.environment.monotonic_ms() - began_ms == pytest.approx(10_000, abs=5)
+    finally:
+        await first.close()
+        await second.close()
 
 
 def replace_leader(state: PartitionState, leader: int) -> PartitionState:

@@ -71,7 +71,7 @@ NOT_HERE = {
     "one thread serves everything": (5, ("num.", "background.", "queued.max.requests")),
     "whoever waits is a task, not a purgatory": (3, ("delete.records.", "fetch.purgatory.", "producer.purgatory.")),
     "metrics are Prometheus's": (7, ("kafka.metrics.", "metric.", "metrics.", "telemetry.")),
-    "sockets are the system's, and no request goes to another broker": (6, ("socket.", "request.timeout.")),
+    "sockets are the system's, and other brokers are asked within limits of ours": (5, ("socket.", "request.timeout.")),
     "classes of Java": (3, ("alter.config.policy.", "create.topic.policy.", "config.providers")),
 }
 
