@@ -98,6 +98,7 @@ class FollowerReading:
         has_waited = False
         with context.interruptible(session.interrupt), caller.telling_of_arrivals(session.interrupt):
             while True:
+                await session.gather()
                 await self._read_patiently()
                 if self._answers or has_waited:
                     self._tell_news()

@@ -13,11 +13,14 @@ from broker.config import BrokerConfig
 from broker.fetch_sessions import next_epoch
 from broker.replication.partition import Partition
 from broker.replication.quota import ReplicationQuota
+from client.tasks import breathe
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import FetchPartition
 
 Key = tuple[bytes, int]
 """Topic id and partition index."""
+
+GATHERING_TURNS_MAX = 8
 
 NEWS_DELAY_MS = 100.0
 """How long a high watermark waits for records to travel with, where consumers may read from followers. Else nobody
@@ -71,6 +74,8 @@ class FollowerSession:
         self.last_fetch_ms = 0.0
         self.followed: dict[Key, Followed] = {}
         self.to_read: dict[Key, None] = {}
+        self.appends = 0
+        """To what it follows, since it began."""
         self.to_tell: dict[Key, None] = {}
         """Of which nothing is new but the high watermark or the log start."""
         self._waiter: asyncio.Future[None] | None = None
@@ -108,6 +113,7 @@ class FollowerSession:
 
     def _appended(self, partition: Partition) -> None:
         key = partition.topic_id, partition.index
+        self.appends += 1
         if key not in self.to_read:
             self.to_read[key] = None
             if (follower := partition.replicas.followers.get(self.broker_id)) is not None:
@@ -132,6 +138,17 @@ class FollowerSession:
         """Ends the wait: there is something to answer, or nobody to answer to."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    async def gather(self) -> None:
+        """Returns when a turn of the loop has brought nothing more to be read, so that one answer takes along what
+        lies in the sockets. Each costs both ends far more than a turn."""
+        if not self.to_read:
+            return
+        for _ in range(GATHERING_TURNS_MAX):
+            before = self.appends
+            await breathe()
+            if self.appends == before:
+                return
 
     async def wait(self, timeout_ms: float) -> None:
         """Returns when something may be worth answering, or after `timeout_ms`."""

@@ -13,7 +13,7 @@ from broker.closest_replica import RACK_AWARE
 from broker.cluster.keys import BrokerState, broker_config_key, encode_configs
 from broker.cluster.store import Txn
 from broker.context import Caller, Context
-from broker.follower_sessions import NEWS_DELAY_MS
+from broker.follower_sessions import GATHERING_TURNS_MAX, NEWS_DELAY_MS
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchResponse, PartitionData
@@ -135,6 +135,18 @@ async def test_a_fetch_waits_for_an_append_and_names_only_the_partition_that_has
         append(leader(context, 42), batch(b"a"))
         (answer,) = await waiting
         assert (answer.partition_index, offsets(answer)) == (42, [0])
+
+
+async def test_an_answer_takes_along_what_the_next_turns_of_the_loop_bring_but_not_for_ever() -> None:
+    async with led() as (context, replica):
+        await replica.fetch(wanted())
+        waiting = asyncio.create_task(replica.fetch(max_wait_ms=LONG_MS))
+        await asyncio.sleep(0)
+        for _ in range(3 * GATHERING_TURNS_MAX):
+            append(leader(context), batch(b"a"))
+            await asyncio.sleep(0)
+        (answer,) = await waiting
+        assert GATHERING_TURNS_MAX / 2 < len(offsets(answer)) < 2 * GATHERING_TURNS_MAX
 
 
 async def test_without_news_it_is_answered_empty_when_its_time_is_up() -> None:
