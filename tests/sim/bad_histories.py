@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 from tests.sim.expectations import Rules, TopicRules
 from tests.sim.finding import Anomaly
-from tests.sim.stories import Story
+from tests.sim.stories import COMPACTED, UNCLEAN, Story
 
 A = Anomaly
-
-UNCLEAN = Rules(default=TopicRules(may_elect_uncleanly=True))
 
 BAD: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
     # -- lost ---------------------------------------------------------------------------------------------------
@@ -100,6 +98,34 @@ BAD: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
     "deleted before it, but not it": (
         lambda: Story().wrote(1, 2).deleted(1).polled(1).end(),
         {A.UNSEEN},
+    ),
+    "compaction took the newest of a key": (
+        lambda: Story(COMPACTED).wrote(1, 2, key=1).wrote(3, first_offset=2, key=2).polled(0, (0, 1), (2, 3)),
+        {A.LOST_WRITE, A.INTERNAL_SKIPPED_POLL},
+    ),
+    "compaction took what had been read and nothing was newer than": (
+        lambda: Story(COMPACTED)
+        .wrote(1, key=1)
+        .wrote(2, first_offset=1, key=2)
+        .polled(0, (0, 1), (1, 2))
+        .repaired()
+        .placed(0, client="s")
+        .polled(0, (1, 2), client="s")
+        .end(),
+        {A.UNSEEN, A.SKIPPED_POLL},
+    ),
+    "compaction took it before there was a newer one": (
+        lambda: Story(COMPACTED)
+        .wrote(1, key=1)
+        .wrote(2, first_offset=1, key=2)
+        .polled(0, (1, 2))
+        .wrote(3, first_offset=2, key=1)
+        .polled(2, (2, 3)),
+        {A.SKIPPED_POLL},
+    ),
+    "of two with one key, in a topic that is not compacted": (
+        lambda: Story().wrote(1, 2, key=1).polled(0, (1, 2)),
+        {A.LOST_WRITE, A.SKIPPED_POLL},
     ),
     # -- one offset, one value ----------------------------------------------------------------------------------
     "acknowledged there, and something else read there": (

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from broker import server
+from broker import cleaner, server
 from broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
 from broker.cluster.store import Txn
 from broker.controller.controller import Controller
@@ -203,6 +203,14 @@ def _unknown_producers(become_leader: Function) -> Function:
     return lead
 
 
+def _above_high_watermark(cleanable: Function) -> Function:
+    def plan(segments: Any, checkpoint: int | None, *, log_end_offset: int, **more: Any) -> Any:
+        more["last_stable_offset"] = log_end_offset
+        return cleanable(segments, checkpoint, log_end_offset=log_end_offset, **more)
+
+    return plan
+
+
 def _not_replicated(replicated: Function) -> Function:
     del replicated
 
@@ -240,6 +248,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "the high watermark advances below min.insync": Canary(Replicas, "high_watermark", _whatever_the_minimum),
     "an unclean restart keeps its seat": Canary(server, "give_up_seats", _kept_seats),
     "producers are not known to a new leader": Canary(Partition, "become_leader", _unknown_producers),
+    "compaction counts what is above the high watermark": Canary(cleaner, "cleanable", _above_high_watermark),
     "acknowledged before the high watermark": Canary(Partition, "replicated", _not_replicated),
     "a wake-up is missed between look and wait": Canary(Progress, "reach", _late),
 }

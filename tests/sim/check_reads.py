@@ -14,6 +14,7 @@ from tests.sim.expectations import Expectations, TopicPartition
 from tests.sim.finding import Anomaly, Finding
 from tests.sim.history import Placed, Polled
 from tests.sim.ledger import Ledger, PartitionLedger, Sighting
+from tests.sim.superseded import Superseded
 
 # -- what is read -----------------------------------------------------------------------------------------------------
 
@@ -64,8 +65,9 @@ class Place:
 
 def disordered_polls(ledger: Ledger, expectations: Expectations) -> Iterator[Finding]:
     """Each reader's way through a partition."""
+    superseded = Superseded(ledger, expectations.rules)
     for (_, topic, partition), steps in ledger.readers.items():
-        way = _Way(ledger, expectations, (topic, partition))
+        way = _Way(ledger, expectations, superseded, (topic, partition))
         for index, step in steps:
             if isinstance(step, Polled):
                 yield from way.poll(index, step)
@@ -74,9 +76,10 @@ def disordered_polls(ledger: Ledger, expectations: Expectations) -> Iterator[Fin
 
 
 class _Way:
-    def __init__(self, ledger: Ledger, expectations: Expectations, key: TopicPartition) -> None:
+    def __init__(self, ledger: Ledger, expectations: Expectations, superseded: Superseded, key: TopicPartition) -> None:
         self._ledger = ledger
         self._expectations = expectations
+        self._superseded = superseded
         self._key = key
         self._partition: PartitionLedger = ledger.partition(*key)
         self._place: Place | None = None
@@ -119,7 +122,12 @@ class _Way:
         self, kind: Anomaly, start: int, end: int, before: Place, index: int, polled: Polled
     ) -> Iterator[Finding]:
         """One finding a gap, about the first record in it that is known."""
-        known = [seen for offset in self._known_offsets(start, end) if (seen := self._partition.strong_at(offset))]
+        known = [
+            seen
+            for offset in self._known_offsets(start, end)
+            if (seen := self._partition.strong_at(offset)) is not None
+            and not self._superseded.by(polled.at_ms, self._key, offset, seen.value)
+        ]
         if not known:
             return
         first = known[0]

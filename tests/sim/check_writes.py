@@ -15,6 +15,7 @@ from tests.sim.expectations import Expectations, TopicPartition
 from tests.sim.finding import Anomaly, Finding
 from tests.sim.history import Polled
 from tests.sim.ledger import Ledger, PartitionLedger, Send, Sighting
+from tests.sim.superseded import Superseded
 
 # -- there ------------------------------------------------------------------------------------------------------------
 
@@ -26,7 +27,7 @@ def lost_writes(ledger: Ledger, expectations: Expectations) -> Iterator[Finding]
     read_values = {
         seen.value for partition in ledger.partitions.values() for seen in partition.sightings() if seen.is_read
     }
-    passes = Passes(ledger)
+    passes, superseded = Passes(ledger), Superseded(ledger, expectations.rules)
     for value, send in ledger.sends.items():
         acknowledged = send.acknowledged
         if acknowledged is None or send.sent.acks == 0:
@@ -37,6 +38,8 @@ def lost_writes(ledger: Ledger, expectations: Expectations) -> Iterator[Finding]
                 continue
         else:
             if _is_read(ledger.partition(*key), offset, value) or expectations.is_deleted(key, offset):
+                continue
+            if superseded.in_the_end(key, offset, value):
                 continue
         passed = passes.over(key, offset) if offset >= 0 else None
         if passed is not None:
@@ -49,11 +52,14 @@ def vanished_records(ledger: Ledger, expectations: Expectations) -> Iterator[Fin
     """What was read once, and is not there any more. Whatever its acks, it was below a high watermark."""
     if not ledger.has_ended:
         return
+    superseded = Superseded(ledger, expectations.rules)
     for key, (index, placed) in ledger.last_readings.items():
         for seen in ledger.partition(*key).sightings():
             send = ledger.sends.get(seen.value)
             is_gone = seen.is_read and seen.last_read_index < index and seen.offset >= placed.offset
-            if is_gone and send is not None and not expectations.is_deleted(key, seen.offset):
+            if not is_gone or send is None or expectations.is_deleted(key, seen.offset):
+                continue
+            if not superseded.in_the_end(key, seen.offset, seen.value):
                 yield Finding(
                     Anomaly.UNSEEN,
                     *key,

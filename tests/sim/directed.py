@@ -21,7 +21,7 @@ def followers_out_then_lose_the_leader(stage: Stage) -> Waits:
     for follower in followers:
         stage.cut(leader, follower)
     yield stage.alone(leader)
-    yield stage.rng.uniform(0.3, 1.5)
+    yield stage.rng.uniform(0.3, 1.5) + stage.compaction_s
     lose = stage.rng.choice((stage.faults.crash, stage.faults.power_off, stage.faults.lose_disk))
     lose(leader)
     stage.mend()

@@ -112,9 +112,7 @@ class Expectations:
 
     def is_deleted(self, key: TopicPartition, offset: int, by_ms: float = float("inf")) -> bool:
         """Whether it was taken away on purpose, or may have been."""
-        return self.rules.of(key[0]).is_compacted or any(
-            offset < each.before_offset and each.at_ms <= by_ms for each in self._deleted.get(key, ())
-        )
+        return any(offset < each.before_offset and each.at_ms <= by_ms for each in self._deleted.get(key, ()))
 
     # -- the loss model -------------------------------------------------------------------------------------------
 

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 from tests.sim.expectations import Rules, TopicRules
-from tests.sim.stories import Story
-
-UNCLEAN = Rules(default=TopicRules(may_elect_uncleanly=True))
+from tests.sim.stories import COMPACTED, UNCLEAN, Story
 
 GOOD: dict[str, Callable[[], Story]] = {
     "nothing": Story,
@@ -25,10 +23,32 @@ GOOD: dict[str, Callable[[], Story]] = {
     ),
     "gaps of control records": lambda: Story().sent(1, 2).acked(1, 0).acked(2, 3).read_to((0, 1), (3, 2)),
     "gaps that compaction left": lambda: (
-        Story(Rules(default=TopicRules(is_compacted=True)))
-        .wrote(1, 2, 3)
+        Story(COMPACTED)
+        .wrote(1, 2, 3, key=1)
         .polled(0, (0, 1), (1, 2), (2, 3))
+        .repaired()
+        .placed(0, client="s")
         .polled(0, (2, 3), client="s")
+        .end()
+    ),
+    "compaction, for a record that nobody ever saw": lambda: (
+        Story(COMPACTED)
+        .wrote(1, key=1)
+        .sent(2, key=1)
+        .failed(2, is_definite=False)
+        .wrote(3, first_offset=2, key=3)
+        .polled(0, (2, 3))
+        .wrote(4, first_offset=3, key=1)
+        .polled(3, (3, 4))
+        .end()
+    ),
+    "compaction, of a record that was appended twice": lambda: (
+        Story(COMPACTED)
+        .sent(1, key=1, is_idempotent=False)
+        .wrote(2, first_offset=1, key=2)
+        .polled(0, (0, 1))
+        .acked(1, 2)
+        .polled(0, (1, 2), (2, 1), client="s")
         .end()
     ),
     "deleted before somebody came": lambda: (
@@ -183,7 +203,7 @@ GOOD: dict[str, Callable[[], Story]] = {
         .seen(incarnation=2, leader_epoch=2, high_watermark=4)
     ),
     "a follower of an uncleanly elected leader goes back within its epoch": lambda: (
-        Story(Rules(default=TopicRules(may_elect_uncleanly=True)))
+        Story(UNCLEAN)
         .unclean(2, 1)
         .seen(is_leader=False, high_watermark=9)
         .seen(is_leader=False, log_end_offset=5, high_watermark=5)

@@ -70,6 +70,8 @@ class Sent:
     acks: int
     """0, 1, or -1 for all."""
     is_idempotent: bool = False
+    key: int | None = None
+    """What its key says; None where it has none. A newer record of the same key supersedes it in a compacted topic."""
 
 
 @dataclass(frozen=True, slots=True)

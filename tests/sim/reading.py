@@ -21,7 +21,7 @@ from client.tasks import Tasks
 from client.topic_partition import TopicPartition
 from tests.sim.history import Placed, Polled, PollFailed
 from tests.sim.machine import Main, Running
-from tests.sim.workload import CLIENT_SETTINGS, RETRY_MS, Workload, decoded
+from tests.sim.workload import CLIENT_SETTINGS, RETRY_MS, Workload, number_of
 
 FINAL: Final = "final"
 POLL_MS: Final = 500.0
@@ -75,7 +75,7 @@ class Reader:
 
     def _take(self, batch: FetchedBatch, asked_ms: float) -> None:
         world, position = self.world, self.positions[batch.partition]
-        records = [(record.offset, decoded(record.value)) for record in batch.records]
+        records = [(record.offset, number_of(record)) for record in batch.records]
         self.positions[batch.partition] = records[-1][0] + 1
         world.trace.note(self.running.process.name, "polled", batch.partition, *records)
         world.history.add(Polled(world.now_ms, asked_ms, self.name, batch.topic, batch.partition, position, records))

@@ -13,6 +13,7 @@ a newer one of its key, or it is a tombstone.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from protocol.batch import read_header
@@ -23,7 +24,7 @@ from tests.sim.history import ReplicaSeen
 SHOWN_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplicaLog:
     """A replica and all that it holds."""
 
@@ -36,6 +37,17 @@ class ReplicaLog:
     @property
     def high_watermark(self) -> int:
         return self.seen.high_watermark
+
+    @cached_property
+    def records(self) -> dict[int, Record]:
+        """By offset. Control batches hold none."""
+        data = [batch for batch in self.batches if not read_header(batch).is_control]
+        return {record.offset: record for batch in data for record in iterate_records(batch)}
+
+    @cached_property
+    def newest(self) -> dict[bytes, int]:
+        """The offset of the newest record of each key."""
+        return {record.key: offset for offset, record in sorted(self.records.items()) if record.key is not None}
 
 
 class _Spans:
@@ -99,8 +111,8 @@ def _bytes(one: bytes, other: bytes) -> str:
 def _records_differ(leader: ReplicaLog, follower: ReplicaLog, start: int, end: int) -> tuple[int, str] | None:
     if start >= end:
         return None
-    ours, theirs = records_of(leader, start, end), records_of(follower, start, end)
-    for offset in sorted({*ours, *theirs}):
+    ours, theirs = leader.records, follower.records
+    for offset in sorted(each for each in {*ours, *theirs} if start <= each < end):
         one, other = ours.get(offset), theirs.get(offset)
         if one is not None and other is not None:
             if one != other:
@@ -112,25 +124,11 @@ def _records_differ(leader: ReplicaLog, follower: ReplicaLog, start: int, end: i
     return None
 
 
-def records_of(log: ReplicaLog, start: int, end: int) -> dict[int, Record]:
-    """Offset -> record. Control batches hold none."""
-    return {
-        record.offset: record
-        for _, data in _Spans(log, start, end).at.values()
-        if not read_header(data).is_control
-        for record in iterate_records(data)
-        if start <= record.offset < end
-    }
-
-
 def is_superseded(record: Record, log: ReplicaLog) -> bool:
     """Whether compaction could take the record out of this log."""
     if record.key is None:
         return False
-    end = log.seen.log_end_offset
-    return record.value is None or any(
-        each.key == record.key for each in records_of(log, record.offset + 1, end).values()
-    )
+    return record.value is None or log.newest.get(record.key, -1) > record.offset
 
 
 # -- over time --------------------------------------------------------------------------------------------------------
@@ -150,12 +148,12 @@ class Readable:
         end = leader.high_watermark
         for data in leader.batches:
             header = read_header(data)
-            if header.last_offset >= end or header.base_offset < leader.compacted_end_offset:
+            if header.last_offset >= end:
                 continue
             known = self._batches.get(header.base_offset)
             if known is None:
                 self._batches[header.base_offset] = header.last_offset, data, leader.seen
-            elif known[1] != data:
+            elif known[1] != data and header.base_offset >= leader.compacted_end_offset:
                 yield self._lost(
                     header.base_offset, f"other bytes now: {_bytes(known[1], data)}", known[2], leader.seen
                 )
@@ -172,7 +170,7 @@ class Readable:
             there = theirs.get(base_offset)
             if there is not None and there[1] == data:
                 continue
-            what = self._what_is_lost(leader, base_offset, last_offset, data)
+            what = self._what_is_lost(leader, data, is_there=there is not None)
             if what is None:
                 continue
             lost.append(base_offset)
@@ -181,12 +179,12 @@ class Readable:
         for base_offset in lost:
             del self._batches[base_offset]
 
-    def _what_is_lost(self, leader: ReplicaLog, base_offset: int, last_offset: int, data: bytes) -> str | None:
-        """Record for record: batches may have been rewritten."""
-        there = records_of(leader, base_offset, last_offset + 1)
-        if read_header(data).is_control:
-            is_there = base_offset in _Spans(leader, base_offset, last_offset + 1).at
-            return None if is_there or base_offset < leader.compacted_end_offset else "its control batch is missing"
+    def _what_is_lost(self, leader: ReplicaLog, data: bytes, *, is_there: bool) -> str | None:
+        """Record for record: batches may have been rewritten. `is_there`: one at that offset."""
+        header, there = read_header(data), leader.records
+        if header.is_control:
+            is_taken = header.base_offset < leader.compacted_end_offset
+            return None if is_there or is_taken else "its control batch is missing"
         for record in iterate_records(data):
             if not leader.seen.log_start_offset <= record.offset:
                 continue

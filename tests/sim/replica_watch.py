@@ -5,7 +5,9 @@ is appended while fewer than `min.insync.replicas` are in sync. At each election
 logs themselves (replica_logs.py): what could be read is there, and who is in sync has it byte for byte.
 
 What a look is told may be old: a leader may not know yet that it was deposed, nor that a follower has lost data and is
-not in sync any more. So only leaders and members count that the metadata names, too.
+not in sync any more. So only leaders and members count that the metadata names, too. A compacted log of which an
+unclean election has taken the end is laid beside no other any more: some replicas have lost the newest record of a key
+with it, and the one before that to compaction.
 """
 
 import posixpath
@@ -26,7 +28,7 @@ from tests.sim.history import ReplicaSeen
 from tests.sim.looking import replica_seen
 from tests.sim.machine import Machine, Running
 from tests.sim.replica_logs import Readable, ReplicaLog, replicas_differ
-from tests.sim.workload import Workload, decoded
+from tests.sim.workload import Workload, number_of
 from tests.sim.world import World
 
 COMPARED_EVERY_MS: Final = 4_000.0
@@ -62,6 +64,9 @@ class ReplicaWatch:
         self._before: dict[TopicPartition, Replica] = {}
         """Who led at the last look."""
         self._compared_ms = 0.0
+        self._compacted: dict[TopicPartition, int] = {}
+        """So far anybody may have compacted it: up to the last segment, which compaction leaves alone. What is fetched
+        from there is compacted, wherever it lies."""
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -70,6 +75,7 @@ class ReplicaWatch:
         is_due = self.world.now_ms - self._compared_ms >= COMPARED_EVERY_MS
         if is_due:
             self._compared_ms = self.world.now_ms
+        self._look_for_compacted()
         for key, state in self.evidence.states.items():
             leader = self._leader(key, state)
             if leader is None:
@@ -85,6 +91,7 @@ class ReplicaWatch:
 
     def look_at_all(self) -> None:
         """At the end."""
+        self._look_for_compacted()
         for key, state in self.evidence.states.items():
             if (leader := self._leader(key, state)) is not None:
                 self._compare(key, state, leader)
@@ -116,6 +123,14 @@ class ReplicaWatch:
 
     # -- logs ------------------------------------------------------------------------------------------------------
 
+    def _look_for_compacted(self) -> None:
+        for machine in self.brokers.machines:
+            broker = self.brokers.broker(machine)
+            for partition in () if broker is None else broker.context.partitions:
+                if partition.log.config.is_compacted:
+                    key, offset = (partition.topic, partition.index), partition.log.segments.active.base_offset
+                    self._compacted[key] = max(offset, self._compacted.get(key, 0))
+
     def _log(self, replica: Replica, from_offset: int = 0) -> ReplicaLog:
         """What lies on its disk, as far as the log reaches; whole files, from the one that holds `from_offset` on."""
         device, directory = replica.machine.device, replica.partition.log.directory
@@ -130,20 +145,28 @@ class ReplicaWatch:
             for position, header in iterate_batches(bytes(data)):
                 if header.last_offset < end_offset:
                     batches.append(bytes(data[position : position + header.size_bytes]))
-        return ReplicaLog(replica.seen, tuple(batches))
+        key = replica.partition.topic, replica.partition.index
+        return ReplicaLog(replica.seen, tuple(batches), self._compacted.get(key, 0))
+
+    def _is_comparable(self, key: TopicPartition) -> bool:
+        return key not in self._compacted or not self.evidence.announced.get(key)
 
     def _elected(self, key: TopicPartition, state: PartitionStored, leader: Replica) -> None:
         """A leader that was not seen in this epoch before has all that could be read."""
-        readable = self._readable.setdefault(key, Readable(*key))
         _, since_ms = self._led.get(key, (-1, 0.0))
+        self._led[key] = state.leader_epoch, self.world.now_ms
+        if not self._is_comparable(key):
+            return
+        readable = self._readable.setdefault(key, Readable(*key))
         announced = self.evidence.announced.get(key, [])
         is_clean = not any(each.at_ms >= since_ms - ANNOUNCED_BEFORE_MS for each in announced)
         log = self._log(leader)
         self.findings += readable.elected(log, is_clean=is_clean)
         self.findings += readable.saw(log)
-        self._led[key] = state.leader_epoch, self.world.now_ms
 
     def _compare(self, key: TopicPartition, state: PartitionStored, leader: Replica) -> None:
+        if not self._is_comparable(key):
+            return
         log = self._log(leader)
         self.findings += self._readable.setdefault(key, Readable(*key)).saw(log)
         members = [each for each in state.isr if each != state.leader and each in leader.seen.maximal_in_sync]
@@ -203,4 +226,4 @@ class ReplicaWatch:
         for batch in self._log(replica, from_offset).batches:
             for record in iterate_records(batch):
                 if record.offset >= from_offset:
-                    yield record.offset, decoded(None if record.value is None else bytes(record.value))
+                    yield record.offset, number_of(record)

@@ -10,7 +10,7 @@ announced.
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tests.sim.directed import STORIES
@@ -23,6 +23,9 @@ ALL_ACKS: Final = (Acks(-1, is_idempotent=True), Acks(-1), Acks(1), Acks(0))
 LAG_MS: Final = (1_000, 2_000)
 LEASE_MS: Final = (2_000, 4_000)
 DEFAULT_LEASE_MS: Final = 2_000
+STORY_OF_COMPACTION: Final = "followers out, then lose the leader"
+"""It holds the high watermark up, and compaction must not go beyond it."""
+STORY_S: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Scenario:
     """`unclean.leader.election.enable`."""
     retention_bytes: int | None = None
     """The topic keeps about so many bytes of each partition."""
+    is_compacted: bool = False
+    """Its records have keys, and of each key the newest stays."""
     directories: tuple[int, ...] = (1,)
     """How many data directories each broker has."""
     lag_ms: int | None = None
@@ -73,6 +78,9 @@ class Scenario:
             configs["unclean.leader.election.enable"] = "true"
         if self.retention_bytes is not None:
             configs |= {"retention.bytes": str(self.retention_bytes), "segment.ms": "1000"}
+        if self.is_compacted:
+            policy = "compact" if self.retention_bytes is None else "compact,delete"
+            configs |= {"cleanup.policy": policy, "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
         return configs
 
     @property
@@ -85,8 +93,11 @@ class Scenario:
         }
         if self.lag_ms is not None:
             options["replica.lag.time.max.ms"] = str(self.lag_ms)
+            options["socket.connection.setup.timeout.ms"] = "2000"
         if self.retention_bytes is not None:
             options["log.retention.check.interval.ms"] = "1000"
+        if self.is_compacted:
+            options["log.cleaner.backoff.ms"] = "1000"
         return {**options, **self.options}
 
     def rules(self, broker_ids: Mapping[str, int]) -> Rules:
@@ -95,6 +106,7 @@ class Scenario:
             self.min_insync_replicas,
             is_synced=self.is_synced,
             has_one_replica=self.replication_factor == 1,
+            is_compacted=self.is_compacted,
             may_elect_uncleanly=self.may_elect_uncleanly,
         )
         return Rules({TOPIC: topic}, topic, broker_ids, stale_reads_ms=float(self.lease_ms))
@@ -103,7 +115,15 @@ class Scenario:
     def of(cls, seed: int) -> "Scenario":
         """What the seed says."""
         rng = random.Random(f"{seed}/scenario")
-        return cls._of_one(rng) if rng.random() < 0.25 else cls.of_cluster(rng)
+        scenario = cls._of_one(rng) if rng.random() < 0.25 else cls.of_cluster(rng)
+        return scenario.compacted() if rng.random() < 0.15 else scenario
+
+    def compacted(self) -> "Scenario":
+        """The same with a compacted topic."""
+        if not self.has_store:
+            return replace(self, is_compacted=True)
+        stories = (*self.stories, STORY_OF_COMPACTION)
+        return replace(self, is_compacted=True, stories=stories, safety_s=self.safety_s + STORY_S)
 
     @classmethod
     def _of_one(cls, rng: random.Random) -> "Scenario":

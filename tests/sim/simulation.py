@@ -47,6 +47,8 @@ READING_S: Final = 20.0
 SETTLING_S: Final = 5.0
 """Until all followers have what their leaders have, when nobody writes any more."""
 STORIES_FROM_S: Final = 1.0
+COMPACTION_S: Final = 3.0
+"""Within it a segment is rolled and compacted, where a scenario's topic is."""
 ALL_STORIES: Final = STORIES | STORIES_ALONE
 
 Script = Callable[[Faults], list[Action]]
@@ -117,7 +119,9 @@ class _Run:
         directories = scenario.directories * (scenario.brokers // len(scenario.directories))
         self.brokers = Brokers(world, directories, options)
         self.rules = scenario.rules(self.brokers.ids)
-        self.workload = Workload(world, self.brokers.bootstrap, TOPIC, scenario.partitions)
+        self.workload = Workload(
+            world, self.brokers.bootstrap, TOPIC, scenario.partitions, has_keys=scenario.is_compacted
+        )
         self.evidence = Evidence(world, self.brokers)
         self.watch = ReplicaWatch(world, self.brokers, self.evidence, self.workload, scenario.min_insync_replicas)
         self.clients: list[Machine] = []
@@ -184,6 +188,8 @@ class _Run:
         stage = Stage(self.faults, self.evidence, rng, TOPIC, rng.randrange(self.scenario.partitions))
         if self.scenario.lag_ms is not None:
             stage.lag_s = self.scenario.lag_ms / 1000.0
+        if self.scenario.is_compacted:
+            stage.compaction_s = COMPACTION_S
         name = self.scenario.stories[number]
         self.world.trace.note("#", "story", name, stage.partition)
         Director(self.faults).tell(ALL_STORIES[name], stage, lambda: self._tell(number + 1))

@@ -53,6 +53,8 @@ class Stage:
         self.topic = topic
         self.partition = partition
         self.lag_s = 2.0
+        self.compaction_s = 0.0
+        """Until what was appended is compacted, if it ever is."""
         self._lines: list[tuple[str, str]] = []
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from tests.sim.checker import check
 from tests.sim.cluster_history import NO_LEADER, ClusterRecord, PartitionStored, RecordsDeleted, UncleanElection
-from tests.sim.expectations import Rules
+from tests.sim.expectations import Rules, TopicRules
 from tests.sim.finding import Verdict
 from tests.sim.history import (
     Acknowledged,
@@ -27,6 +27,8 @@ from tests.sim.history import (
 
 TOPIC = "t"
 START_MS = 1_000.0
+UNCLEAN = Rules(default=TopicRules(may_elect_uncleanly=True))
+COMPACTED = Rules(default=TopicRules(is_compacted=True))
 
 
 class Story:
@@ -60,9 +62,10 @@ class Story:
         is_idempotent: bool = True,
         topic: str = TOPIC,
         partition: int | None = 0,
+        key: int | None = None,
     ) -> Self:
         for value in values:
-            self.history.add(Sent(self.now(), "c", producer, value, topic, partition, acks, is_idempotent))
+            self.history.add(Sent(self.now(), "c", producer, value, topic, partition, acks, is_idempotent, key))
         return self
 
     def acked(self, value: int, offset: int, topic: str = TOPIC, partition: int = 0) -> Self:

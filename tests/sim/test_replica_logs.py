@@ -155,6 +155,13 @@ def test_compaction_may_rewrite_a_batch_that_could_be_read() -> None:
     saw(log(FIRST, SECOND), log(A_OF_FIRST, SECOND, compacted=2))
 
 
+def test_what_was_read_from_a_compacted_log_has_to_stay() -> None:
+    readable = saw(log(B_OF_FIRST, SECOND, compacted=2))
+    assert list(readable.elected(log(FIRST, SECOND), is_clean=True)) == [], "one that is not compacted yet"
+    finding = one(list(readable.elected(log(SECOND, THIRD, compacted=3), is_clean=True)))
+    assert "the record at 1 is missing" in finding.text
+
+
 # -- over time --------------------------------------------------------------------------------------------------------
 
 

@@ -86,6 +86,19 @@ def test_what_was_not_synced_may_be_lost_with_the_power_and_is_announced() -> No
     assert kinds & {Anomaly.LOST_WRITE, Anomaly.UNSEEN}
 
 
+@pytest.mark.parametrize("scenario", [QUIET, CLUSTER], ids=["one broker", "three"])
+def test_of_a_compacted_topic_the_newest_of_each_key_is_read_in_the_end(scenario: Scenario) -> None:
+    result = simulate(1, replace(scenario, safety_s=10.0, interval_ms=50.0, is_compacted=True))
+    assert result.violations == []
+    keys = {sent.value: sent.key for sent in result.history.of(Sent)}
+    acknowledged = result.history.of(Acknowledged)
+    newest = {(ack.partition, keys[ack.value]): ack.offset for ack in sorted(acknowledged, key=lambda ack: ack.offset)}
+    polls = [poll for poll in result.history.of(Polled) if poll.client == FINAL]
+    last = {(poll.partition, offset) for poll in polls for offset, _ in poll.records}
+    assert {(partition, offset) for (partition, _), offset in newest.items()} <= last
+    assert len(last) < 0.8 * len(acknowledged), "others are gone"
+
+
 def judged_without_excuses(result: Result) -> Verdict:
     """As if nobody had announced a loss."""
     evidence = [each for each in result.evidence.records if not isinstance(each, UncleanElection)]
@@ -135,6 +148,8 @@ def test_a_seed_says_what_its_history_is_made_of() -> None:
     assert {scenario.min_insync_replicas for scenario in clusters} == {1, 2}
     assert {scenario.keeps_to_loss_model for scenario in clusters} == {True, False}
     assert {scenario.may_elect_uncleanly for scenario in clusters} == {True, False}
+    assert {scenario.is_compacted for scenario in clusters} == {True, False}
+    assert {scenario.is_compacted for scenario in alone} == {True, False}
     assert 2 <= sum(scenario.has_default_times for scenario in clusters) <= 40
 
 

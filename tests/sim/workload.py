@@ -1,7 +1,8 @@
 """Who writes in a world: our own producers, on machines of their own. All they are told goes to the history.
 
-They send numbered values, now and then, to partitions by chance. When all is repaired the last producer writes to every
-partition, which must succeed (`finisher`).
+They send numbered values, now and then, to partitions by chance; to a compacted topic with keys, most of them one of a
+few, and some as tombstones. When all is repaired the last producer writes to every partition, which must succeed
+(`finisher`).
 """
 
 import random
@@ -15,11 +16,16 @@ from client.admin.admin import Admin
 from client.errors import ClientError, TopicExists
 from client.producer.delivery import Delivery
 from client.producer.producer import Producer
+from protocol.records import Record
 from tests.sim.history import Acknowledged, Failed, Sent
 from tests.sim.machine import Main, Running
 from tests.sim.world import World
 
 RETRY_MS: Final = 200.0
+KEYS: Final = 100
+"""So many keys come again and again."""
+NUMBER: Final = "number"
+"""The header that says which record it is, of a tombstone."""
 
 CLIENT_SETTINGS: Final[dict[str, Any]] = {
     "request_timeout_ms": 2_000,
@@ -45,11 +51,14 @@ class Acks:
 class Workload:
     """What the clients of one world do to one topic."""
 
-    def __init__(self, world: World, bootstrap: Sequence[str], topic: str, partitions: int) -> None:
+    def __init__(
+        self, world: World, bootstrap: Sequence[str], topic: str, partitions: int, *, has_keys: bool = False
+    ) -> None:
         self.world = world
         self.bootstrap = list(bootstrap)
         self.topic = topic
         self.partitions = partitions
+        self.has_keys = has_keys
         self.is_topic_there = False
         self._last_value = 0
         self._producers = 0
@@ -122,27 +131,47 @@ class Workload:
         try:
             while not running.is_stopping:
                 partition = rng.randrange(self.partitions) if rng.random() < 0.8 else None
-                size_bytes = rng.choice((0, 0, 10, 100, 1000, 20_000))
-                if not await self._send(running, producer, name, acks, partition, size_bytes):
+                size_bytes: int | None = rng.choice((0, 0, 10, 100, 1000, 20_000))
+                key = None
+                if self.has_keys:
+                    key = rng.randrange(KEYS) if rng.random() < 0.8 else None
+                    size_bytes = size_bytes if rng.random() < 0.9 else None
+                if not await self._send(running, producer, name, acks, partition, size_bytes, key):
                     return
                 await running.environment.sleep(rng.expovariate(1.0) * interval_ms)
         finally:
             await _closed(producer)
 
     async def _send(
-        self, running: Running, producer: Producer, name: str, acks: Acks, partition: int | None, size_bytes: int
+        self,
+        running: Running,
+        producer: Producer,
+        name: str,
+        acks: Acks,
+        partition: int | None,
+        size_bytes: int | None,
+        key: int | None = None,
     ) -> bool:
-        """Whether the producer can go on."""
+        """Whether the producer can go on. `size_bytes`: None for a tombstone. `key`: None for one of its own."""
         world = self.world
         self._last_value += 1
         value = self._last_value
         self._senders[value] = name
         self._acks[value] = acks.acks
         client = running.machine.name
-        world.history.add(Sent(world.now_ms, client, name, value, self.topic, partition, acks.acks, acks.is_idempotent))
-        told = partial(self._ended, running, value)
+        if self.has_keys and key is None:
+            key = value
+        sent = Sent(world.now_ms, client, name, value, self.topic, partition, acks.acks, acks.is_idempotent, key)
+        world.history.add(sent)
         try:
-            await producer.send(self.topic, encoded(value, size_bytes), partition=partition, on_delivery=told)
+            await producer.send(
+                self.topic,
+                encoded(value, size_bytes) if size_bytes is not None else None,
+                key=b"%d" % key if key is not None else None,
+                partition=partition,
+                headers=() if size_bytes is not None else ((NUMBER, encoded(value)),),
+                on_delivery=partial(self._ended, running, value),
+            )
         except ClientError as error:
             world.history.add(Failed(world.now_ms, value, _name(error), is_definite=True))
             return not error.fatal
@@ -208,6 +237,11 @@ class Workload:
 def encoded(value: int, size_bytes: int = 0) -> bytes:
     """A record's value that carries the number, and so many bytes of no meaning."""
     return b"%d " % value + b"." * size_bytes
+
+
+def number_of(record: Record) -> int:
+    """Which one it is: its value says so, or the header of a tombstone. Raises ValueError."""
+    return decoded(record.value if record.value is not None else dict(record.headers).get(NUMBER))
 
 
 def decoded(data: bytes | None) -> int:
