@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.cluster_servers import Cluster, running_kafka_cluster, running_odradek_cluster
 from benchmarks.contest import Contest
+from benchmarks.machine import fill_page_cache
 from benchmarks.plan import Plan
 from benchmarks.results import Outcome, Unavailable
 from benchmarks.servers import Server, running_odradek, running_servers
@@ -93,6 +94,11 @@ class Bench:
         self.close()
         with running_kafka_cluster(self.directory / name, properties) as cluster:
             yield cluster
+
+    def fill_page_cache(self) -> None:
+        """Before a run that writes much, for both sides alike (machine.py)."""
+        if self.plan.touches_memory:
+            fill_page_cache(self.directory)
 
     def topic(self, name: str) -> str:
         """The name of a topic that nobody else uses."""

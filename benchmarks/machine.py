@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ DIRTY_BYTES_MAX = 50_000_000
 """More dirty pages than this before a run would be written back during it."""
 SYNC_ATTEMPTS = 5
 SPARED_BYTES = 1 << 30
-"""Left free by `touch_memory`, so that nothing else is driven out."""
+"""Left free by `touch_memory` and `fill_page_cache`, so that nothing else is driven out."""
+PIECE_BYTES = 1 << 20
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 KERNEL_PARENT = 2
@@ -121,16 +123,38 @@ def parse_free_bytes(meminfo: str) -> int:
     return 1024 * int(found[1])
 
 
+def _spare_bytes(size_bytes_max: int | None) -> int:
+    """Free memory, but what is left free, and at most `size_bytes_max`."""
+    free_bytes = max(0, parse_free_bytes((PROC / "meminfo").read_text()) - SPARED_BYTES)
+    return free_bytes if size_bytes_max is None else min(free_bytes, size_bytes_max)
+
+
 def touch_memory(size_bytes_max: int | None = None) -> int:
     """Uses all free memory once, and gives it back; how many bytes that were.
 
     A virtual machine may get its memory from its host only when it touches it: a third of the broker's time under load
     was that, until everything had been touched, and whoever is measured later would have the better of it.
     """
-    free_bytes = parse_free_bytes((PROC / "meminfo").read_text()) - SPARED_BYTES
-    size_bytes = max(mmap.PAGESIZE, free_bytes if size_bytes_max is None else min(free_bytes, size_bytes_max))
+    size_bytes = max(mmap.PAGESIZE, _spare_bytes(size_bytes_max))
     mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
     return size_bytes
+
+
+def fill_page_cache(directory: Path, size_bytes_max: int | None = None) -> int:
+    """Has the page cache take all free memory, and leaves it there; how many bytes that were.
+
+    Free memory may go back to the host of a virtual machine at once, so touching it does not last: whoever writes
+    gigabytes then pays for it anew. Clean pages stay, and are given to whoever writes, as on any machine that has run
+    for a while. They are of a new file in `directory` that is one hole, and go with it.
+    """
+    size_bytes = _spare_bytes(size_bytes_max)
+    descriptor, _ = tempfile.mkstemp(prefix="hole-", dir=directory)
+    with open(descriptor, "r+b", buffering=0) as file:
+        file.truncate(size_bytes)
+        piece, filled_bytes = bytearray(PIECE_BYTES), 0
+        while (count := file.readinto(piece)) > 0:
+            filled_bytes += count
+    return filled_bytes
 
 
 def settle_pages() -> int:

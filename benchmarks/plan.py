@@ -46,6 +46,8 @@ class Plan:
     scale_partitions: tuple[int, ...] = (10_000, 100_000)
     scale_commits: int = 2000
     scale_lost_partitions: int = 3000
+    scale_run_bytes: int = GIBIBYTE // 2  # produced in a run to a cluster, by batch size
+    scale_runs: int = 3
     simulated_scale: tuple[tuple[int, int], ...] = ((3, 300), (10, 1000), (30, 3000), (100, 10_000))
     """Brokers and partitions."""
 
@@ -82,6 +84,8 @@ class Plan:
             scale_partitions=(300, 3000),
             scale_commits=160,
             scale_lost_partitions=60,
+            scale_run_bytes=16 * MEBIBYTE,
+            scale_runs=1,
             simulated_scale=((3, 50), (4, 100)),
         )
 

@@ -1,4 +1,5 @@
-"""The constituents of docs/scale.md: what metadata, etcd, heartbeats and the loss of a broker cost, measured apart.
+"""The constituents of docs/scale.md: what metadata, etcd, heartbeats, batches and the loss of a broker cost, measured
+apart.
 
 Odradek alone. Tables, no figures: nothing is judged here. What they say of a hundred brokers is worked out on paper.
 """
@@ -8,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.batch_costs import batch_costs, batch_table
 from benchmarks.bench import Bench
 from benchmarks.cluster_servers import Cluster
 from benchmarks.machine import cpu_seconds
@@ -50,7 +52,9 @@ def measure_scale(bench: Bench) -> Outcome:
         heartbeat_us = heartbeat_cost(cluster)
         loss = lose_broker(cluster, bench.topic("scale"), plan.scale_lost_partitions)
     bench.say(f"scale: {loss}, {heartbeat_us:.0f} µs a heartbeat")
-    return Outcome(tables=[metadata_table(metadata), store_table(stores), loss_text(loss, heartbeat_us)])
+    with bench.own_odradek_cluster("scale-batches") as cluster:
+        batches = batch_table(batch_costs(bench, cluster))
+    return Outcome(tables=[metadata_table(metadata), store_table(stores), batches, loss_text(loss, heartbeat_us)])
 
 
 def heartbeat_cost(cluster: Cluster) -> float:

@@ -1,5 +1,7 @@
 """What /proc says is read by the right field: excerpts with different numbers in every place."""
 
+import ctypes
+import mmap
 import os
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from benchmarks.machine import (
     commit,
     cpu_seconds,
     descriptor_count,
+    fill_page_cache,
     kernel_cpu_seconds,
     parse_busy_ticks,
     parse_cpu_ticks,
@@ -43,6 +46,25 @@ def test_touched_memory_is_given_back() -> None:
     before = resident_bytes(os.getpid())
     assert touch_memory(200 << 20) <= 200 << 20
     assert resident_bytes(os.getpid()) - before < 50 << 20
+
+
+def cached_bytes(path: Path) -> int:
+    """How much of the file is in the page cache (mincore)."""
+    libc, size_bytes = ctypes.CDLL(None, use_errno=True), path.stat().st_size
+    pages = (ctypes.c_ubyte * -(-size_bytes // mmap.PAGESIZE))()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
+        first = ctypes.c_char.from_buffer(mapped)
+        is_refused = libc.mincore(ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(size_bytes), pages)
+        del first
+    assert not is_refused, os.strerror(ctypes.get_errno())
+    return sum(page & 1 for page in pages) * mmap.PAGESIZE
+
+
+def test_the_page_cache_keeps_what_fills_it_until_its_file_goes(tmp_path: Path) -> None:
+    assert fill_page_cache(tmp_path, 200 << 20) == 200 << 20
+    (hole,) = tmp_path.iterdir()
+    assert cached_bytes(hole) > 150 << 20
+    assert hole.stat().st_blocks == 0, "nothing of it is on the device"
 
 
 def test_cpu_time_is_found_behind_any_process_name() -> None:
@@ -95,7 +117,7 @@ def test_this_machine_answers_in_the_expected_form() -> None:
     while cpu_seconds(os.getpid()) - before < 2 / TICKS_PER_SECOND:
         pass
     assert resident_bytes(os.getpid()) > 1_000_000
-    subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
+    subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
     assert child_cpu_seconds() > children_before
     assert kernel_cpu_seconds() >= 0
 

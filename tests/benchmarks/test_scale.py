@@ -1,6 +1,8 @@
 """A broker of a real cluster is lost and its partitions are led by others; tables say what was measured."""
 
+from benchmarks.batch_costs import SHAPES, batch_table
 from benchmarks.cluster_servers import Cluster
+from benchmarks.contest import Run
 from benchmarks.metadata_costs import metadata_costs
 from benchmarks.scale import Loss, heartbeat_cost, lose_broker, loss_text, metadata_table, store_table
 from benchmarks.store_costs import StoreCost
@@ -26,3 +28,12 @@ def test_tables_have_a_column_for_each_size_and_a_row_for_each_kind() -> None:
     assert "one partition each, one writer" in table
     assert "the same with 20 watches" in table
     assert "1,000 of them led" in loss_text(Loss(3000, 1000, 0.5, 0.1, 0.1), 50.0)
+
+
+def test_batches_have_a_row_for_each_shape_with_the_median_of_its_runs() -> None:
+    runs = [
+        Run(1.0, speed, {"MB/s": speed, "s/GB": 10.0, "µs/request": 170.0}, "", 0.0) for speed in (90.0, 140.0, 1.0)
+    ]
+    _, _, *rows = batch_table(dict.fromkeys(SHAPES, runs)).split("\n\n")[1].splitlines()
+    assert [row.split("|")[2].strip() for row in rows] == ["90"] * len(SHAPES)
+    assert "1,024 KiB, 2 in flight" in rows[-1]
