@@ -48,9 +48,10 @@ def batch(
     epoch: int = -1,
     sequence: int = -1,
     is_transactional: bool = False,
+    timestamp_ms: int = 1_700_000_000_000,
     value: bytes = b"value",
 ) -> bytes:
-    records = [Record(base_offset + delta, 1_700_000_000_000 + delta, None, value, ()) for delta in range(count)]
+    records = [Record(base_offset + delta, timestamp_ms + delta, None, value, ()) for delta in range(count)]
     return build_batch(
         records,
         codec=codec,
