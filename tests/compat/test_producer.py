@@ -192,11 +192,15 @@ def test_which_retries_are_known_after_a_broker_was_killed(server: OdradekBroker
 @pytest.mark.both_loops
 @pytest.mark.parametrize("acks", [0, 1])
 async def test_other_acks(server: Cluster, acks: Any, request: pytest.FixtureRequest) -> None:
+    """A first record, with acks=all, waits for a leader that knows that it is one. Apache Kafka, just started, refuses
+    batches of a new topic for a moment; those behind them may get through, and with acks=0 nobody sends again."""
     topic = topic_of(request)
+    async with producing(server, topic) as producer:
+        assert (await (await producer.send(topic, b"0", partition=0))).offset == 0
     async with producing(server, topic, acks=acks) as producer:
-        deliveries = [await producer.send(topic, b"%d" % number, partition=0) for number in range(2_000)]
+        deliveries = [await producer.send(topic, b"%d" % number, partition=0) for number in range(1, 2_000)]
         offsets = [ack.offset for ack in await producer.gather(deliveries)]
-    assert offsets == (list(range(2_000)) if acks else [-1] * 2_000)
+    assert offsets == (list(range(1, 2_000)) if acks else [-1] * 1_999)
     assert values(server, topic, 2_000) == [b"%d" % number for number in range(2_000)]
 
 
