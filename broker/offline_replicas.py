@@ -6,7 +6,8 @@ controller finds them without a leader. When a replica can be used again, after 
 without what was in it, that is taken back in the same way.
 
 A replica whose log could not be synced is given up likewise, if others have what it has: the kernel may have dropped
-what it did not write. It reads on, and a start finds out what is left (log/recovery.py).
+what it did not write. It reads on, and a start finds out what is left (log/recovery.py). So is one in which a compacted
+segment got only half of its place: a start gives it the rest.
 
 It compares what the metadata says with what is here, at every change of either, so whoever wrote in between, and
 whatever became of an answer, it comes to the same end. Each write expects the partition as it was seen, its leader's
@@ -19,7 +20,7 @@ from contextlib import suppress
 
 from broker.cluster.image import ClusterImage, Delta, TopicImage
 from broker.cluster.keys import broker_key, partition_key
-from broker.cluster.partition_changes import with_directory, without_directory, without_distrusted
+from broker.cluster.partition_changes import with_directory, without_directory, without_given_up
 from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from broker.cluster.store import Conflict, StoreClosed
 from broker.config import BrokerConfig
@@ -56,7 +57,7 @@ class OfflineReplicas:
         metadata.subscribe(self._follow)
 
     def look_at_all(self) -> None:
-        """A directory has failed, or a sync, or the broker has started."""
+        """A directory has failed, or a log, or the broker has started."""
         self._due |= dict.fromkeys(self._metadata.image.topics)
         self._wake()
 
@@ -67,7 +68,7 @@ class OfflineReplicas:
 
     def _concerns_us(self, topic: TopicImage) -> bool:
         partitions = self._partitions
-        return bool(partitions.offline) or partitions.has_distrusted or any(state.offline for state in topic.partitions)
+        return bool(partitions.offline) or partitions.has_given_up or any(state.offline for state in topic.partitions)
 
     def _wake(self) -> None:
         self._changes.advance(self._changes.value + 1)
@@ -111,7 +112,7 @@ class OfflineReplicas:
         if writes:
             offline = sum(node_id in write.after.offline for write in writes)
             logger.warning(
-                "broker %d: %d replicas are offline since a data directory or a sync failed, %d are back",
+                "broker %d: %d replicas are offline since a data directory, a sync or a compaction failed, %d are back",
                 *(node_id, offline, len(writes) - offline),
             )
 
@@ -128,8 +129,8 @@ class OfflineReplicas:
                 continue
             if (name, index) in self._partitions.offline:
                 after = without_directory(before, node_id, min_insync)
-            elif self._partitions.is_distrusted((name, index)):
-                after = without_distrusted(before, node_id, min_insync)
+            elif self._partitions.is_given_up((name, index)):
+                after = without_given_up(before, node_id, min_insync)
             elif self._partitions.is_online((name, index)):
                 after = with_directory(before, node_id)
             if after is not before:

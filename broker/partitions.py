@@ -82,9 +82,9 @@ class Partitions:
         self.directories = directories
         self.on_offline: Callable[[DataDirectory], None] = _nothing
         """Called when a data directory has failed and its partitions are offline."""
-        self.on_distrusted: Callable[[], None] = _nobody
-        """Called when the log of a partition could not be synced."""
-        self.has_distrusted = False
+        self.on_given_up: Callable[[], None] = _nobody
+        """Called when the log of a partition is of no use before the next start."""
+        self.has_given_up = False
         self._node_id = node_id
         self._environment = environment
         self._tasks = tasks
@@ -125,10 +125,10 @@ class Partitions:
         """Whether the partition is ours and can be used, or at least be tried."""
         return key in self._partitions or key in self._unopened or key in self._openings
 
-    def is_distrusted(self, key: Key) -> bool:
-        """Whether the partition's log could not be synced, so that nobody knows what it has (log.py)."""
+    def is_given_up(self, key: Key) -> bool:
+        """Whether the partition's log is of no use before a start has looked at it (log.py)."""
         partition = self._partitions.get(key)
-        return partition is not None and partition.log.is_distrusted
+        return partition is not None and partition.log.is_given_up
 
     def gone_back(self) -> list[str]:
         """The paths of the directories that lacked the newest and whose logs are all back at what is certain."""
@@ -393,9 +393,9 @@ class Partitions:
 
     def _disk_failed(self, log: Log, place: DataDirectory, error: OSError) -> None:
         place.suspect(error)
-        if log.is_distrusted:
-            self.has_distrusted = True
-            self.on_distrusted()
+        if log.is_given_up:
+            self.has_given_up = True
+            self.on_given_up()
 
     def suspect(self, partition: Partition, error: OSError) -> None:
         """Something of the partition has failed: is it all of its directory?"""

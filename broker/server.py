@@ -329,7 +329,7 @@ class Broker:
         )
         partitions.on_offline = self._directory_failed
         self._offline_replicas = OfflineReplicas(metadata, config, registration, self.environment, partitions)
-        partitions.on_distrusted = self._offline_replicas.look_at_all
+        partitions.on_given_up = self._offline_replicas.look_at_all
         self.context = Context(
             environment=self.environment,
             tasks=self._tasks,

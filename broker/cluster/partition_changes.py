@@ -62,9 +62,9 @@ def without_directory(state: PartitionState, broker: int, min_insync: int) -> Pa
     return replace(after, offline=(*state.offline, broker))
 
 
-def without_distrusted(state: PartitionState, broker: int, min_insync: int) -> PartitionState:
-    """The broker's device has refused what it was given before, and nobody knows what memory still has of it: others
-    lead, and it joins no in-sync set before a start has looked. Where nobody else is left it goes on as it can."""
+def without_given_up(state: PartitionState, broker: int, min_insync: int) -> PartitionState:
+    """The broker's log takes nothing any more, and what it has is uncertain: others lead, and it joins no in-sync set
+    before a start has looked. Where nobody else is left it goes on as it can."""
     if broker not in state.replicas or not any(member != broker for member in (*state.isr, *state.elr)):
         return state
     return without_directory(state, broker, min_insync)

@@ -39,7 +39,7 @@ def _no_chance() -> float:
 class Log(Tail):
     """One partition's log. Every method may raise KafkaError KAFKA_STORAGE_ERROR."""
 
-    __slots__ = ("_passed_over", "_synced_changes", "is_distrusted")
+    __slots__ = ("_passed_over", "_synced_changes", "is_distrusted", "is_half_swapped")
 
     def __init__(
         self, disk: Disk, directory: str, config: LogConfig, recovered: Recovered, random: Callable[[], float]
@@ -47,6 +47,7 @@ class Log(Tail):
         """Use `Log.open`."""
         super().__init__(disk, directory, config, recovered, random)
         self.is_distrusted = False  # a sync failed
+        self.is_half_swapped = False  # a compacted segment did not get all of its place
         self._synced_changes = -1  # of the segments' names: as far as the directory was synced
         self._passed_over: set[int] = set()  # segments behind which offsets are missing, of which was told
 
@@ -183,9 +184,15 @@ class Log(Tail):
         try:
             self.segments.complete_swap(written, self.config)
         except OSError as error:
+            self.is_half_swapped = True
             self._refusal = f"a compacted segment could not take its place; the next start completes it: {error}"
             logger.error("%s: %s", self.directory, self._refusal)
             raise
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it takes no appends any more before a start has looked at it."""
+        return self.is_distrusted or self.is_half_swapped
 
     # -- durability -----------------------------------------------------------------------------------------------
 

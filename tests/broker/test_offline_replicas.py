@@ -5,7 +5,7 @@ the rest goes on. Whole brokers on a memory disk of several devices, and brokers
 import asyncio
 import errno
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from broker.cluster.memory import MemoryStore
 from broker.cluster.store import Txn
 from broker.context import Context
 from broker.data_directory import DataDirectory
+from broker.log.segments import Written
 from broker.offline_replicas import OfflineReplicas
 from broker.replication.partition import ACKS_ALL, Partition
 from broker.server import Broker
@@ -196,7 +197,7 @@ class Scene:
             context.metadata, context.config, context.registration, context.environment, context.partitions
         )
         context.partitions.on_offline = self._failed
-        context.partitions.on_distrusted = self.offline_replicas.look_at_all
+        context.partitions.on_given_up = self.offline_replicas.look_at_all
         self.offline_replicas.look_at_all()
         context.tasks.start(self.offline_replicas.run(), "tell of offline replicas")
 
@@ -367,7 +368,7 @@ async def test_describe_log_dirs_tells_where_each_partition_is() -> None:
         assert found == {"a": [("one", [0, 2])], "b": [("one", [1])]}
 
 
-# -- a sync that fails -------------------------------------------------------------------------------------------------
+# -- a log that fails --------------------------------------------------------------------------------------------------
 
 
 async def fail_sync(context: Context, disk: FailingDisk, index: int = 1) -> None:
@@ -379,11 +380,29 @@ async def fail_sync(context: Context, disk: FailingDisk, index: int = 1) -> None
     assert partition.log.is_distrusted
 
 
-async def test_a_replica_of_which_a_sync_failed_is_given_up_and_its_directory_goes_on() -> None:
-    """Its log reads on from a page cache that may have dropped some of it: it must lead nothing that others have."""
+async def fail_swap(context: Context, disk: FailingDisk) -> None:
+    """The device refuses a compacted segment of that partition its place; all else there works."""
+    log = context.partitions.find("one", 1).log
+    append(context.partitions.find("one", 1), batch(b"x"))
+    log.roll(0)
+    content = disk.read_whole(log.segments[0].file.path)
+    disk.write_new(log.segments[0].file.path + ".cleaned", [content])
+    written = Written(0, [0], len(content), [".log"])
+    assert log.segments.begin_swap(written)
+    disk.fail(log.directory, reads=False)
+    with pytest.raises(KafkaError, match="Input/output error"):
+        log.complete_swap(written)
+
+
+@pytest.mark.parametrize("fail", [fail_sync, fail_swap])
+async def test_a_replica_whose_log_failed_is_given_up_and_its_directory_goes_on(
+    fail: Callable[[Context, FailingDisk], Awaitable[None]],
+) -> None:
+    """Where a sync failed, it reads on from a page cache that may have dropped some of it; where a compacted segment
+    has half of its place, it takes no appends: it must lead nothing that others have."""
     async with scene() as here:
         await make_topic(here.context, "one", 4, replicas=(0, 7, 8))
-        await fail_sync(here.context, here.disk)
+        await fail(here.context, here.disk)
         state = await here.until_offline("one", 1)
         assert (state.leader, state.isr, state.elr) == (NO_LEADER, (7, 8), ())
         assert [here.state("one", index).isr for index in (0, 2, 3)] == [(0, 7, 8)] * 3

@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from broker.log.leftovers import SWAP_SUFFIX
+from broker.log.segment import LOG_SUFFIX
+from broker.memory_disk import MemoryDisk
 from broker.replication.partition import ACKS_ALL, Partition
 from broker.replication.replicas import NEVER_MS
 from protocol.batch import iterate_batches
@@ -133,18 +136,16 @@ class ReplicaWatch:
 
     def _log(self, replica: Replica, from_offset: int = 0) -> ReplicaLog:
         """What lies on its disk, as far as the log reaches; whole files, from the one that holds `from_offset` on."""
-        device, directory = replica.machine.device, replica.partition.log.directory
         end_offset = replica.partition.log.log_end_offset
-        names = [name for name in device.list_dir(directory) if name.endswith(".log")]
-        bases = [int(name.removesuffix(".log")) for name in names]
+        segments = segments_on(replica.machine.device, replica.partition.log.directory)
+        bases = list(segments)
         batches: list[bytes] = []
-        for index, name in enumerate(names):
+        for index, data in enumerate(segments.values()):
             if index + 1 < len(bases) and bases[index + 1] <= from_offset:
                 continue
-            data = device.content(posixpath.join(directory, name))
-            for position, header in iterate_batches(bytes(data)):
+            for position, header in iterate_batches(data):
                 if header.last_offset < end_offset:
-                    batches.append(bytes(data[position : position + header.size_bytes]))
+                    batches.append(data[position : position + header.size_bytes])
         key = replica.partition.topic, replica.partition.index
         return ReplicaLog(replica.seen, tuple(batches), self._compacted.get(key, 0))
 
@@ -227,3 +228,17 @@ class ReplicaWatch:
             for record in iterate_records(batch):
                 if record.offset >= from_offset:
                     yield record.offset, number_of(record)
+
+
+def segments_on(disk: MemoryDisk, directory: str) -> dict[int, bytes]:
+    """The segments of a log by base offset. One that compaction has written, and that has not got all of its place yet,
+    counts as the next start would have it: whole, instead of those that it was made of."""
+    names = disk.list_dir(directory)
+    found = {int(name[:20]): name for name in names if name.endswith(LOG_SUFFIX)}
+    for name in names:
+        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+            headers = [header for _, header in iterate_batches(disk.read_whole(posixpath.join(directory, name)))]
+            last_offset = headers[-1].last_offset if headers else int(name[:20])
+            found = {base: each for base, each in found.items() if not int(name[:20]) <= base <= last_offset}
+            found[int(name[:20])] = name
+    return {base: disk.read_whole(posixpath.join(directory, found[base])) for base in sorted(found)}

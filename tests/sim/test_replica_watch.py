@@ -4,9 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from broker.log.leftovers import tidy
+from protocol.batch import iterate_batches
+from tests.broker.log.logs import FaultyDisk, batch, full
 from tests.sim.canaries import CANARIES, sung
 from tests.sim.faults import Action, Faults
 from tests.sim.finding import Anomaly
+from tests.sim.replica_watch import segments_on
 from tests.sim.scenario import Scenario
 from tests.sim.simulation import simulate
 from tests.sim.workload import Acks
@@ -57,3 +61,27 @@ def test_it_is_found(canary: str) -> None:
         if any(anomaly.value in each for each in found):
             return
     raise AssertionError(found)
+
+
+def test_a_compacted_segment_with_half_of_its_place_counts_as_the_next_start_has_it() -> None:
+    """However far its names have come."""
+    for steps in range(100):
+        disk = FaultyDisk()
+        disk.make_dir("data")
+        for name, offsets in {"0.log": (0, 1), "2.log": (2, 3), "4.log": (4,), "0.log.swap": (1, 3)}.items():
+            data = [offset.to_bytes(8, "big") + batch()[8:] for offset in offsets]
+            disk.write_new(f"data/{'0' * 19}{name}", data)
+        disk.fail_at(steps, full, for_good=True)
+        try:
+            tidy(disk, "data")
+            is_whole = True
+        except OSError:
+            is_whole = False
+        disk.heal()
+        found = segments_on(disk, "data")
+        offsets_found = {base: [header.base_offset for _, header in iterate_batches(found[base])] for base in found}
+        assert offsets_found == {0: [1, 3], 4: [4]}
+        if is_whole:
+            assert steps > 3
+            return
+    raise AssertionError("it did not end")
