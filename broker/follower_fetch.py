@@ -5,9 +5,9 @@ has changed. So an answer costs what has happened, not what there is: the sessio
 and reads those partitions only. A session lives until its follower begins another one, and is never evicted.
 
 What a request says of a partition is its follower's position: all before it is in the follower's log, and equal to
-ours, which `last_fetched_epoch` proves (KIP-595); where it does not, the answer says where the two part, and the
-position does not count. A partition that a request does not name is where it was, and was caught up at that time if it
-had all.
+ours, which `last_fetched_epoch` proves (KIP-595). Where it does not, the answer says where the two part, the position
+does not count, and the partition leaves the session: nothing is read for it before its follower names it again. One
+that a request does not name is where it was, and was caught up at that time if it had all.
 
 Only brokers may ask, on the listener that is theirs, with their present broker epoch (KIP-903).
 
@@ -121,9 +121,9 @@ class FollowerReading:
                 partitions.topic_name(topic_id), wanted.partition, wanted.current_leader_epoch
             )
             if (parted := diverging(partition, wanted.last_fetched_epoch, wanted.fetch_offset)) is not None:
-                self._session.add(partition, wanted)
-                self._session.to_read.pop(key)
-                self._answers[key] = self._told(self._session.followed[key])
+                # Nothing may be read for what is not in our log: it leaves the session, and is to be named anew.
+                self._session.forget(key)
+                self._answers[key] = self._told(Followed(partition, wanted))
                 self._answers[key].diverging_epoch = EpochEndOffset(epoch=parted[0], end_offset=parted[1])
                 return
             partition.require_offset(wanted.fetch_offset)

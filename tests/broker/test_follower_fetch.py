@@ -184,6 +184,29 @@ async def test_a_position_where_the_logs_part_does_not_count_and_is_told_where()
         assert partition.replicas.followers[1].log_end_offset == -1
 
 
+async def test_where_the_logs_part_nothing_else_is_answered_whatever_is_appended_meanwhile() -> None:
+    """What is behind the follower's position must not come before it has cut its log: its batches may fit together."""
+    async with led(2) as (context, replica):
+        partition = leader(context)
+        append(partition, batch(b"a", b"b"))
+        append(leader(context, 1), batch(b"read, so that it is looked what the next turns bring"))
+        caught_up_ms = partition.replicas.followers[1].last_caught_up_ms
+        asking = asyncio.create_task(replica.fetch(wanted(offset=7, last_epoch=0), wanted(1), max_wait_ms=LONG_MS))
+        while not asking.done():
+            append(partition, batch(b"x"))
+            await asyncio.sleep(0)
+        answer, _ = await asking
+        assert answer.diverging_epoch is not None
+        assert (answer.diverging_epoch.epoch, answer.records) == (0, b"")
+        end_offset = answer.diverging_epoch.end_offset
+        for _ in range(10):
+            append(partition, batch(b"y"))
+        assert await replica.fetch(max_wait_ms=10) == []
+        assert partition.replicas.followers[1].last_caught_up_ms == caught_up_ms
+        (again,) = await replica.fetch(wanted(offset=end_offset, last_epoch=0))
+        assert offsets(again)[0] == end_offset
+
+
 @pytest.mark.parametrize(
     ("offset", "epoch", "code"),
     [(9, 0, "OFFSET_OUT_OF_RANGE"), (0, 5, "UNKNOWN_LEADER_EPOCH"), (0, -1, "UNKNOWN_LEADER_EPOCH")],
