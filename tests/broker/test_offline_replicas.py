@@ -382,8 +382,9 @@ async def fail_sync(context: Context, disk: FailingDisk, index: int = 1) -> None
 
 async def fail_swap(context: Context, disk: FailingDisk) -> None:
     """The device refuses a compacted segment of that partition its place; all else there works."""
-    log = context.partitions.find("one", 1).log
-    append(context.partitions.find("one", 1), batch(b"x"))
+    partition = context.partitions.find("one", 1)
+    append(partition, batch(b"x"))
+    log = partition.log
     log.roll(0)
     content = disk.read_whole(log.segments[0].file.path)
     disk.write_new(log.segments[0].file.path + ".cleaned", [content])

@@ -137,12 +137,14 @@ class ReplicaWatch:
     def _log(self, replica: Replica, from_offset: int = 0) -> ReplicaLog:
         """What lies on its disk, as far as the log reaches; whole files, from the one that holds `from_offset` on."""
         end_offset = replica.partition.log.log_end_offset
-        segments = segments_on(replica.machine.device, replica.partition.log.directory)
+        device, directory = replica.machine.device, replica.partition.log.directory
+        segments = segments_on(device, directory)
         bases = list(segments)
         batches: list[bytes] = []
-        for index, data in enumerate(segments.values()):
+        for index, path in enumerate(segments.values()):
             if index + 1 < len(bases) and bases[index + 1] <= from_offset:
                 continue
+            data = device.read_whole(path)
             for position, header in iterate_batches(data):
                 if header.last_offset < end_offset:
                     batches.append(data[position : position + header.size_bytes])
@@ -230,15 +232,20 @@ class ReplicaWatch:
                     yield record.offset, number_of(record)
 
 
-def segments_on(disk: MemoryDisk, directory: str) -> dict[int, bytes]:
-    """The segments of a log by base offset. One that compaction has written, and that has not got all of its place yet,
-    counts as the next start would have it: whole, instead of those that it was made of."""
-    names = disk.list_dir(directory)
-    found = {int(name[:20]): name for name in names if name.endswith(LOG_SUFFIX)}
-    for name in names:
-        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
-            headers = [header for _, header in iterate_batches(disk.read_whole(posixpath.join(directory, name)))]
-            last_offset = headers[-1].last_offset if headers else int(name[:20])
-            found = {base: each for base, each in found.items() if not int(name[:20]) <= base <= last_offset}
-            found[int(name[:20])] = name
-    return {base: disk.read_whole(posixpath.join(directory, found[base])) for base in sorted(found)}
+def segments_on(disk: MemoryDisk, directory: str) -> dict[int, str]:
+    """The files of a log's segments by base offset. One that compaction has written, and that has not got all of its
+    place yet, counts as the next start would have it: whole, instead of those that it was made of."""
+    paths = [posixpath.join(directory, name) for name in disk.list_dir(directory)]
+    found = {_base_offset(path): path for path in paths if path.endswith(LOG_SUFFIX)}
+    for path in paths:
+        if path.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+            base_offset = last_offset = _base_offset(path)
+            for _, header in iterate_batches(disk.read_whole(path)):
+                last_offset = header.last_offset
+            found = {base: each for base, each in found.items() if not base_offset <= base <= last_offset}
+            found[base_offset] = path
+    return dict(sorted(found.items()))
+
+
+def _base_offset(path: str) -> int:
+    return int(posixpath.basename(path).partition(".")[0])
