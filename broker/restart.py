@@ -246,7 +246,7 @@ def _warn(node_id: int, last: list[str], found: Found) -> None:
     if found is Found.NOTHING:
         logger.error(
             "%d partitions were in sync on broker %d only, whose data directory is a new one: they are offline until "
-            "the old directory is back, or `odradek partitions elect --unclean` lets another replica lead: %s",
+            "`odradek partitions elect --unclean` lets another replica lead, with what that one has: %s",
             len(last),
             node_id,
             names,

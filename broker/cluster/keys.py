@@ -261,7 +261,8 @@ class PartitionState:
     elr: tuple[int, ...] = ()
     """Eligible leader replicas (KIP-966; controller/partition_changes.py)."""
     last_known_leader: int = NO_LEADER
-    """Who led last, where nobody is in sync or eligible."""
+    """Where nobody is in sync or eligible: who was last, and is taken first by an unclean election. If that one has
+    lost everything, another replica."""
     adding: tuple[int, ...] = ()
     """Of `replicas`, those that a reassignment adds (KIP-455)."""
     removing: tuple[int, ...] = ()

@@ -36,7 +36,7 @@ def without(
     state: PartitionState, broker: int, min_insync: int, *, lost_data: bool = False, lost_all: bool = False
 ) -> PartitionState:
     """The broker is gone, or stops. If it has lost data it does not become eligible, and stays only where nobody else
-    is left; what has lost all of it does not even then."""
+    is left; what has lost all of it does not even then, and whoever elects without caring for loss gets another one."""
     if broker not in state.isr and broker not in state.elr:
         return replace(state, leader=NO_LEADER) if state.leader == broker else state
     others = [member for member in (*state.isr, *state.elr) if member != broker]
@@ -49,7 +49,8 @@ def without(
     leader = NO_LEADER if state.leader == broker else state.leader
     last_known_leader = state.last_known_leader
     if not isr and not elr:
-        last_known_leader = broker
+        others = [member for member in state.replicas if member != broker] if lost_all else []
+        last_known_leader = others[0] if others else broker
     return replace(state, isr=isr, elr=elr, leader=leader, last_known_leader=last_known_leader)
 
 

@@ -297,10 +297,11 @@ async def test_without_its_directory_the_last_one_goes_and_the_partition_is_offl
     await scene.begin(replace(STATE, isr=(HERE,), leader=HERE))
     await scene.give_up(Found.NOTHING)
     state = await scene.state()
-    assert (state.isr, state.elr, state.leader, state.last_known_leader) == ((), (), NO_LEADER, HERE)
+    assert (state.isr, state.elr, state.leader, state.last_known_leader) == ((), (), NO_LEADER, 1)
     assert "odradek partitions elect --unclean" in caplog.text
     later = ClusterImage.from_snapshot(await scene.store.read("/"))
     assert decided(state, later, 2, unclean=False).leader == NO_LEADER
+    assert decided(state, later, 2, unclean=True).leader != HERE
 
 
 async def test_two_that_lost_something_at_once_do_not_both_leave() -> None:
@@ -435,7 +436,7 @@ async def test_where_nobody_else_is_left_a_directory_that_cannot_be_used_keeps_i
     state = await scene.state(0)
     assert (state.isr, state.leader, state.offline) == ((HERE,), NO_LEADER, (HERE,))
     state = await scene.state(1)
-    assert (state.isr, state.leader, state.offline, state.last_known_leader) == ((), NO_LEADER, (), HERE)
+    assert (state.isr, state.leader, state.offline, state.last_known_leader) == ((), NO_LEADER, (), 1)
 
 
 @pytest.mark.parametrize(

@@ -140,9 +140,9 @@ def _elector(before: PartitionStored, after: PartitionStored) -> Iterator[Findin
 def _uncalled(expectations: Expectations, key: TopicPartition) -> Iterator[Finding]:
     if expectations.rules.of(key[0]).may_elect_uncleanly:
         return
-    outside_ms = expectations.outside_since_ms(key)
+    since_ms = expectations.without_heirs_since_ms(key)
     for logged in expectations.logged.get(key, ()):
-        if outside_ms is None or logged.at_ms < outside_ms:
+        if since_ms is None or logged.at_ms < since_ms:
             text = f"{logged.leader} was elected in epoch {logged.leader_epoch}: {logged.why}"
             yield Finding(Anomaly.UNCALLED_ELECTION, *key, None, text, ((NOT_PART, logged),))
 

@@ -121,6 +121,13 @@ class Expectations:
         moments = self._losses_ms(key)
         return moments[0] if moments else None
 
+    def without_heirs_since_ms(self, key: TopicPartition) -> float | None:
+        """From when on nobody may be left who can be elected cleanly; None: there always was somebody. Whoever has lost
+        power gives its seats up, even where all that it had acknowledged was synced: it cannot know that."""
+        wounds = wounds_of(self.happened, self.rules.broker_ids, is_synced=False)
+        moments = losses_ms(wounds, self.stored.get(key, ()), self.rules.of(key[0]).min_insync_replicas)
+        return moments[0] if moments else None
+
     def _losses_ms(self, key: TopicPartition) -> list[float]:
         if key not in self._models:
             rules = self.rules.of(key[0])

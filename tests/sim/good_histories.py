@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.sim.expectations import Rules, TopicRules
-from tests.sim.stories import COMPACTED, UNCLEAN, Story
+from tests.sim.stories import COMPACTED, SYNCED, UNCLEAN, Story
 
 GOOD: dict[str, Callable[[], Story]] = {
     "nothing": Story,
@@ -134,6 +134,17 @@ GOOD: dict[str, Callable[[], Story]] = {
         .placed(1, "out of range")
         .wrote(3, first_offset=1)
         .read_to((1, 3), position=1)
+    ),
+    "an unclean election after one lost its disk and another its power, all synced": lambda: (
+        Story(SYNCED)
+        .stored(1, (1, 2), 1)
+        .happened("power failure", "broker-2")
+        .happened("disk lost", "broker-1")
+        .stored(-1, (), 2)
+        .unclean(2, 3)
+        .stored(2, (2,), 3)
+        .wrote(1)
+        .read_to((0, 1))
     ),
     "an unclean election, and a producer that repeats": lambda: (
         Story(UNCLEAN)

@@ -28,6 +28,7 @@ from tests.sim.history import (
 TOPIC = "t"
 START_MS = 1_000.0
 UNCLEAN = Rules(default=TopicRules(may_elect_uncleanly=True))
+SYNCED = Rules(default=TopicRules(is_synced=True))
 COMPACTED = Rules(default=TopicRules(is_compacted=True))
 
 

@@ -77,7 +77,17 @@ def test_the_last_one_stays_if_it_has_anything_left_and_goes_if_it_has_nothing()
     kept = without(last, 2, min_insync=1, lost_data=True)
     assert (kept.isr, kept.leader) == ((2,), NO_LEADER)
     gone = without(last, 2, min_insync=1, lost_all=True)
-    assert (gone.isr, gone.elr, gone.leader, gone.last_known_leader) == ((), (), NO_LEADER, 2)
+    assert (gone.isr, gone.elr, gone.leader, gone.last_known_leader) == ((), (), NO_LEADER, 1)
+
+
+def test_of_who_lost_everything_nobody_expects_more_than_of_another() -> None:
+    """It may be the first of the replicas: an election that may lose records takes one that has some."""
+    gone = without(PartitionState(TOPIC_ID, (2, 1, 3), (2,), 2), 2, min_insync=2, lost_all=True)
+    elected = with_leader(gone, everybody, unclean=True)
+    assert (elected.leader, elected.isr) == (1, (1,))
+    assert with_leader(gone, lambda broker: broker == 2, unclean=True).leader == 2
+    alone = without(PartitionState(TOPIC_ID, (2,), (2,), 2), 2, min_insync=1, lost_all=True)
+    assert with_leader(alone, everybody, unclean=True).leader == 2
 
 
 def test_the_present_leader_stays_then_the_first_in_sync_then_an_eligible_one() -> None:
