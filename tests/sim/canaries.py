@@ -16,6 +16,7 @@ from broker import cleaner, server
 from broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
 from broker.cluster.store import Txn
 from broker.controller.controller import Controller
+from broker.follower_fetch import FollowerReading
 from broker.log import recovery
 from broker.log.batches import Damage
 from broker.log.flush import Flush
@@ -26,6 +27,7 @@ from broker.progress import Progress
 from broker.replication.isr_writer import IsrWriter
 from broker.replication.partition import Partition
 from broker.replication.replicas import Replicas
+from protocol.messages.fetch import FetchPartition
 
 Function = Callable[..., Any]
 
@@ -220,6 +222,19 @@ def _not_replicated(replicated: Function) -> Function:
     return at_once
 
 
+def _stays_where_logs_part(take: Function) -> Function:
+    def note(reading: FollowerReading, topic_id: bytes, wanted: FetchPartition) -> None:
+        take(reading, topic_id, wanted)
+        session, key = reading._session, (topic_id, wanted.partition)  # pyright: ignore
+        answer = reading._answers.get(key)  # pyright: ignore
+        if answer is not None and answer.diverging_epoch is not None and answer.diverging_epoch.epoch >= 0:
+            partitions = reading._context.partitions  # pyright: ignore
+            session.add(partitions.leader(partitions.topic_name(topic_id), wanted.partition), wanted)
+            session.to_read.pop(key)
+
+    return note
+
+
 def _late(reach: Function) -> Function:
     async def wait(progress: Progress, value: int, timeout_ms: float | None = None) -> None:
         """Between the look at the number and the wait for it a millisecond passes, and nobody looks again."""
@@ -249,6 +264,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "an unclean restart keeps its seat": Canary(server, "give_up_seats", _kept_seats),
     "producers are not known to a new leader": Canary(Partition, "become_leader", _unknown_producers),
     "compaction counts what is above the high watermark": Canary(cleaner, "cleanable", _above_high_watermark),
+    "a follower is sent what is appended where its log parts": Canary(FollowerReading, "_take", _stays_where_logs_part),
     "acknowledged before the high watermark": Canary(Partition, "replicated", _not_replicated),
     "a wake-up is missed between look and wait": Canary(Progress, "reach", _late),
 }

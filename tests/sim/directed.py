@@ -283,6 +283,31 @@ def replicas_in_another_order(stage: Stage) -> Waits:
     stage.forget_watch(unaware, 0.0)
 
 
+def back_with_a_tail_of_its_own(stage: Stage) -> Waits:
+    """To one that leads everything and can hardly cope: it finds appends beside the fetch whose log parts (KIP-595)."""
+    for _ in range(stage.rng.choice((1, 2, 3))):
+        if (cast := stage.cast()) is None:
+            return
+        leader, followers = cast
+        for follower in followers:
+            stage.cut(leader, follower)
+        yield stage.rng.uniform(0.1, 0.5)
+        stage.crash(leader)
+        stage.mend()
+        yield stage.led_by_another(leader)
+        if (second := stage.leader) is None:
+            stage.start(leader)
+            return
+        for third in (each for each in followers if each is not second):
+            stage.faults.stop(third)
+            yield stage.out(third)
+            yield stage.back(third)
+        stage.overload(second)
+        yield stage.rng.uniform(0.3, 1.0)
+        stage.start(leader)
+        yield stage.back(leader)
+
+
 STORIES: Final[dict[str, Story]] = {
     "followers out, then lose the leader": followers_out_then_lose_the_leader,
     "the leader sleeps past its lease": the_leader_sleeps_past_its_lease,
@@ -298,4 +323,5 @@ STORIES: Final[dict[str, Story]] = {
     "below the minimum, and back": below_the_minimum_and_back,
     "the answer is lost, and the leader with it": the_answer_is_lost_and_the_leader_with_it,
     "replicas in another order": replicas_in_another_order,
+    "back with a tail of its own": back_with_a_tail_of_its_own,
 }

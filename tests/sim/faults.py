@@ -22,6 +22,7 @@ from tests.sim.history import FaultKind
 from tests.sim.machine import Machine
 from tests.sim.operators import Operators
 from tests.sim.store import HOST as STORE_HOST
+from tests.sim.workload import Workload
 from tests.sim.world import World
 
 Action = tuple[float, Callable[[], object]]
@@ -42,6 +43,7 @@ class Faults:
         world: World,
         brokers: Brokers,
         clients: Sequence[Machine],
+        workload: Workload,
         operators: Operators,
         partitions: Mapping[TopicPartition, PartitionStored],
         may_lose: MayLose,
@@ -50,6 +52,7 @@ class Faults:
         self.world = world
         self.brokers = brokers
         self.clients = clients
+        self.workload = workload
         self.operators = operators
         self.partitions = partitions
         self.may_lose = may_lose
@@ -88,6 +91,7 @@ class Faults:
             (self._suspend, 1),
             (self._jump, 1),
             (self._slow, 2),
+            (self._rush, 3),
             (self._slow_disk, 3),
             (self._failing_disk, 2),
             (self._full_disk, 1),
@@ -149,7 +153,7 @@ class Faults:
         return [(0.0, partial(self.jump, machine, by_s))]
 
     def _slow(self, rng: random.Random, machine: Machine) -> list[Action]:
-        slowness = rng.choice((5.0, 20.0, 100.0))
+        slowness = rng.choice((5.0, 20.0, 100.0, 400.0))
         return [
             (0.0, partial(self.slow, machine, slowness)),
             (rng.uniform(0.5, 5.0), partial(self.slow, machine, 1.0)),
@@ -221,6 +225,19 @@ class Faults:
     def slow(self, machine: Machine, slowness: float) -> None:
         self.world.happened("slow machine", machine.name, f"{slowness:g} times")
         machine.cpu.slowness = slowness
+
+    def _rush(self, rng: random.Random, machine: Machine) -> list[Action]:
+        del machine
+        return [(0.0, partial(self.rush, rng.uniform(0.3, 2.0)))]
+
+    def rush(self, for_s: float) -> None:
+        """Producers have far more to send."""
+        self.world.happened("rush", "", f"for {for_s:.1f} s")
+        self.workload.is_rush_hour = True
+        self.world.after(for_s, self._calm)
+
+    def _calm(self) -> None:
+        self.workload.is_rush_hour = False
 
     # -- disks -----------------------------------------------------------------------------------------------------
 
@@ -431,6 +448,7 @@ class Faults:
         """
         self.is_over = True
         self.world.happened("heal")
+        self._calm()
         self.world.network.heal()
         if self.world.store is not None:
             self.world.store.heal()

@@ -40,6 +40,7 @@ FaultKind = Literal[
     "suspend",
     "clock jump",
     "slow machine",
+    "rush",
     "disk fault",
     "network fault",
     "store fault",
@@ -49,8 +50,8 @@ FaultKind = Literal[
 ]
 """`process crash`: what was not synced survives. `power failure`: it may be gone, in part. `disk lost`: all is gone.
 `directory fails`: its broker may give it up until it starts anew; what lies in it counts as lost meanwhile.
-`exit`: a process ended by itself, `detail` says why. `clean stop` is written when it is asked for, `start` when a
-process is started, before its broker serves."""
+`rush`: producers have more to send. `exit`: a process ended by itself, `detail` says why. `clean stop` is written when
+it is asked for, `start` when a process is started, before its broker serves."""
 
 PhaseName = Literal["safety", "healing", "liveness", "end"]
 

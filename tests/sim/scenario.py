@@ -25,6 +25,8 @@ LEASE_MS: Final = (2_000, 4_000)
 DEFAULT_LEASE_MS: Final = 2_000
 STORY_OF_COMPACTION: Final = "followers out, then lose the leader"
 """It holds the high watermark up, and compaction must not go beyond it."""
+STORIES_OFTEN: Final = (*STORIES, *("back with a tail of its own",) * 2)
+"""That one needs more chance than the others."""
 STORY_S: Final = 8.0
 
 
@@ -148,7 +150,7 @@ class Scenario:
         told = 0 if rng.random() < 0.2 else rng.choice((1, 1, 2))
         return cls(
             brokers=3,
-            partitions=rng.choice((1, 1, 2, 3)),
+            partitions=rng.choice((1, 1, 2, 3, 4)),
             replication_factor=replication_factor,
             min_insync_replicas=min_insync,
             is_synced=rng.random() < 0.2,
@@ -162,6 +164,6 @@ class Scenario:
             interval_ms=rng.choice((50.0, 100.0, 300.0)),
             safety_s=60.0 if has_default_times else rng.choice((8.0, 12.0, 20.0)) + 6.0 * told,
             faults=rng.choice((0, 1, 3)) if told else rng.choice((2, 5, 8)),
-            stories=tuple(rng.choice(tuple(STORIES)) for _ in range(told)),
+            stories=tuple(rng.choice(STORIES_OFTEN) for _ in range(told)),
             keeps_to_loss_model=rng.random() < 0.85,
         )

@@ -126,7 +126,9 @@ class _Run:
         self.watch = ReplicaWatch(world, self.brokers, self.evidence, self.workload, scenario.min_insync_replicas)
         self.clients: list[Machine] = []
         self.operators = Operators(world, self.brokers.bootstrap)
-        self.faults = Faults(world, self.brokers, self.clients, self.operators, self.evidence.states, self._may_lose)
+        self.faults = Faults(
+            world, self.brokers, self.clients, self.workload, self.operators, self.evidence.states, self._may_lose
+        )
         self.excused: dict[str, int] = {}
 
     def run(self) -> list[str]:

@@ -24,6 +24,8 @@ from tests.sim.store import Hold, SimStore
 STEP_S: Final = 0.002
 ELECTION_S: Final = 6.0
 """How long a story waits for another leader: a lease, a session timeout, and some."""
+OVERLOADED: Final = 400.0
+OVERLOADED_S: Final = 2.0
 RETURN_S: Final = 8.0
 """And for a follower that comes back into the in-sync set."""
 
@@ -181,8 +183,17 @@ class Stage:
             self.faults.crash(machine)
 
     def start(self, *machines: Machine) -> None:
+        """Now and then while the leader can hardly cope."""
+        if (leader := self.leader) is not None and self.rng.random() < 0.3:
+            self.overload(leader)
         for machine in machines:
             self.brokers.start(machine)
+
+    def overload(self, leader: Machine) -> None:
+        """Producers have a lot to send, and the leader hardly gets to run: in each turn it finds some of that."""
+        self.faults.slow(leader, OVERLOADED)
+        self.faults.rush(OVERLOADED_S)
+        self.world.after(OVERLOADED_S, self.faults.slow, leader, 1.0)
 
     def forget_watch(self, machine: Machine, hold_ms: float) -> None:
         """What changes in the metadata comes to it so much later; 0: in time again."""

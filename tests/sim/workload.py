@@ -22,6 +22,7 @@ from tests.sim.machine import Main, Running
 from tests.sim.world import World
 
 RETRY_MS: Final = 200.0
+RUSH_INTERVAL_MS: Final = 10.0
 KEYS: Final = 100
 """So many keys come again and again."""
 NUMBER: Final = "number"
@@ -60,6 +61,8 @@ class Workload:
         self.partitions = partitions
         self.has_keys = has_keys
         self.is_topic_there = False
+        self.is_rush_hour = False
+        """Its producers have more to send than else. It may be changed at any time."""
         self._last_value = 0
         self._producers = 0
         self._senders: dict[int, str] = {}  # names of producers, by value
@@ -138,7 +141,8 @@ class Workload:
                     size_bytes = size_bytes if rng.random() < 0.9 else None
                 if not await self._send(running, producer, name, acks, partition, size_bytes, key):
                     return
-                await running.environment.sleep(rng.expovariate(1.0) * interval_ms)
+                pause_ms = RUSH_INTERVAL_MS if self.is_rush_hour else interval_ms
+                await running.environment.sleep(rng.expovariate(1.0) * pause_ms)
         finally:
             await _closed(producer)
 
