@@ -7,12 +7,17 @@ Listeners are called, in order, for each applied change, in the loop's thread.
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
 
 from broker.cluster.image import ClusterImage, Delta, compare
-from broker.cluster.store import Compacted, MetadataStore, StoreWentBack
+from broker.cluster.store import Compacted, MetadataStore, Snapshot, StoreClosed, StoreWentBack
 from broker.progress import Progress
+from client.environment import Environment
 
 logger = logging.getLogger(__name__)
+
+RETRY_MS: Final = 100.0
 
 Listener = Callable[[ClusterImage, Delta], None]
 
@@ -31,17 +36,36 @@ class Metadata:
     def subscribe(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
-    async def follow(self) -> None:
+    async def follow(self, environment: Environment) -> None:
         """Applies every change of the store, while the broker runs. Raises MalformedMetadata, StoreWentBack."""
+        with suppress(StoreClosed):
+            while True:
+                try:
+                    async for change in self.store.watch("/", self.image.revision):
+                        self._advance(*self.image.apply(change))
+                    return
+                except Compacted:
+                    # We fell so far behind that the changes are gone: what they came to is still there to be read.
+                    image = ClusterImage.from_snapshot(await self._read(environment))
+                    self._advance(image, compare(self.image, image))
+
+    async def _read(self, environment: Environment) -> Snapshot:
+        """However long the store does not answer: who gave up would never again hear of a change. Raises StoreClosed,
+        StoreWentBack."""
+        is_told = False
         while True:
             try:
-                async for change in self.store.watch("/", self.image.revision):
-                    self._advance(*self.image.apply(change))
-                return
-            except Compacted:
-                # We fell so far behind that the changes are gone: what they came to is still there to be read.
-                image = ClusterImage.from_snapshot(await self.store.read("/"))
-                self._advance(image, compare(self.image, image))
+                return await self.store.read("/")
+            except OSError as error:
+                if not is_told:
+                    is_told = True
+                    logger.warning(
+                        "the metadata is known up to revision %d, what came next is not kept any more, and all of it "
+                        "cannot be read, which is tried again: %s",
+                        self.image.revision,
+                        error,
+                    )
+                await environment.sleep(RETRY_MS)
 
     def _advance(self, image: ClusterImage, delta: Delta) -> None:
         """Raises StoreWentBack for the image of another cluster, or of none: what is missing there was not deleted."""

@@ -155,7 +155,7 @@ class Broker:
         self._load(image)
         metadata.subscribe(self._apply)
         self._tasks.failed = self._task_failed
-        self._tasks.start(metadata.follow(), "follow the metadata")
+        self._tasks.start(metadata.follow(self.environment), "follow the metadata")
         await self._register(registration)
         await self._accept()
         await metadata.applied(registration.epoch)

@@ -130,7 +130,7 @@ async def running_broker(
 
     context.metadata.subscribe(apply)
     partitions.load(image)
-    tasks.start(context.metadata.follow(), "follow the metadata")
+    tasks.start(context.metadata.follow(context.environment), "follow the metadata")
     try:
         yield context
     finally:

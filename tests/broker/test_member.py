@@ -108,7 +108,7 @@ class One:
     async def join(self, *, decides: bool) -> None:
         registration = self.member.registration
         await registration.register()
-        self.tasks.start(self.metadata.follow(), "follow the metadata")
+        self.tasks.start(self.metadata.follow(self.environment), "follow the metadata")
         await self.metadata.applied(registration.epoch)
         self.tasks.start(registration.keep(), "stay registered")
         if decides:

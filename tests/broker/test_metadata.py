@@ -12,8 +12,11 @@ from broker.cluster.image import ClusterImage, Delta
 from broker.cluster.keys import PartitionState
 from broker.cluster.memory import MemoryStore
 from broker.cluster.topics import create_topic
-from broker.metadata import Metadata
+from broker.metadata import RETRY_MS, Metadata
+from client.environment import Environment
 from client.tasks import Tasks
+from tests.broker.cluster.faulty_store import FaultyStore
+from tests.client.virtual_time import VirtualEnvironment
 
 TOPIC_ID = bytes(range(16))
 ALONE = PartitionState(topic_id=TOPIC_ID, replicas=(0,), isr=(0,), leader=0)
@@ -24,7 +27,7 @@ async def metadata() -> AsyncIterator[Metadata]:
     tasks = Tasks(asyncio.get_running_loop())
     store = MemoryStore()
     followed = Metadata(store, ClusterImage.from_snapshot(await store.read("/")))
-    tasks.start(followed.follow(), "follow")
+    tasks.start(followed.follow(Environment()), "follow")
     yield followed
     await store.close()
     await tasks.close()
@@ -66,3 +69,30 @@ async def test_changes_that_the_store_no_longer_keeps_are_made_up_for_by_reading
         revision = await create_topic(metadata.store, name, topic_id, [replace(ALONE, topic_id=topic_id)], {})
     await asyncio.wait_for(metadata.applied(revision), 5)
     assert sorted(metadata.image.topics) == sorted(seen) == ["one", "three", "two"]
+
+
+@pytest.mark.virtual_time
+async def test_a_store_that_cannot_be_read_again_is_asked_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else the broker would go on for good with what it knew."""
+    monkeypatch.setattr(state, "HISTORY_CHANGES_MAX", 1)
+    environment, store = VirtualEnvironment(seed=1), FaultyStore()
+    followed = Metadata(store, ClusterImage())
+    tasks = Tasks(environment.loop)
+    following = tasks.start(followed.follow(environment), "follow")
+    revision = 0
+    for name in ("one", "two", "three"):
+        topic_id = name.encode().ljust(16)
+        revision = await create_topic(store.store, name, topic_id, [replace(ALONE, topic_id=topic_id)], {})
+    store.is_cut = True
+    with caplog.at_level(logging.WARNING):
+        await environment.sleep(10 * RETRY_MS)
+    assert caplog.text.count("tried again") == 1
+    assert not following.done()
+    store.is_cut = False
+    await asyncio.wait_for(followed.applied(revision), 5)
+    assert sorted(followed.image.topics) == ["one", "three", "two"]
+    await store.close()
+    await following
+    await tasks.close()

@@ -43,7 +43,7 @@ class Registered:
         self.metadata = Metadata(store, ClusterImage())
         self.metadata.subscribe(self._follow)
         self.tasks = Tasks(environment.loop)
-        self.tasks.start(self.metadata.follow(), "follow the metadata")
+        self.tasks.start(self.metadata.follow(self.environment), "follow the metadata")
         self.is_heard = True
         """In place of heartbeats: the controller answers at once."""
 

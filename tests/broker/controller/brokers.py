@@ -55,7 +55,7 @@ class Member:
     async def join(self, *, runs: bool = True) -> None:
         """Registers and follows, and with `runs` decides if it is elected."""
         await self.registration.register()
-        self.tasks.start(self.metadata.follow(), "follow the metadata")
+        self.tasks.start(self.metadata.follow(self.environment), "follow the metadata")
         await self.metadata.applied(self.registration.epoch)
         self.tasks.start(self.registration.keep(), "stay registered")
         if runs:
