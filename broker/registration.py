@@ -94,7 +94,8 @@ class Registration:
         """Called after it was registered anew."""
         self.is_silent = False
         """Whether the store has left the last renewal without an answer."""
-        self._known_epoch = 0  # of our registration, as the image has it; 0 for none
+        self._known_epoch = 0  # of our registration, as the image had it when it changed last; 0 for none
+        self._known_revision = 0  # of that image
         self._fenced_ms: float | None = None
         self._is_heard = False  # the controller has answered since we registered
         self._said_of_epoch = 0  # that it waits for a controller
@@ -128,6 +129,7 @@ class Registration:
             try:
                 await self._put(lease, former_epoch)
                 self._fenced_ms, self._is_heard = None, False
+                self._look_at_image()  # which may have come further than the store's answer
                 return
             except Conflict:
                 continue  # somebody was faster: look again
@@ -187,8 +189,11 @@ class Registration:
     def follow(self, image: ClusterImage) -> None:
         """Who is there has changed: our registration is known here now, or somebody has fenced us though we live."""
         found = image.brokers.get(self.node_id)
-        self._known_epoch = 0 if found is None else found.epoch
-        if image.revision >= self.epoch and self._known_epoch != self.epoch:
+        self._known_epoch, self._known_revision = 0 if found is None else found.epoch, image.revision
+        self._look_at_image()
+
+    def _look_at_image(self) -> None:
+        if self._known_revision >= self.epoch and self._known_epoch != self.epoch:
             self._fenced()
 
     def controller_answered(self) -> None:

@@ -271,6 +271,30 @@ async def test_a_process_that_slept_through_its_lease_serves_nothing_before_its_
 # -- going -------------------------------------------------------------------------------------------------------------
 
 
+async def test_who_is_fenced_before_it_hears_that_it_is_registered_registers_anew() -> None:
+    """A controller may find nobody at its address yet; the store's answer may come behind the news of both."""
+    async with world() as (store, here):
+        store.answer_ms = 100.0
+        registering = asyncio.create_task(here.registration.register())
+        first = (await _there(store)).epoch
+        await fence(store, first)
+        await here.metadata.applied((await store.store.read(KEY)).revision)
+        await registering
+        assert here.registration.epoch == first
+        store.answer_ms = 0.0
+        here.keep()
+        here.registration.controller_answered()
+        await sleep_ms(2 * LEASE_MS)
+        assert here.registration.epoch > first
+        assert here.may_serve()
+
+
+async def _there(store: FaultyStore) -> BrokerState:
+    while (found := await stored(store)) is None:
+        await sleep_ms(1)
+    return found
+
+
 async def test_leaving_takes_everything_back() -> None:
     async with world() as (store, here):
         await here.register()
