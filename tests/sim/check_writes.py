@@ -54,9 +54,10 @@ def vanished_records(ledger: Ledger, expectations: Expectations) -> Iterator[Fin
         return
     superseded = Superseded(ledger, expectations.rules)
     for key, (index, placed) in ledger.last_readings.items():
-        for seen in ledger.partition(*key).sightings():
+        partition = ledger.partition(*key)
+        for seen in partition.sightings():
             send = ledger.sends.get(seen.value)
-            is_gone = seen.is_read and seen.last_read_index < index and seen.offset >= placed.offset
+            is_gone = seen.is_read and seen.offset >= placed.offset and partition.last_read_index(seen) < index
             if not is_gone or send is None or expectations.is_deleted(key, seen.offset):
                 continue
             if not superseded.in_the_end(key, seen.offset, seen.value):

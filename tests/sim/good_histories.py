@@ -135,6 +135,19 @@ GOOD: dict[str, Callable[[], Story]] = {
         .wrote(3, first_offset=1)
         .read_to((1, 3), position=1)
     ),
+    "read, told otherwise by a late answer with acks=1, and read again": lambda: (
+        Story()
+        .stored(1, (1, 2), 1)
+        .sent(1, acks=1)
+        .stored(2, (1, 2), 2)
+        .wrote(2, producer="q")
+        .polled(0, (0, 2))
+        .acked(1, 0)
+        .repaired()
+        .placed(0, client="s")
+        .polled(0, (0, 2), client="s")
+        .end()
+    ),
     "an unclean election after one lost its disk and another its power, all synced": lambda: (
         Story(SYNCED)
         .stored(1, (1, 2), 1)

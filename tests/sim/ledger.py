@@ -122,6 +122,12 @@ class PartitionLedger:
             if offset in self.others:
                 yield from self.others[offset]
 
+    def last_read_index(self, seen: Sighting) -> int:
+        """Of the last poll that brought this value at this offset; a late answer with acks=1 may have told of another
+        one in between."""
+        same = [each for each in self.others.get(seen.offset, ()) if each.value == seen.value]
+        return max(each.last_read_index for each in (seen, *same))
+
     def strong_at(self, offset: int) -> Sighting | None:
         """What cannot have been passed over; the first, where there are several."""
         if (seen := self.at.get(offset)) is not None and seen.is_strong:
