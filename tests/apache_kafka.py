@@ -6,6 +6,8 @@
     with ApacheKafka(listeners=["SASL_SSL"], scram=[("SCRAM-SHA-256", "alice", "secret")]) as kafka:
         kafka.ports["SASL_SSL"]                        # beside the plaintext one, which is there always
 
+`python -m tests.apache_kafka` is for a set-up: it fetches the jars, and makes later starts quick.
+
 The node listens on free loopback ports and keeps its data in a temporary directory. It is ready when it has answered
 ApiVersions and lists itself in Metadata. It is stopped by its own process id, whatever happens.
 """
@@ -22,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.class_archive import archive_path, class_archive
 from tests.jars import APACHE_KAFKA, java, resolve
 
 CLUSTER_ID = "T2RyYWRlay10ZXN0cy0wMQ"
@@ -30,7 +33,7 @@ STOP_TIMEOUT_S = 30.0
 ATTEMPTS = 3  # a port that was free may be taken before Kafka binds it
 
 # A short-lived JVM on a small machine: start fast rather than run fast. Benchmarks pass Kafka's own options instead.
-QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:cds*=off")
 # What kafka-run-class.sh and kafka-server-start.sh set, for a fair comparison.
 OWN_JVM = (
     "-server",
@@ -68,13 +71,14 @@ class ApacheKafka:
         properties: Mapping[str, str] | None = None,
         heap: str = "512m",
         log_level: str = "warn",
-        jvm_options: Sequence[str] = QUICK_JVM,
+        jvm_options: Sequence[str] | None = None,
         directory: Path | None = None,
         listeners: Sequence[str] = (),
         scram: Sequence[tuple[str, str, str]] = (),
         controller_port: int = 0,
     ) -> None:
-        """`properties` are added to server.properties and win over ours; `directory` replaces the temporary one.
+        """`properties` are added to server.properties and win over ours; `jvm_options` replace those of a quick start,
+        and `directory` the temporary one.
 
         `listeners`: security protocols beside PLAINTEXT, each a listener of that name. `scram`: mechanism, user and
         password of those who exist from the start. `controller_port`: of its controller; 0: one that is free.
@@ -82,7 +86,7 @@ class ApacheKafka:
         self.properties = dict(properties or {})
         self.heap = heap
         self.log_level = log_level
-        self.jvm_options = tuple(jvm_options)
+        self.jvm_options = tuple(jvm_options) if jvm_options is not None else quick_jvm()
         self.host = "127.0.0.1"
         self.port = 0
         self.ports = dict.fromkeys(listeners, 0)
@@ -219,7 +223,7 @@ def run_tool(main_class: str, *args: str, check: bool = True, timeout_s: float =
 
     Raises ApacheKafkaFailed when it ends with another code than 0, unless `check` is off.
     """
-    command = java_command(main_class, *args, jvm_options=("-Xmx512m", *QUICK_JVM), log_level=log_level)
+    command = java_command(main_class, *args, jvm_options=("-Xmx512m", *quick_jvm()), log_level=log_level)
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -232,6 +236,12 @@ def run_tool(main_class: str, *args: str, check: bool = True, timeout_s: float =
     if check and done.returncode != 0:
         raise ApacheKafkaFailed(f"{main_class} ended with {done.returncode}:\n{output}")
     return output
+
+
+def quick_jvm() -> tuple[str, ...]:
+    """Options of a JVM that is to start fast: with its classes made ready, where they are. Raises JarsUnresolved."""
+    archive = class_archive()
+    return QUICK_JVM if archive is None else (*QUICK_JVM, f"-XX:SharedArchiveFile={archive}")
 
 
 def java_command(main_class: str, *args: str, jvm_options: Sequence[str], log_level: str) -> list[str]:
@@ -279,3 +289,17 @@ def receive(sock: socket.socket, size: int) -> bytes:
             raise ConnectionError("closed by the peer")
         parts += part
     return bytes(parts)
+
+
+def main() -> None:
+    """Gets over with what the first test would wait for: fetches the jars, and has a node archive its classes."""
+    path = archive_path()
+    if not path.exists():
+        partial = path.with_suffix(f".{os.getpid()}")
+        with ApacheKafka(jvm_options=(*QUICK_JVM, f"-XX:ArchiveClassesAtExit={partial}")):
+            pass
+        partial.replace(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.apache_kafka import QUICK_JVM, ApacheKafka, free_ports
+from tests.apache_kafka import ApacheKafka, free_ports
 
 NODE_IDS = (1, 2, 3)
 
@@ -19,7 +19,7 @@ def kafka_nodes(
     properties_of: Callable[[int], Mapping[str, str]],
     *,
     heap: str,
-    jvm_options: Sequence[str] = QUICK_JVM,
+    jvm_options: Sequence[str] | None = None,
     directory: Path | None = None,
 ) -> Generator[dict[int, ApacheKafka]]:
     """The nodes by their ids, all ready. `properties_of` an id: what is added to what makes them one cluster.
