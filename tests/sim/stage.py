@@ -25,7 +25,9 @@ STEP_S: Final = 0.002
 ELECTION_S: Final = 6.0
 """How long a story waits for another leader: a lease, a session timeout, and some."""
 OVERLOADED: Final = 400.0
+"""So many times as long as else the machine of a leader computes that can hardly cope,"""
 OVERLOADED_S: Final = 2.0
+"""for so long."""
 RETURN_S: Final = 8.0
 """And for a follower that comes back into the in-sync set."""
 

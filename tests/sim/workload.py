@@ -23,6 +23,7 @@ from tests.sim.world import World
 
 RETRY_MS: Final = 200.0
 RUSH_INTERVAL_MS: Final = 10.0
+"""Between two records of a producer, while it has more to send than else."""
 KEYS: Final = 100
 """So many keys come again and again."""
 NUMBER: Final = "number"
