@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
@@ -30,6 +31,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[1]
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 10.0
 """Twice what a broker's clean stop is allowed."""
+TELLING_S: Final = 1.0
 LOG_TAIL_BYTES: Final = 8_000
 
 
@@ -44,6 +46,8 @@ class ChildProcess:
     """What is raised."""
     clean_codes: tuple[int, ...] = (0,)
     """How it ends after SIGTERM."""
+    telling_signal: signal.Signals | None = None
+    """What has it write to its log where it stands; it gets that when it does not end in time, before SIGKILL."""
 
     def __init__(
         self,
@@ -185,6 +189,10 @@ class ChildProcess:
         try:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired:
+            if self.telling_signal is not None:
+                process.send_signal(self.telling_signal)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(TELLING_S)
             process.kill()
             raise self.failure(f"{self.name} is still running after {timeout_s} s; {self._tail()}") from None
         finally:

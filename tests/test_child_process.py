@@ -116,6 +116,15 @@ def test_how_it_ends_is_told() -> None:
         program.close()
 
 
+def test_one_that_does_not_end_in_time_says_first_where_it_stands() -> None:
+    source = "import faulthandler, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    source += "faulthandler.register(signal.SIGUSR1); print(1, flush=True); time.sleep(60)"
+    with Program(source) as program:
+        program.telling_signal = signal.SIGUSR1
+        with pytest.raises(ProcessFailed, match=r"still running after 0\.2 s(?s:.*)most recent call first"):
+            program.terminate(0.2)
+
+
 def test_several_start_at_once_and_write_their_logs_into_files(tmp_path: Path) -> None:
     source = "import sys, time; print('said', file=sys.stderr); print(1, flush=True); time.sleep(600)"
     programs = [Program(source, name=f"p{index}", log_file=tmp_path / f"p{index}.log") for index in range(2)]

@@ -3,12 +3,13 @@
 It says `ready` when it begins, and ends with 0 after SIGTERM, when all that it has sent has ended.
 """
 
+import faulthandler
 import sys
 from collections.abc import Callable
 from typing import Final
 
 from tests.cluster import client_producers, client_readers
-from tests.cluster.client_session import Job, Session
+from tests.cluster.client_session import TELLING_SIGNAL, Job, Session
 
 KINDS: Final[dict[str, Callable[[Session], None]]] = {
     "kafka-python": client_producers.send_with_kafka_python,
@@ -21,6 +22,7 @@ KINDS: Final[dict[str, Callable[[Session], None]]] = {
 
 
 def main() -> None:
+    faulthandler.register(TELLING_SIGNAL)
     session = Session(Job.from_json(sys.argv[1]))
     session.heed_sigterm()
     sys.stdout.write("ready\n")

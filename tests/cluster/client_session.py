@@ -6,6 +6,7 @@ machine's monotonic clock, which all its processes share: so the files of severa
 """
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ POLL_S: Final = 0.2
 RUN: Final = 5
 """So many records after one another go to one partition."""
 ACKS_ALL: Final = -1
+TELLING_SIGNAL: Final = signal.SIGUSR1
+"""A client that gets it writes to standard error where its threads stand."""
 
 
 @dataclass(frozen=True, slots=True)

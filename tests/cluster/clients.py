@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.child_process import ChildProcess, start_together
-from tests.cluster.client_session import Job
+from tests.cluster.client_session import TELLING_SIGNAL, Job
 from tests.cluster.processes import Processes
 from tests.sim.history import Acknowledged, Failed, History, Polled, Record
 
@@ -29,6 +29,8 @@ LOOK_S: Final = 0.01
 
 class Client(ChildProcess):
     """One client's process, and what it has written down so far."""
+
+    telling_signal = TELLING_SIGNAL
 
     def __init__(self, job: Job, log_file: Path) -> None:
         super().__init__(job.name, log_file=log_file, dies_with_us=True)
