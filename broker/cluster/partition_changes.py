@@ -49,8 +49,8 @@ def without(
     leader = NO_LEADER if state.leader == broker else state.leader
     last_known_leader = state.last_known_leader
     if not isr and not elr:
-        others = [member for member in state.replicas if member != broker] if lost_all else []
-        last_known_leader = others[0] if others else broker
+        another = next((member for member in state.replicas if member != broker), broker)
+        last_known_leader = another if lost_all else broker
     return replace(state, isr=isr, elr=elr, leader=leader, last_known_leader=last_known_leader)
 
 
