@@ -227,7 +227,7 @@ def _stays_where_logs_part(take: Function) -> Function:
         take(reading, topic_id, wanted)
         session, key = reading._session, (topic_id, wanted.partition)  # pyright: ignore
         answer = reading._answers.get(key)  # pyright: ignore
-        if answer is not None and answer.diverging_epoch is not None and answer.diverging_epoch.epoch >= 0:
+        if answer is not None and answer.diverging_epoch is not None:
             partitions = reading._context.partitions  # pyright: ignore
             session.add(partitions.leader(partitions.topic_name(topic_id), wanted.partition), wanted)
             session.to_read.pop(key)

@@ -18,8 +18,7 @@ def followers_out_then_lose_the_leader(stage: Stage) -> Waits:
     if (cast := stage.cast()) is None:
         return
     leader, followers = cast
-    for follower in followers:
-        stage.cut(leader, follower)
+    stage.cut(leader, *followers)
     yield stage.alone(leader)
     yield stage.rng.uniform(0.3, 1.5) + stage.compaction_s
     lose = stage.rng.choice((stage.faults.crash, stage.faults.power_off, stage.faults.lose_disk))
@@ -61,8 +60,7 @@ def two_elections_with_divergent_tails(stage: Stage) -> Waits:
     if (cast := stage.cast()) is None:
         return
     leader, followers = cast
-    for follower in followers:
-        stage.cut(leader, follower)
+    stage.cut(leader, *followers)
     yield stage.rng.uniform(0.2, 0.8)
     stage.crash(leader)
     yield stage.led_by_another(leader)
@@ -113,8 +111,7 @@ def restarted_while_it_is_added(stage: Stage) -> Waits:
     epoch = stage.epoch(joiner)
     stage.faults.power_off(joiner, share=0.0)
     others = [machine for machine in stage.brokers.machines if machine is not joiner]
-    for other in others:
-        stage.cut(joiner, other)
+    stage.cut(joiner, *others)
     stage.start(joiner)
     yield stage.registered_anew(joiner, epoch)
     hold.release()
@@ -151,8 +148,7 @@ def back_at_once_without_its_newest(stage: Stage) -> Waits:
     yield stage.acknowledged()
     epoch = stage.epoch(heir)
     stage.faults.power_off(heir, share=0.0)
-    for other in others:
-        stage.cut(heir, other)
+    stage.cut(heir, *others)
     stage.start(heir)
     yield stage.registered_anew(heir, epoch)
     stage.crash(*others)
@@ -243,8 +239,7 @@ def below_the_minimum_and_back(stage: Stage) -> Waits:
     if are_gone:
         stage.crash(*followers)
     else:
-        for follower in followers:
-            stage.cut(leader, follower)
+        stage.cut(leader, *followers)
     yield stage.alone(leader)
     if are_gone:
         yield stage.rng.uniform(2.5, 4.0)
@@ -289,8 +284,7 @@ def back_with_a_tail_of_its_own(stage: Stage) -> Waits:
         if (cast := stage.cast()) is None:
             return
         leader, followers = cast
-        for follower in followers:
-            stage.cut(leader, follower)
+        stage.cut(leader, *followers)
         yield stage.rng.uniform(0.1, 0.5)
         stage.crash(leader)
         stage.mend()

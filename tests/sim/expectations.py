@@ -80,7 +80,7 @@ class Expectations:
             key: [after.at_ms for before, after in pairwise(states) if after.leader_epoch > before.leader_epoch]
             for key, states in self.stored.items()
         }
-        self._models: dict[TopicPartition, list[float]] = {}
+        self._models: dict[tuple[TopicPartition, bool], list[float]] = {}
 
     # -- excuses --------------------------------------------------------------------------------------------------
 
@@ -118,22 +118,21 @@ class Expectations:
 
     def outside_since_ms(self, key: TopicPartition) -> float | None:
         """When the partition left the loss model; None if it never did."""
-        moments = self._losses_ms(key)
-        return moments[0] if moments else None
+        return next(iter(self._losses_ms(key)), None)
 
     def without_heirs_since_ms(self, key: TopicPartition) -> float | None:
         """From when on nobody may be left who can be elected cleanly; None: there always was somebody. Whoever has lost
         power gives its seats up, even where all that it had acknowledged was synced: it cannot know that."""
-        wounds = wounds_of(self.happened, self.rules.broker_ids, is_synced=False)
-        moments = losses_ms(wounds, self.stored.get(key, ()), self.rules.of(key[0]).min_insync_replicas)
-        return moments[0] if moments else None
+        return next(iter(self._losses_ms(key, is_synced=False)), None)
 
-    def _losses_ms(self, key: TopicPartition) -> list[float]:
-        if key not in self._models:
-            rules = self.rules.of(key[0])
-            wounds = wounds_of(self.happened, self.rules.broker_ids, is_synced=rules.is_synced)
-            self._models[key] = losses_ms(wounds, self.stored.get(key, ()), rules.min_insync_replicas)
-        return self._models[key]
+    def _losses_ms(self, key: TopicPartition, *, is_synced: bool | None = None) -> list[float]:
+        """`is_synced`: None for what the topic is configured for."""
+        rules = self.rules.of(key[0])
+        is_synced = rules.is_synced if is_synced is None else is_synced
+        if (key, is_synced) not in self._models:
+            wounds = wounds_of(self.happened, self.rules.broker_ids, is_synced=is_synced)
+            self._models[key, is_synced] = losses_ms(wounds, self.stored.get(key, ()), rules.min_insync_replicas)
+        return self._models[key, is_synced]
 
     def _of_change(self, key: TopicPartition, from_ms: float, to_ms: float) -> str | None:
         """Where nothing is known of elections, a loss outside the model cannot be held against the cluster."""

@@ -147,9 +147,10 @@ class Stage:
 
     # -- what is done ------------------------------------------------------------------------------------------------
 
-    def cut(self, one: Machine, other: Machine) -> None:
-        """Nothing goes between them, in either direction."""
-        self._cut(((one.name, other.name), (other.name, one.name)))
+    def cut(self, one: Machine, *others: Machine) -> None:
+        """Nothing goes between it and the others, in either direction."""
+        for other in others:
+            self._cut(((one.name, other.name), (other.name, one.name)))
 
     def cut_from_store(self, machine: Machine) -> None:
         self._cut(((machine.name, STORE_HOST), (STORE_HOST, machine.name)))
