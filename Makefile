@@ -101,7 +101,7 @@ $(CONNECTOR): $(STAMP) | java
 	@$(BIN)/python -m spark_jobs.session > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
 	@touch $@
 
-# And so does Apache Kafka, with its classes made ready: its nodes start with half the work then.
+# And so does Apache Kafka, with its classes made ready: its nodes start with a quarter less work.
 $(KAFKA): $(STAMP) | java
 	@echo "Fetching Apache Kafka"
 	@$(BIN)/python -m tests.apache_kafka > $@.log 2>&1 || { cat $@.log >&2; exit 1; }

@@ -32,6 +32,7 @@ START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 10.0
 """Twice what a broker's clean stop is allowed."""
 TELLING_S: Final = 1.0
+"""How long one that does not end has for saying where it stands."""
 LOG_TAIL_BYTES: Final = 8_000
 
 

@@ -54,11 +54,17 @@ def java() -> str:
     command = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if command is None or not Path(command).exists():
         raise JarsUnresolved(f"Java {JAVA_VERSION_MIN} or newer is needed: set JAVA_HOME or put java on PATH.")
-    told = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(\d+)', told.stderr + told.stdout)
+    found = re.search(r'version "(\d+)', java_version(command))
     if found is None or int(found[1]) < JAVA_VERSION_MIN:
         raise JarsUnresolved(f"Java {JAVA_VERSION_MIN} or newer is needed, and {command} is older.")
     return command
+
+
+@functools.cache
+def java_version(command: str) -> str:
+    """All that a Java command says of itself."""
+    told = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
+    return told.stderr + told.stdout
 
 
 @functools.cache

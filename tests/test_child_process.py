@@ -22,6 +22,8 @@ connection, _ = server.accept()
 while part := connection.recv(100):
     connection.sendall(part)
 """
+DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
+"""It lives until it is killed."""
 SILENCE_S = 0.2
 
 
@@ -105,8 +107,7 @@ def test_how_it_ends_is_told() -> None:
     sour = "import signal, time; signal.signal(15, lambda *_: exit(4)); print(1, flush=True); time.sleep(600)"
     with pytest.raises(ProcessFailed, match="program ended with 4"), Program(sour):
         pass
-    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
-    program = Program(deaf)
+    program = Program(DEAF)
     program.start()
     try:
         with pytest.raises(ProcessFailed, match=r"still running after 0\.2 s"):
@@ -117,9 +118,7 @@ def test_how_it_ends_is_told() -> None:
 
 
 def test_one_that_does_not_end_in_time_says_first_where_it_stands() -> None:
-    source = "import faulthandler, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-    source += "faulthandler.register(signal.SIGUSR1); print(1, flush=True); time.sleep(60)"
-    with Program(source) as program:
+    with Program(f"import faulthandler, signal; faulthandler.register(signal.SIGUSR1); {DEAF}") as program:
         program.telling_signal = signal.SIGUSR1
         with pytest.raises(ProcessFailed, match=r"still running after 0\.2 s(?s:.*)most recent call first"):
             program.terminate(0.2)

@@ -1,12 +1,12 @@
 """That a jar which is not the recorded one is refused, and Java that is missing or old is told; no Java is started."""
 
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import jars
+from tests.fake_java import set_java_home
 
 COORDINATES = ("org.example:thing:1.0",)
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -70,11 +70,7 @@ def test_artifacts_alone_are_declared_without_what_they_need() -> None:
 def test_java_is_taken_from_java_home_when_it_is_new_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, is_refused: bool
 ) -> None:
-    command = tmp_path / "bin" / "java"
-    command.parent.mkdir()
-    command.write_text(f"""#!/bin/sh\necho 'openjdk version "{version}" 2024-01-16' >&2\n""")
-    command.chmod(command.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    command = set_java_home(monkeypatch, tmp_path, version)
     if is_refused:
         with pytest.raises(jars.JarsUnresolved, match="is older"):
             jars.java()

@@ -268,9 +268,6 @@ async def test_a_process_that_slept_through_its_lease_serves_nothing_before_its_
         assert here.may_serve()
 
 
-# -- going -------------------------------------------------------------------------------------------------------------
-
-
 async def test_who_is_fenced_before_it_hears_that_it_is_registered_registers_anew() -> None:
     """A controller may find nobody at its address yet; the store's answer may come behind the news of both."""
     async with world() as (store, here):
@@ -293,6 +290,9 @@ async def _there(store: FaultyStore) -> BrokerState:
     while (found := await stored(store)) is None:
         await sleep_ms(1)
     return found
+
+
+# -- going -------------------------------------------------------------------------------------------------------------
 
 
 async def test_leaving_takes_everything_back() -> None:
