@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from tests.cluster.relay_flow import Condition, Flow, Way
-from tests.cluster.socket_owners import owner_of
+from tests.cluster.socket_owners import Address, owner_of
 
 LOOPBACK: Final = "127.0.0.1"
 OTHER: Final = "other"
@@ -64,7 +64,7 @@ def matches(command: Command, origin: str, route: str) -> bool:
 class Route:
     """A port of ours, and where its connections go."""
 
-    def __init__(self, relay: "RelayProcess", name: str, target: tuple[str, int]) -> None:
+    def __init__(self, relay: "RelayProcess", name: str, target: Address) -> None:
         self.name = name
         self.port = 0
         self._relay = relay
@@ -92,13 +92,13 @@ class Route:
                 near, peer = await asyncio.get_running_loop().sock_accept(listener)
                 self._relay.start(self._connect(near, peer))
 
-    async def _connect(self, near: socket.socket, peer: tuple[str, int]) -> None:
+    async def _connect(self, near: socket.socket, peer: Address) -> None:
         near.setblocking(False)
         near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         far = socket.socket()
         far.setblocking(False)
         far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        origin = self._relay.origin_of(peer)
+        origin = self._relay.origin_of(peer, near.getsockname())
         conditions = self._relay.conditions
         out, back = (conditions.of(origin, self.name, way) for way in WAYS)
         flow = Flow(origin, self.name, near, far, out, back)
@@ -124,8 +124,8 @@ class RelayProcess:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def origin_of(self, peer: tuple[str, int]) -> str:
-        pid = owner_of(peer, self._origins)
+    def origin_of(self, peer: Address, route: Address) -> str:
+        pid = owner_of(peer, route, self._origins)
         return OTHER if pid is None else self._origins[pid]
 
     async def run(self, control: socket.socket) -> None:
@@ -168,7 +168,7 @@ class RelayProcess:
                 raise ValueError(f"no such command: {unknown}")
         return {}
 
-    def _add_route(self, name: str, target: tuple[str, int]) -> int:
+    def _add_route(self, name: str, target: Address) -> int:
         if name in self._routes:
             raise ValueError(f"there is a route {name} already")
         route = self._routes[name] = Route(self, name, target)

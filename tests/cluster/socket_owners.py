@@ -1,9 +1,11 @@
-"""Which process has opened a connection: asked of Linux, by the port that the connection comes from.
+"""Which process has opened a connection: asked of Linux, by both ends of the connection.
 
-    owner_of(("127.0.0.1", 40522), [4711, 4712])        the one of these processes that holds it, or None
+    near, peer = listener.accept()
+    owner_of(peer, near.getsockname(), [4711, 4712])        the one of these processes that holds it, or None
 
 /proc/net/tcp names the inode of each socket of this network namespace, /proc/<pid>/fd the sockets of each process. Only
-the processes that are named are looked at.
+the processes that are named are looked at. Where a connection comes from does not tell it from others: Linux gives the
+same port to connections with different targets.
 """
 
 import contextlib
@@ -13,33 +15,39 @@ import struct
 from collections.abc import Iterable
 
 READS = 5
-_ROW_LOCAL, _ROW_INODE = 1, 9
+_ROW_LOCAL, _ROW_REMOTE, _ROW_INODE = 1, 2, 9
+
+Address = tuple[str, int]
 
 
-def owner_of(local: tuple[str, int], pids: Iterable[int]) -> int | None:
-    """The process that holds the socket with this local address. None for another one, or where it is closed by now."""
-    inode = _inode_of(local)
+def owner_of(local: Address, remote: Address, pids: Iterable[int]) -> int | None:
+    """The process that holds the socket between these two. None for another one, or where it is closed by now."""
+    inode = _inode_of(_written(local), _written(remote))
     if inode is None:
         return None
     return next((pid for pid in pids if inode in _sockets_of(pid)), None)
 
 
-def _inode_of(local: tuple[str, int]) -> int | None:
+def _inode_of(local: str, remote: str) -> int | None:
     """Looked for more than once: the kernel hands the table out in pieces, and passes over rows that move meanwhile."""
-    return next((inode for inode in (_look_for(local) for _ in range(READS)) if inode is not None), None)
+    return next((inode for inode in (_look_for(local, remote) for _ in range(READS)) if inode is not None), None)
 
 
-def _look_for(local: tuple[str, int]) -> int | None:
-    host, port = local
-    (address,) = struct.unpack("=I", socket.inet_aton(host))
-    wanted = f"{address:08X}:{port:04X}"
+def _look_for(local: str, remote: str) -> int | None:
     with open("/proc/net/tcp", encoding="ascii") as table:
         next(table)
         for line in table:
             row = line.split()
-            if row[_ROW_LOCAL] == wanted and row[_ROW_INODE] != "0":
+            if row[_ROW_LOCAL] == local and row[_ROW_REMOTE] == remote and row[_ROW_INODE] != "0":
                 return int(row[_ROW_INODE])
     return None
+
+
+def _written(address: Address) -> str:
+    """As the table has it."""
+    host, port = address
+    (number,) = struct.unpack("=I", socket.inet_aton(host))
+    return f"{number:08X}:{port:04X}"
 
 
 def _sockets_of(pid: int) -> set[int]:
