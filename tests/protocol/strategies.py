@@ -17,6 +17,16 @@ from protocol.primitives import Fixed, RecordsMark
 from protocol.schema import Message
 
 INTEGERS = {"b": 8, "h": 16, "i": 32, "q": 64}
+LONG = st.integers(127, 200)
+"""So many characters take a length of two bytes, in compact form as well. They repeat: to draw each takes its time."""
+
+
+def _repeated(part: str, size: int) -> str:
+    return (part * size)[:size]
+
+
+TEXTS = st.text(max_size=5) | st.builds(_repeated, st.text(min_size=1, max_size=5), LONG)
+BYTES = st.binary(max_size=5) | st.binary(min_size=127, max_size=200)
 
 
 def declared_versions() -> Iterator[tuple[type[Message], int]]:
@@ -32,9 +42,15 @@ def case_name(case: object) -> str:
 
 
 # ------------------------------------------------------------------------------------------------- for Hypothesis
+_MADE: dict[tuple[type[Message], int], st.SearchStrategy[Any]] = {}
+"""Hypothesis looks at a strategy when it first draws from it, which takes longer than to draw."""
+
+
 def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
     """Any value of the message that this version carries."""
-    return _structs(layout_of_message(cls, version))
+    if (cls, version) not in _MADE:
+        _MADE[cls, version] = _structs(layout_of_message(cls, version))
+    return _MADE[cls, version]
 
 
 def _structs(layout: Layout) -> st.SearchStrategy[Any]:
@@ -61,14 +77,13 @@ def _kinds(kind: Kind) -> st.SearchStrategy[Any]:
             bits = INTEGERS[kind.format.lower()]
             return st.integers(0, (1 << bits) - 1) if unsigned else st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
         case Text():
-            # 200 characters take a length of two bytes, in compact form as well.
-            return st.text(max_size=5) | st.text(min_size=127, max_size=200)
+            return TEXTS
         case Array():
             return st.lists(_kinds(kind.element), max_size=3)
         case Nested():
             return _structs(kind.layout)
         case _:
-            return st.binary(max_size=5) | st.binary(min_size=127, max_size=200)
+            return BYTES
 
 
 # ------------------------------------------------------------------------------------------------- by a seed
