@@ -31,11 +31,14 @@ help:
 demo: $(STAMP) java $(CONNECTOR)
 	$(BIN)/python -m spark_jobs.demo
 
-# Unit and compat tests together: the ones compute while the others wait, for a JVM to start or a broker to be back.
+# Unit and compat tests together: the ones compute while the others wait, for a JVM to start or a broker to be back; so
+# do the checkers of types.
 test: export COMPAT_RECORDS = 10000
 test: export COMPAT_ON_THREE = telling
-test: style types imports java $(CONNECTOR) $(KAFKA)
-	$(BIN)/python -m pytest tests -n 3 --dist loadscope --no-loadscope-reorder
+test: style imports java $(CONNECTOR) $(KAFKA)
+	@$(MAKE) --no-print-directory types > $(VENV)/types.log 2>&1 & types=$$!; \
+		$(BIN)/python -m pytest tests -n 3 --dist loadscope --no-loadscope-reorder; code=$$?; \
+		wait $$types || code=$$?; cat $(VENV)/types.log; exit $$code
 
 style: $(STAMP)
 	$(BIN)/ruff check .

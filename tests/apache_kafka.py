@@ -12,6 +12,7 @@ The node listens on free loopback ports and keeps its data in a temporary direct
 ApiVersions and lists itself in Metadata. It is stopped by its own process id, whatever happens.
 """
 
+import atexit
 import os
 import signal
 import socket
@@ -20,12 +21,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.class_archive import archive_path, class_archive
 from tests.jars import APACHE_KAFKA, java, resolve
+from tests.tool_jvm import ENTRIES, ToolJvm
 
 CLUSTER_ID = "T2RyYWRlay10ZXN0cy0wMQ"
 START_TIMEOUT_S = 60.0
@@ -42,6 +45,9 @@ OWN_JVM = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
+
+TOOL_HEAP = ("-Xmx512m",)
+TOOL_LOG_LEVEL = "warn"
 
 SINGLE_NODE = {
     "process.roles": "broker,controller",
@@ -218,12 +224,21 @@ class ApacheKafka:
             time.sleep(0.02)  # between two questions, not instead of them
 
 
-def run_tool(main_class: str, *args: str, check: bool = True, timeout_s: float = 300.0, log_level: str = "warn") -> str:
-    """Runs one of Kafka's command-line classes and returns all that it printed, errors too.
+def run_tool(
+    main_class: str, *args: str, check: bool = True, timeout_s: float = 300.0, log_level: str = TOOL_LOG_LEVEL
+) -> str:
+    """Runs one of Kafka's command-line classes and returns all that it printed, errors too: in a JVM of its own, or in
+    one for several of them (`tool_jvm.py`), where nothing shows the difference.
 
     Raises ApacheKafkaFailed when it ends with another code than 0, unless `check` is off.
     """
-    command = java_command(main_class, *args, jvm_options=("-Xmx512m", *quick_jvm()), log_level=log_level)
+    if (
+        main_class in ENTRIES
+        and log_level == TOOL_LOG_LEVEL
+        and (said := tool_jvm().run(main_class, *args)) is not None
+    ):
+        return said
+    command = java_command(main_class, *args, jvm_options=(*TOOL_HEAP, *quick_jvm()), log_level=log_level)
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -244,10 +259,24 @@ def quick_jvm() -> tuple[str, ...]:
     return QUICK_JVM if archive is None else (*QUICK_JVM, f"-XX:SharedArchiveFile={archive}")
 
 
+@cache
+def tool_jvm() -> ToolJvm:
+    """For the tools that this process runs."""
+    jvm = ToolJvm(kafka_classpath(), java(), (*TOOL_HEAP, *quick_jvm(), *logging_options(TOOL_LOG_LEVEL)))
+    atexit.register(jvm.stop)
+    return jvm
+
+
 def java_command(main_class: str, *args: str, jvm_options: Sequence[str], log_level: str) -> list[str]:
-    classpath = os.pathsep.join(str(jar) for jar in resolve(*APACHE_KAFKA))
-    logging = (f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}", "-Dorg.slf4j.simpleLogger.showDateTime=true")
-    return [java(), *jvm_options, *logging, "-cp", classpath, main_class, *args]
+    return [java(), *jvm_options, *logging_options(log_level), "-cp", kafka_classpath(), main_class, *args]
+
+
+def kafka_classpath() -> str:
+    return os.pathsep.join(str(jar) for jar in resolve(*APACHE_KAFKA))
+
+
+def logging_options(level: str) -> tuple[str, ...]:
+    return f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}", "-Dorg.slf4j.simpleLogger.showDateTime=true"
 
 
 def free_ports(count: int) -> list[int]:

@@ -20,8 +20,10 @@ from itertools import islice
 from types import FrameType
 
 import pytest
+from xdist.remote import Producer
 
 from tests.etcd_server import EtcdServer
+from tests.one_for_spark import OneForSpark
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -62,6 +64,11 @@ def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> M
 
         factories["virtual"] = partial(VirtualTimeLoop, **virtual_time.kwargs)
     return factories
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneForSpark | None:
+    """Where modules are shared out, those that need Spark go to one process, which starts it once."""
+    return OneForSpark(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,6 +9,7 @@ from benchmarks.cluster_servers import Cluster, Member, running_kafka_cluster
 from benchmarks.replicated_topics import controller_of, replicated_topic, restore_leaders
 from benchmarks.wire import served_keys
 from broker.version import VERSION
+from tests.apache_kafka import quick_jvm
 from tests.kafka_nodes import NODE_IDS
 
 
@@ -47,7 +48,8 @@ def test_files_of_a_topic_that_stay_are_not_waited_for_for_ever(
 
 @pytest.mark.java
 @pytest.mark.slow
-def test_apache_kafka_runs_as_three_nodes_that_replicate(tmp_path: Path) -> None:
+def test_apache_kafka_runs_as_three_nodes_that_replicate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.cluster_servers.OWN_JVM", quick_jvm())
     # Else its first look for what is to be deleted comes half a minute after the start.
     with running_kafka_cluster(tmp_path, {"log.initial.task.delay.ms": "500"}) as kafka:
         assert kafka.etcd_pids == []
