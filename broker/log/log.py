@@ -39,7 +39,7 @@ def _no_chance() -> float:
 class Log(Tail):
     """One partition's log. Every method may raise KafkaError KAFKA_STORAGE_ERROR."""
 
-    __slots__ = ("_passed_over", "_synced_changes", "is_distrusted", "is_half_swapped")
+    __slots__ = ("_has_mark", "_passed_over", "_synced_changes", "is_distrusted", "is_half_swapped")
 
     def __init__(
         self, disk: Disk, directory: str, config: LogConfig, recovered: Recovered, random: Callable[[], float]
@@ -47,6 +47,7 @@ class Log(Tail):
         """Use `Log.open`."""
         super().__init__(disk, directory, config, recovered, random)
         self.is_distrusted = False  # a sync failed
+        self._has_mark = False  # which the next start will find
         self.is_half_swapped = False  # a compacted segment did not get all of its place
         self._synced_changes = -1  # of the segments' names: as far as the directory was synced
         self._passed_over: set[int] = set()  # segments behind which offsets are missing, of which was told
@@ -206,6 +207,7 @@ class Log(Tail):
         segments = self.segments.all
         end_offset = self.log_end_offset if with_active else segments[-1].base_offset
         if self.is_distrusted:
+            self._leave_mark()
             raise OSError(self._refusal)
         since = self.recovery_point if settle else self.durable_offset
         if settle and with_active:
@@ -263,17 +265,27 @@ class Log(Tail):
         self.is_distrusted = True
         self._refusal = f"the log could not be synced: {error}"
         logger.error("%s: no more appends until the next start: %s", self.directory, self._refusal)
+        self._leave_mark()
+
+    def _leave_mark(self) -> None:
+        """Has the next start copy what is in doubt; tried again with each flush and at the end, until the device
+        takes it."""
+        if self._has_mark:
+            return
         path = f"{self.directory}/{UNSYNCED}"
         try:
             # Not synced, for the device may take nothing at all now. Only a start under the same boot of the machine
             # needs it: with the page cache what is in doubt is gone, too.
             marker = self._disk.open(path)
+            self._has_mark = True
             try:
-                marker.append([str(error).encode()])
+                marker.append([self._refusal.encode()])
             finally:
                 marker.close()
-        except OSError as second:
-            logger.error("%s could not be written: copy this partition from a backup before a start: %s", path, second)
+        except OSError as error:
+            if not self._has_mark:
+                text = "%s could not be written; while it is not there, restart the machine before the broker: %s"
+                logger.error(text, path, error)
 
     @watched
     def flush(self) -> None:
@@ -298,5 +310,7 @@ class Log(Tail):
 
     def close_without_flush(self) -> None:
         """Gives the files back, for instance before the directory is renamed and deleted."""
+        if self.is_distrusted:
+            self._leave_mark()
         self._refusal = "the log is closed"
         self.segments.close()

@@ -2,11 +2,12 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from broker.disk import FileDisk
+from broker.disk import File, FileDisk
 from broker.log.flush import DataNotSynced
 from broker.log.leftovers import UNSYNCED
 from broker.log.log import Log
@@ -76,6 +77,37 @@ def test_the_next_start_hears_of_it_though_the_device_takes_no_sync_at_all() -> 
     content = disk.content(name(0))
     assert_same(open_log(disk, CONFIG), model)
     assert disk.content(name(0)) is not content, "what is in doubt is copied to pages that the device has not refused"
+
+
+@pytest.mark.parametrize("last_chance", ["flush", "close", "close_without_flush"])
+def test_the_next_start_is_told_as_soon_as_the_device_takes_it(
+    last_chance: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A device that fails once may fail twice: without the mark the next start trusts pages that were never written."""
+
+    class FullDisk(SyncDisk):
+        is_full = False
+
+        def open(self, path: str, size_bytes: int | None = None) -> File:
+            if self.is_full and not self.exists(path):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            return super().open(path, size_bytes)
+
+    disk = FullDisk()
+    log = log_with(disk, 3)
+    disk.is_full, disk.failing = True, [name(0)]
+    failed(log)
+    with pytest.raises(KafkaError, match="could not be synced"):
+        log.flush()
+    assert not disk.exists(f"{DIRECTORY}/{UNSYNCED}")
+    assert "while it is not there, restart the machine before the broker" in caplog.text
+    disk.is_full = False
+    with suppress(KafkaError):
+        getattr(log, last_chance)()
+    content = disk.content(UNSYNCED)
+    assert disk.read_whole(f"{DIRECTORY}/{UNSYNCED}") == b"the log could not be synced: [Errno 5] Input/output error"
+    log.close_without_flush()
+    assert disk.content(UNSYNCED) is content, "written once"
 
 
 @pytest.mark.parametrize(
