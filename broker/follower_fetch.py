@@ -27,7 +27,7 @@ from broker.cold_reads import fetched_in
 from broker.context import Call, Context
 from broker.disk_page_cache import NotCached
 from broker.follower_sessions import Followed, FollowerSession, Key
-from broker.replication.divergence import diverging
+from broker.replication.divergence import diverging, require_comparable
 from broker.replication.isolation import Isolation
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
@@ -127,6 +127,7 @@ class FollowerReading:
                 self._answers[key].diverging_epoch = EpochEndOffset(epoch=parted[0], end_offset=parted[1])
                 return
             partition.require_offset(wanted.fetch_offset)
+            require_comparable(partition, wanted.last_fetched_epoch, wanted.fetch_offset, wanted.log_start_offset)
             session = self._session
             partition.follower_fetched(
                 session.broker_id, session.broker_epoch, wanted.fetch_offset, wanted.log_start_offset

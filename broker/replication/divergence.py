@@ -36,3 +36,27 @@ def diverging(partition: Partition, last_fetched_epoch: int, fetch_offset: int) 
     if epoch == UNKNOWN_EPOCH:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"leader epoch {last_fetched_epoch} is older than the log")
     return (epoch, end_offset) if epoch < last_fetched_epoch or end_offset < fetch_offset else None
+
+
+def require_comparable(
+    partition: Partition, last_fetched_epoch: int, fetch_offset: int, follower_log_start_offset: int
+) -> None:
+    """That epochs can tell whether what a follower has was ever ours: for a fetch that does not diverge.
+
+    They cannot once all that it has lies before the log's start, and was written in an epoch of which nothing is left
+    here: our log may never have had it. Kafka has such a follower go on (LeaderEpochFileCache.endOffsetFor guesses).
+    Its log start follows, so that nobody reads the rest; but it would answer producers out of what was never committed,
+    and show it if its log start were lost. So it begins anew (`after_out_of_range`), as one that is further behind.
+
+    Raises KafkaError OFFSET_OUT_OF_RANGE.
+    """
+    log = partition.log
+    if last_fetched_epoch < 0 or not follower_log_start_offset < fetch_offset <= log.log_start_offset:
+        return
+    first_epoch = log.epochs.entries[0].epoch if log.epochs.entries else partition.leader_epoch
+    if last_fetched_epoch < first_epoch:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"the log starts at offset {log.log_start_offset}, with epoch {first_epoch}: nobody knows any more whether "
+            f"it agreed with what epoch {last_fetched_epoch} wrote before",
+        )

@@ -166,14 +166,14 @@ class Truncate(NamedTuple):
 def after_out_of_range(fetched: FetchPosition, leader_start_offset: int, leader_end_offset: int) -> Restart | Truncate:
     """What to do, now that it is known where the leader's log begins and ends.
 
-    It has deleted what we were about to fetch: then nothing here is of use to anybody. Or it ends before us: only where
-    no epoch is known here, by which it could compare, its end is believed (an empty log that begins behind it; whoever
-    has records has epochs). Otherwise the next fetch compares again.
+    It has deleted all that we have, and perhaps more: then nothing here is of use to anybody. Or it ends before us:
+    only where no epoch is known here, by which it could compare, its end is believed (an empty log that begins behind
+    it; whoever has records has epochs). Otherwise the next fetch compares again.
 
     Raises KafkaError OFFSET_OUT_OF_RANGE where that does not explain it. It may have been so for a moment; or our last
     epoch is newer than all that the leader knows, and records are not thrown away for that: somebody has to look.
     """
-    if leader_start_offset > fetched.fetch_offset:
+    if leader_start_offset >= fetched.fetch_offset:
         return Restart(leader_start_offset)
     if fetched.last_fetched_epoch == UNKNOWN and leader_end_offset < fetched.fetch_offset:
         return Truncate(leader_end_offset)

@@ -207,6 +207,24 @@ async def test_where_the_logs_part_nothing_else_is_answered_whatever_is_appended
         assert offsets(again)[0] == end_offset
 
 
+async def test_a_past_that_nobody_can_compare_does_not_count() -> None:
+    """All that the follower has was deleted here, with the epoch in which it was written: it begins anew."""
+    async with led() as (context, replica):
+        partition = leader(context)
+        append(partition, batch(b"a", b"b"))
+        partition.become_leader(1, partition.replicas)
+        append(partition, batch(b"c"))
+        partition.log.advance_log_start(2)
+        told = wanted(offset=2, epoch=1, last_epoch=0)
+        told.log_start_offset = 0
+        (answer,) = await replica.fetch(told)
+        assert (answer.error_code, answer.records) == (ErrorCode.OFFSET_OUT_OF_RANGE, b"")
+        assert partition.replicas.followers[1].log_end_offset == -1
+        told.log_start_offset = 2
+        (answer,) = await replica.fetch(told)
+        assert offsets(answer) == [2], "a log that holds nothing has nothing else"
+
+
 @pytest.mark.parametrize(
     ("offset", "epoch", "code"),
     [(9, 0, "OFFSET_OUT_OF_RANGE"), (0, 5, "UNKNOWN_LEADER_EPOCH"), (0, -1, "UNKNOWN_LEADER_EPOCH")],

@@ -1,6 +1,7 @@
 """What the tests of following share: a leader's answer out of a real log, and a partition that follows.
 
-The leader's rules are those of KIP-595 in few lines: epochs are compared before anything is read.
+The leader's rules are those of KIP-595 in few lines: epochs are compared before anything is read. And a past that is
+no more, so that epochs do not tell, counts for nothing (divergence.py).
 """
 
 from broker.config import BrokerConfig
@@ -59,6 +60,10 @@ class Led:
                 if epoch < asked.last_fetched_epoch or end < asked.fetch_offset:
                     answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
                     return answer
+                first = log.epochs.entries[0].epoch if log.epochs.entries else self.leader_epoch
+                has_records = asked.log_start_offset < asked.fetch_offset
+                if has_records and asked.fetch_offset == log.log_start_offset and asked.last_fetched_epoch < first:
+                    raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
             answer.records = log.read(asked.fetch_offset, size_bytes_max, log.log_end_offset, True)
         except KafkaError as error:
             return PartitionData(

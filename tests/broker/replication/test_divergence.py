@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.replication.divergence import diverging, end_offset_for_epoch
+from broker.replication.divergence import diverging, end_offset_for_epoch, require_comparable
 from broker.replication.replicas import Replicas
 from protocol.errors import KafkaError
 from tests.broker.replication.test_partition import ALONE, partition_with
@@ -75,3 +75,41 @@ async def test_a_reader_is_told_where_its_log_parts(
     assert diverging(partition, last_fetched_epoch, fetch_offset) == told
     with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
         diverging(partition, 6, fetch_offset)
+
+
+@pytest.mark.parametrize(
+    ("last_fetched_epoch", "fetch_offset", "log_start_offset", "is_comparable"),
+    [
+        (0, 2, 1, False),  # what it has lies before our log, and may be what epoch 0 never had
+        (0, 2, 2, True),  # it has nothing
+        (-1, 2, 0, True),  # it begins anew
+        (3, 2, 0, True),  # epoch 3 is known here, and it has the beginning of it
+        (0, 3, 0, True),  # `diverging` says where
+    ],
+)
+async def test_a_past_that_nobody_can_compare(
+    last_fetched_epoch: int, fetch_offset: int, log_start_offset: int, is_comparable: bool
+) -> None:
+    """Epoch 0 had offsets 0 and 1, which were deleted; epoch 3 has offset 2."""
+    partition = partition_with()
+    append(partition, batch(b"a", b"b"))
+    partition.become_leader(3, Replicas(0, ALONE, ALONE))
+    append(partition, batch(b"c"))
+    position = last_fetched_epoch, fetch_offset, log_start_offset
+    require_comparable(partition, *position)
+    partition.log.advance_log_start(2)
+    if is_comparable:
+        require_comparable(partition, *position)
+    else:
+        with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
+            require_comparable(partition, *position)
+
+
+async def test_a_log_that_holds_nothing_compares_with_no_past() -> None:
+    """It was begun anew at offset 7, and leads."""
+    partition = partition_with()
+    partition.log.truncate_fully_and_start_at(7)
+    partition.become_leader(5, Replicas(0, ALONE, ALONE))
+    require_comparable(partition, 3, 7, 7)
+    with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
+        require_comparable(partition, 3, 7, 6)

@@ -33,6 +33,16 @@ def batches_of(log: Log) -> list[bytes]:
     return [data[position : position + header.size_bytes] for position, header in iterate_batches(data)]
 
 
+def everything_in(log: Log) -> dict[int, bytes]:
+    """The batches by base offset, with those before the log's start."""
+    found: dict[int, bytes] = {}
+    for segment in log.segments:
+        data = bytes(segment.file.pread(segment.size_bytes, 0))
+        for position, header in iterate_batches(data):
+            found[header.base_offset] = data[position : position + header.size_bytes]
+    return found
+
+
 def common_end(one: Log, other: Log) -> int:
     """Where the logs part: the end of the last batch up to which they are equal."""
     end = min(one.log_start_offset, other.log_start_offset)
@@ -140,6 +150,27 @@ def test_any_two_histories_are_made_equal(shared: list[int], mine: list[int], th
         fetch_once(replica, led, size)
     assert read_all(replica.log) == read_all(led.log)
     assert replica.log.epochs.entries == led.log.epochs.entries
+
+
+@settings(max_examples=300, deadline=None)
+@given(shared=epochs, mine=epochs, theirs=epochs, deleted=st.integers(0, 16))
+def test_nothing_stays_that_was_never_the_leaders_whatever_was_deleted_there(
+    shared: list[int], mine: list[int], theirs: list[int], deleted: int
+) -> None:
+    """Not before its log's start either: a start of the log that is lost would show it, and what the producers are
+    known by would answer for it."""
+    common = list(enumerate(shared))
+    next_epoch = 2 * len(common)
+    own = [(next_epoch + 2 * number + 1, count) for number, count in enumerate(mine)]
+    other = [(next_epoch + 2 * number, count) for number, count in enumerate(theirs)]
+    replica = FollowingReplica(log_of(*common, *own), 99)
+    led = Led(log_of(*common, *other), 99)
+    led.log.advance_log_start(min(deleted, led.log.log_end_offset))
+    for _ in range(STEPS_MAX):
+        fetch_once(replica, led)
+    assert read_all(replica.log) == read_all(led.log)
+    kept = everything_in(led.log)
+    assert everything_in(replica.log).items() <= kept.items()
 
 
 # -- a cluster --------------------------------------------------------------------------------------------------------

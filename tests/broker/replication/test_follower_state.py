@@ -57,6 +57,7 @@ def test_what_no_leader_answers_cuts_nothing(leader_end: tuple[int, int]) -> Non
 
 def test_a_leader_that_has_deleted_our_offset() -> None:
     assert after_out_of_range(AT, 31, 50) == Restart(31)
+    assert after_out_of_range(AT, 30, 50) == Restart(30), "all that we have"
     assert after_out_of_range(FetchPosition(7, 0, -1, 0), 31, 50) == Restart(31)
 
 
@@ -65,7 +66,7 @@ def test_a_leader_that_ends_before_a_log_without_epochs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "start", "end"), [(AT, 5, 12), (AT, 0, 50), (AT, 30, 30), (FetchPosition(7, 30, -1, 30), 0, 30)]
+    ("asked", "start", "end"), [(AT, 5, 12), (AT, 0, 50), (AT, 29, 30), (FetchPosition(7, 30, -1, 30), 0, 30)]
 )
 def test_records_are_not_thrown_away_for_what_is_not_understood(asked: FetchPosition, start: int, end: int) -> None:
     with pytest.raises(KafkaError) as caught:
