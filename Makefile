@@ -37,7 +37,7 @@ test: export COMPAT_RECORDS = 10000
 test: export COMPAT_ON_THREE = telling
 test: style imports java $(CONNECTOR) $(KAFKA)
 	@$(MAKE) --no-print-directory types > $(VENV)/types.log 2>&1 & types=$$!; \
-		$(BIN)/python -m pytest tests -n 3 --dist loadscope --no-loadscope-reorder; code=$$?; \
+		$(BIN)/python -m pytest tests -n 4 --dist loadscope --no-loadscope-reorder; code=$$?; \
 		wait $$types || code=$$?; cat $(VENV)/types.log; exit $$code
 
 style: $(STAMP)
