@@ -32,6 +32,7 @@ _OPTIONS: Final[Sequence[tuple[str, Any]]] = (
     ("grpc.dns_min_time_between_resolutions_ms", 1000),
     ("grpc.keepalive_time_ms", 6000),  # etcd hangs up on who asks more often than each five seconds
     ("grpc.keepalive_timeout_ms", 2000),
+    ("grpc.http2.ping_timeout_ms", 2000),  # else a minute, whatever the line above says
     ("grpc.http2.max_pings_without_data", 0),
 )
 

@@ -1,4 +1,4 @@
-"""A TCP relay between a client and etcd, which can swallow what comes back, or cut all connections."""
+"""A TCP relay between a client and etcd, which can swallow what comes back, or cut all connections, or leave them."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -14,6 +14,7 @@ class Relay:
         self.answers_dropped = asyncio.Event()
         self._target = port
         self._writers: dict[asyncio.StreamWriter, None] = {}
+        self._left: dict[asyncio.StreamWriter, None] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -27,6 +28,7 @@ class Relay:
         finally:
             for each in (writer, back):
                 self._writers.pop(each, None)
+                self._left.pop(each, None)
                 each.transport.abort()
 
     def cut(self) -> None:
@@ -34,11 +36,17 @@ class Relay:
         for writer in list(self._writers):
             writer.transport.abort()
 
+    def leave(self) -> None:
+        """Nothing goes through the connections that there are, and nobody is told."""
+        self._left |= self._writers
+
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
                 if is_answer and self.drops_answers:
                     self.answers_dropped.set()
+                    continue
+                if writer in self._left:
                     continue
                 writer.write(data)
                 await writer.drain()

@@ -141,6 +141,24 @@ async def test_a_silent_stream_is_replaced(etcd_server: EtcdServer) -> None:
             assert [event.value for event in (await waiting).events] == [b"2"]
 
 
+async def test_a_connection_that_nobody_answers_is_given_up(etcd_server: EtcdServer) -> None:
+    """Another one would do, as after a firewall has lost its table: gRPC's pings tell, after eight seconds at most."""
+    address = etcd_server.address()
+    prefix = address.rpartition("/")[2]
+    async with (
+        relay(etcd_server.members[0].port) as wire,
+        etcd_store(address) as writer,
+        etcd_store(f"etcd://127.0.0.1:{wire.port}/{prefix}", {"metadata.request.timeout.ms": "300"}) as store,
+    ):
+        revision = await write(writer, 0)
+        async with asyncio.timeout(30), aclosing(store.watch("/", revision)) as changes:
+            await write(writer, 1)
+            await anext(changes)
+            wire.leave()
+            await write(writer, 2)
+            assert [event.value for event in (await anext(changes)).events] == [b"2"]
+
+
 async def test_signs_of_life_keep_a_quiet_stream(etcd_server: EtcdServer, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing changes for many times the silence that is allowed, and nobody complains."""
     async with etcd_store(etcd_server.address(), {"metadata.request.timeout.ms": "400"}) as store:
