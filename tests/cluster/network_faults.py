@@ -118,6 +118,8 @@ def relayed_cluster(directory: Path) -> Generator[RelayedCluster]:
             relay.know(broker.name, broker.pid)
         for broker in brokers:
             broker.wait_until_ready()
+        to_etcd = {flow.origin for flow in relay.flows() if flow.route == "etcd"}
+        assert to_etcd == {broker.name for broker in brokers}, "else nobody could be cut off from it"
         cluster = RelayedCluster(processes, brokers, relay, ",".join(advertised))
         create_topic(cluster)
         yield cluster

@@ -5,7 +5,8 @@
 
 /proc/net/tcp names the inode of each socket of this network namespace, /proc/<pid>/fd the sockets of each process. Only
 the processes that are named are looked at. Where a connection comes from does not tell it from others: Linux gives the
-same port to connections with different targets.
+same port to connections with different targets. An IPv6 socket may be connected to an IPv4 address, as those of gRPC
+are: it stands in /proc/net/tcp6.
 """
 
 import contextlib
@@ -16,6 +17,9 @@ from collections.abc import Iterable
 
 READS = 5
 _ROW_LOCAL, _ROW_REMOTE, _ROW_INODE = 1, 2, 9
+
+_MAPPED = "0000000000000000FFFF0000"
+"""::ffff:0.0.0.0/96, as the table has it: in words of the machine's byte order."""
 
 Address = tuple[str, int]
 
@@ -30,11 +34,16 @@ def owner_of(local: Address, remote: Address, pids: Iterable[int]) -> int | None
 
 def _inode_of(local: str, remote: str) -> int | None:
     """Looked for more than once: the kernel hands the table out in pieces, and passes over rows that move meanwhile."""
-    return next((inode for inode in (_look_for(local, remote) for _ in range(READS)) if inode is not None), None)
+    for _ in range(READS):
+        for table, prefix in (("/proc/net/tcp", ""), ("/proc/net/tcp6", _MAPPED)):
+            inode = _look_for(table, prefix + local, prefix + remote)
+            if inode is not None:
+                return inode
+    return None
 
 
-def _look_for(local: str, remote: str) -> int | None:
-    with open("/proc/net/tcp", encoding="ascii") as table:
+def _look_for(path: str, local: str, remote: str) -> int | None:
+    with open(path, encoding="ascii") as table:
         next(table)
         for line in table:
             row = line.split()

@@ -41,6 +41,15 @@ def test_the_process_that_holds_it_is_found_among_those_that_are_named(listener:
     assert owner_of(*ended, [os.getpid()]) is None
 
 
+def test_an_ipv6_socket_with_an_ipv4_address(listener: socket.socket) -> None:
+    host, port = listener.getsockname()
+    with socket.create_connection((f"::ffff:{host}", port)) as ours:
+        near, peer = listener.accept()
+        with near:
+            assert ours.family is socket.AF_INET6
+            assert owner_of(peer, near.getsockname(), [os.getpid()]) == os.getpid()
+
+
 def test_two_connections_from_one_port_are_told_apart(listener: socket.socket) -> None:
     """As Linux hands out ports: who connects elsewhere may get the same one."""
     with socket.create_server(("127.0.0.1", 0)) as elsewhere, connect_from(0, listener) as ours:
