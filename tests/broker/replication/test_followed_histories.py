@@ -136,16 +136,20 @@ def test_never_by_the_high_watermark() -> None:
 epochs = st.lists(st.integers(0, 4), min_size=0, max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
-@given(shared=epochs, mine=epochs, theirs=epochs, size=st.sampled_from([1, 200, 1 << 20]))
-def test_any_two_histories_are_made_equal(shared: list[int], mine: list[int], theirs: list[int], size: int) -> None:
-    """Epochs are given out once: after what is shared, the follower has the odd ones and the leader the even ones."""
+def parting(shared: list[int], mine: list[int], theirs: list[int]) -> tuple[FollowingReplica, Led]:
+    """So many records of each epoch. Epochs are given out once: after what is shared, the follower has the odd ones and
+    the leader the even ones."""
     common = list(enumerate(shared))
     next_epoch = 2 * len(common)
     own = [(next_epoch + 2 * number + 1, count) for number, count in enumerate(mine)]
     other = [(next_epoch + 2 * number, count) for number, count in enumerate(theirs)]
-    replica = FollowingReplica(log_of(*common, *own), 99)
-    led = Led(log_of(*common, *other), 99)
+    return FollowingReplica(log_of(*common, *own), 99), Led(log_of(*common, *other), 99)
+
+
+@settings(max_examples=300, deadline=None)
+@given(shared=epochs, mine=epochs, theirs=epochs, size=st.sampled_from([1, 200, 1 << 20]))
+def test_any_two_histories_are_made_equal(shared: list[int], mine: list[int], theirs: list[int], size: int) -> None:
+    replica, led = parting(shared, mine, theirs)
     for _ in range(STEPS_MAX * 4):
         fetch_once(replica, led, size)
     assert read_all(replica.log) == read_all(led.log)
@@ -159,12 +163,7 @@ def test_nothing_stays_that_was_never_the_leaders_whatever_was_deleted_there(
 ) -> None:
     """Not before its log's start either: a start of the log that is lost would show it, and what the producers are
     known by would answer for it."""
-    common = list(enumerate(shared))
-    next_epoch = 2 * len(common)
-    own = [(next_epoch + 2 * number + 1, count) for number, count in enumerate(mine)]
-    other = [(next_epoch + 2 * number, count) for number, count in enumerate(theirs)]
-    replica = FollowingReplica(log_of(*common, *own), 99)
-    led = Led(log_of(*common, *other), 99)
+    replica, led = parting(shared, mine, theirs)
     led.log.advance_log_start(min(deleted, led.log.log_end_offset))
     for _ in range(STEPS_MAX):
         fetch_once(replica, led)
