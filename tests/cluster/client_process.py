@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from tests.cluster import client_producers, client_readers
+from tests.cluster import client_producers, client_readers, librdkafka_reader
 from tests.cluster.client_session import TELLING_SIGNAL, Job, Session
 
 KINDS: Final[dict[str, Callable[[Session], None]]] = {
@@ -16,7 +16,7 @@ KINDS: Final[dict[str, Callable[[Session], None]]] = {
     "librdkafka": client_producers.send_with_librdkafka,
     "odradek": client_producers.send_with_our_own,
     "kafka-python-reader": client_readers.read_with_kafka_python,
-    "librdkafka-reader": client_readers.read_with_librdkafka,
+    "librdkafka-reader": librdkafka_reader.read_with_librdkafka,
     "odradek-reader": client_readers.read_with_our_own,
 }
 

@@ -1,12 +1,11 @@
-"""Readers under test: kafka-python, librdkafka and our own fetch loop, each of all partitions from the beginning."""
+"""Readers under test: kafka-python's and our own fetch loop, each of all partitions from the beginning. That of
+librdkafka is in librdkafka_reader.py."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 from kafka.errors import KafkaError as KafkaPythonError
@@ -23,8 +22,6 @@ from client.tasks import Tasks
 from client.topic_partition import TopicPartition
 from tests.cluster.client_producers import RECONNECT_MS, REQUEST_TIMEOUT_MS
 from tests.cluster.client_session import POLL_S, RETRY_S, Reading, Session, now_ms
-
-RECORDS_MAX: Final = 500
 
 
 def read_with_kafka_python(session: Session) -> None:
@@ -58,43 +55,6 @@ def read_with_kafka_python(session: Session) -> None:
         for each, records in polled.items():
             reading.polled(asked_ms, each.partition, [(record.offset, record.value) for record in records])
     consumer.close()
-
-
-def read_with_librdkafka(session: Session) -> None:
-    reading, job = Reading(session), session.job
-    impatient = {"socket.timeout.ms": REQUEST_TIMEOUT_MS, "reconnect.backoff.max.ms": RECONNECT_MS}
-    consumer = Consumer(
-        {
-            "bootstrap.servers": job.bootstrap,
-            "group.id": "unused",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-            "check.crcs": True,
-            "log_level": 3,
-            **({} if job.is_patient else impatient),
-        }
-    )
-    consumer.assign([LibrdkafkaPartition(job.topic, partition, 0) for partition in range(job.partitions)])
-    while not session.stop.is_set():
-        asked_ms = now_ms()
-        found: dict[int, list[tuple[int, bytes | None]]] = {}
-        for message in consumer.consume(RECORDS_MAX, POLL_S):
-            partition, offset, error = message.partition(), message.offset(), message.error()
-            if error is not None:
-                reading.failed(asked_ms, error)
-                if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
-                    reading.lost(partition)
-                    consumer.seek(LibrdkafkaPartition(job.topic, partition, 0))
-                continue
-            assert partition is not None
-            assert offset is not None
-            found.setdefault(partition, []).append((offset, message.value()))
-        for partition, records in found.items():
-            reading.polled(asked_ms, partition, records)
-    try:
-        consumer.close()
-    except KafkaException as error:
-        reading.failed(now_ms(), error)
 
 
 def read_with_our_own(session: Session) -> None:

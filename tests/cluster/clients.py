@@ -3,7 +3,7 @@
 clients = Clients(processes, "127.0.0.1:9092", "ledger", partitions=4)
 clients.start()
 clients.wait_for_progress(100)          # every producer has so many more acknowledgements
-clients.stop()                          # nothing more is sent; what was sent has ended
+clients.stop()                          # nothing more is sent; what was sent has ended, and readers have it
 clients.history()                       # what all of them were told, in time order
 """
 
@@ -15,8 +15,9 @@ from typing import Final
 
 from tests.child_process import ChildProcess, start_together
 from tests.cluster.client_session import TELLING_SIGNAL, Job
+from tests.cluster.librdkafka_reader import STOOD_STILL
 from tests.cluster.processes import Processes
-from tests.sim.history import Acknowledged, Failed, History, Polled, Record
+from tests.sim.history import Acknowledged, Failed, History, Polled, PollFailed, Record
 
 PRODUCERS: Final = ("kafka-python", "librdkafka", "odradek")
 READERS: Final = ("kafka-python-reader", "librdkafka-reader", "odradek-reader")
@@ -96,8 +97,12 @@ class Clients:
         start_together(*self.all)
 
     def stop(self) -> None:
-        """Producers first. Raises ProcessFailed for one that has failed."""
-        for client in sorted(self.all, key=lambda each: each.job.kind not in PRODUCERS):
+        """Producers first, and readers when they have been given what was acknowledged. Raises ProcessFailed for one
+        that has failed, and AssertionError for a reader that is not given it in time."""
+        for client in self.producers:
+            client.stop()
+        self.wait_for_reading()
+        for client in self.readers:
             client.stop()
 
     def wait_for_progress(self, count: int, timeout_s: float = PROGRESS_TIMEOUT_S) -> None:
@@ -129,6 +134,11 @@ class Clients:
     def failures(self) -> list[Failed]:
         """What producers gave up, as far as it was looked at."""
         return [each for client in self.producers for each in client.records if isinstance(each, Failed)]
+
+    def stood_still(self) -> int:
+        """How many consumers of librdkafka's another one had to go on for, as far as it was looked at."""
+        told = [each for client in self.readers for each in client.records if isinstance(each, PollFailed)]
+        return sum(STOOD_STILL in each.error for each in told)
 
     def polls_between(self, from_ms: float, to_ms: float) -> list[Polled]:
         """What readers were given then, as far as it was looked at."""

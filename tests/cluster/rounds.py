@@ -5,9 +5,9 @@
             story.round(fault)                  # fault(cluster, rng) returns when all is repaired
 
 Producers and readers of three libraries work all the while. After each round the cluster must become whole again by
-itself, and every producer must get on. In the end nobody sends any more, all is read from beginning to end, and the
-checker of the simulator judges what all of them were told; besides, no send has failed, no broker has logged an error
-of its own, and the brokers' logs are the same byte for byte.
+itself, and every producer must get on. In the end nobody sends any more, every reader must come to the end, all is read
+from beginning to end once more, and the checker of the simulator judges what all of them were told; besides, no send
+has failed, no broker has logged an error of its own, and the brokers' logs are the same byte for byte.
 
 PROCESS_ROUNDS sets how many (1), PROCESS_SEED repeats a run's choices as far as processes can be repeated.
 """
@@ -112,6 +112,8 @@ class Story:
         self.figures.acknowledged_count = sum(client.acknowledged_count for client in self.clients.producers)
         self.figures.finding_count = len(verdict.findings)
         self.figures.report()
+        if count := self.clients.stood_still():
+            print(f"{count} of librdkafka's consumers stood still (librdkafka_reader.py)")  # noqa: T201 - for the report
         verdict.check()
         assert self.clients.failures() == [], "a send failed, in the time that its client gives it"
         check_broker_logs(self.cluster.processes.directory)

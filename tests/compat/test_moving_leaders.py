@@ -70,7 +70,6 @@ def test_nothing_is_lost_or_doubled_while_leaders_move(cluster: Ours, tmp_path: 
             clients.wait_for_progress(ACKNOWLEDGED_A_ROUND)
             asyncio.run(move_all(bootstrap))
         clients.wait_for_progress(ACKNOWLEDGED_A_ROUND)
-        clients.wait_for_reading()
         clients.stop()
         clients.look()
         assert clients.failures() == []
