@@ -171,8 +171,9 @@ async def test_a_broker_that_is_killed_and_back_is_found_again(server: Server) -
         cluster.on_change = changed.set
         await in_thread(server.kill)
         async with asyncio.timeout(10):
-            await changed.wait()
-        assert not connection.is_open
+            while connection.is_open:  # the first news may be of another connection
+                changed.clear()
+                await changed.wait()
         assert cluster.connection(before.leaders[0][0]) is None
         asking = asyncio.ensure_future(cluster.ask(DESCRIBE, timeout_ms=90_000))
         waiting = asyncio.ensure_future(cluster.wait_for_topic(fresh_name("later"), in_s(90)))
