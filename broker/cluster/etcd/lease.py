@@ -1,7 +1,7 @@
 """Leases of etcd: keys that vanish unless somebody says in time that they shall stay.
 
-etcd grants whole seconds, and its cluster's election time and a half at least (2 s by default). Renewing is a call of
-its own each time, on no stream that something else could hold up, and goes on with another member when one is gone.
+etcd grants whole seconds, and its cluster's election time and a half at least (2 s by default). Renewals have a stream
+of their own, which nothing else can hold up (`Member.converse`), and go on with another member when one is gone.
 """
 
 from typing import Final

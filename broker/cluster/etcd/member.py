@@ -54,11 +54,17 @@ class Stream:
     def __init__(self, call: "aio.StreamStreamCall[bytes, bytes]", requests: "asyncio.Queue[bytes | None]") -> None:
         self._call = call
         self._requests = requests
+        # Of a call that has ended by itself gRPC leaves the task that waits for requests behind.
+        call.add_done_callback(lambda _: self._half_close())
+
+    @property
+    def has_ended(self) -> bool:
+        return self._call.done()
 
     def send(self, request: bytes) -> None:
         self._requests.put_nowait(request)
 
-    def half_close(self) -> None:
+    def _half_close(self) -> None:
         """No more requests will come."""
         self._requests.put_nowait(None)
 
@@ -71,7 +77,7 @@ class Stream:
         return reply
 
     def cancel(self) -> None:
-        self.half_close()  # of a call that has ended by itself gRPC leaves the task that waits for requests behind
+        self._half_close()
         self._call.cancel()
 
 
@@ -89,6 +95,7 @@ class Member:
         self.is_checked = False
         """Whether it is known to belong to the same cluster as the others."""
         self._channel = channel
+        self._kept: dict[str, Stream] = {}  # by method: at rest, for the next question
         self._calls: dict[
             aio.Call, None
         ] = {}  # under way; a channel that is closed looks for them in the tasks' stacks
@@ -106,24 +113,34 @@ class Member:
                 return await call
 
     async def converse(self, method: str, request: bytes, timeout_ms: float, metadata: Metadata = ()) -> bytes:
-        """One question and one answer on a stream. Raises CallFailed."""
-        stream = self.stream(method, metadata, timeout_ms)
+        """One question and one answer on a stream. Raises CallFailed.
+
+        It is kept for the next question, for to open one costs more than to ask. One question at a time: what has no
+        answer takes its stream along, lest that comes as the answer to the next.
+        """
+        stream = self._kept.pop(method, None)
+        if stream is None or stream.has_ended:
+            stream = self.stream(method, metadata)
+        is_at_rest = False
         try:
             stream.send(request)
-            stream.half_close()
             with _call_failures():
-                async with asyncio.timeout((timeout_ms + GRACE_MS) / 1000.0):
-                    return await stream.read()
+                async with asyncio.timeout(timeout_ms / 1000.0):
+                    reply = await stream.read()
+            is_at_rest = method not in self._kept
+            return reply
         finally:
-            stream.cancel()
+            if is_at_rest:
+                self._kept[method] = stream
+            else:
+                stream.cancel()
 
-    def stream(self, method: str, metadata: Metadata = (), timeout_ms: float | None = None) -> Stream:
+    def stream(self, method: str, metadata: Metadata = ()) -> Stream:
         """Raises CallFailed."""
         with _call_failures():
             opening: aio.StreamStreamMultiCallable[bytes, bytes] = self._channel.stream_stream(method)
             requests: asyncio.Queue[bytes | None] = asyncio.Queue()
-            timeout_s = None if timeout_ms is None else timeout_ms / 1000.0
-            call = opening(_taken(requests), timeout=timeout_s, metadata=metadata)
+            call = opening(_taken(requests), metadata=metadata)
             self._remember(call)
             return Stream(call, requests)
 
