@@ -49,10 +49,10 @@ from protocol.schema import uuid_text
 
 logger = logging.getLogger(__name__)
 
-RENEWALS_PER_TERM: Final = 4
+RENEWALS_PER_TERM: Final = 3
 UNHEARD_LEASES: Final = 5
 RETRY_MS: Final = 100.0
-BEAT_MS: Final = 100.0
+BEAT_MS: Final = 250.0
 
 
 class Refused(Exception):

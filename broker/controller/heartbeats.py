@@ -22,6 +22,7 @@ from broker.config import BrokerConfig
 from broker.controller.clock_offset import ClockOffset
 from broker.metadata import Metadata
 from broker.peers import Peer, Peers
+from broker.progress import Progress
 from broker.registration import Registration
 from client.environment import Environment
 from client.network.connection import Connection
@@ -106,12 +107,16 @@ class Heartbeats:
 
     async def _beat(self, image: ClusterImage, peer: Peer) -> bool:
         """To one controller, until it is another one or the connection is lost. Whether nobody listens there."""
+        lost = Progress()
+
+        def was_lost(connection: Connection, error: Exception) -> None:
+            lost.advance(1)
+
         try:
             async with self._peers.connection(peer, self._config.broker_session_timeout_ms) as connection:
-                lost = asyncio.Event()
-                connection.on_close = lambda connection, error: lost.set()
+                connection.on_close = was_lost
                 compare_at_ms = self._environment.monotonic_ms()
-                while self._metadata.image.controller_revision == image.controller_revision and not lost.is_set():
+                while self._metadata.image.controller_revision == image.controller_revision and not lost.value:
                     response = await connection.ask(
                         BrokerHeartbeatRequest(
                             broker_id=self._registration.node_id,
@@ -127,8 +132,7 @@ class Heartbeats:
                         await self._compare_clocks(connection, image.controller_id)
                         compare_at_ms = self._environment.monotonic_ms() + CLOCK_INTERVAL_MS
                     with suppress(TimeoutError):
-                        async with asyncio.timeout(self._config.broker_heartbeat_interval_ms / 1000.0):
-                            await lost.wait()
+                        await lost.reach(1, self._config.broker_heartbeat_interval_ms)
         except ConnectionRefusedError:
             return True
         except OSError as error:

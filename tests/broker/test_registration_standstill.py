@@ -16,7 +16,7 @@ async def stands_still_fenced(store: FaultyStore, here: Registered) -> None:
     """Its process is stopped, the controller fences it, and it goes on before its watch has told it so."""
     here.registration.standstill.limit_ms = SILENCE_MS
     here.tasks.start(here.registration.watch_standstills(), "notice standstills")
-    await sleep_ms(2 * BEAT_MS)
+    await sleep_ms(BEAT_MS + 1)
     assert here.may_serve()
     store.blind()
     await fence(store, here.registration.epoch)
