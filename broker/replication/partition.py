@@ -161,6 +161,12 @@ class Partition:
         return self.is_leader and len(self.replicas.isr) < len(self.replicas.assigned)
 
     @property
+    def is_in_step(self) -> bool:
+        """Whether, of what this broker leads, all replicas are in sync, have everything, and it counts."""
+        end_offset = self.durability.end_offset
+        return self.high_watermark.value == end_offset and self.replicas.is_in_step(end_offset)
+
+    @property
     def is_under_min_isr(self) -> bool:
         """Whether acks=all is refused for what this broker leads."""
         return self.is_leader and not self.replicas.has_enough_before_append(self.config.min_insync_replicas)

@@ -80,7 +80,7 @@ class Roles:
     def check_in_sync(self, partition: Partition) -> None:
         """Has the in-sync set written anew if a follower lags behind. To be called now and then for each leader: the
         high watermark, too, may have waited for one that does not fetch any more."""
-        if partition.is_leader and partition.replicas.followers:
+        if partition.is_leader and partition.replicas.followers and not partition.is_in_step:
             partition.update_high_watermark()
             self._isr_writer.wake(partition)
 

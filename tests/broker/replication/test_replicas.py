@@ -159,3 +159,30 @@ def test_what_is_below_it_is_on_every_replica_that_counts(
     if moved_to > current:
         assert all(ends[broker_id] >= moved_to for broker_id in isr | pending)
         assert len(isr) + 1 >= min(min_insync, 5)
+
+
+@given(
+    ends=st.dictionaries(st.integers(1, 2), st.integers(8, 10), min_size=2, max_size=2),
+    isr=st.sampled_from([(0,), (0, 1), (0, 1, 2)]),
+    elr=st.sampled_from([(), (2,)]),
+    leader_end=st.integers(9, 11),
+    current=st.integers(0, 10),
+    quiet_ms=st.floats(0, 1e12),
+)
+def test_in_step_is_who_no_time_that_passes_can_change(
+    ends: dict[int, int],
+    isr: tuple[int, ...],
+    elr: tuple[int, ...],
+    leader_end: int,
+    current: int,
+    quiet_ms: float,
+) -> None:
+    """Whoever is passed over for being in step would neither lose a member nor move its high watermark further."""
+    found = replicas(isr, ends)
+    found.elr = elr
+    is_in_step = found.is_in_step(leader_end)
+    assert is_in_step == (isr == (0, 1, 2) and not elr and ends == {1: leader_end, 2: leader_end})
+    if is_in_step:
+        at_ms = NOW_MS + quiet_ms
+        assert not found.lagging(leader_end, at_ms, LAG_MS, high_watermark=leader_end)
+        assert found.high_watermark(leader_end, current, 1, at_ms, LAG_MS, anybody) == leader_end

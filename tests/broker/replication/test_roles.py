@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from broker.cluster.keys import NO_LEADER, PartitionState
+from broker.replication.partition import Partition
 from broker.replication.roles import Key, Roles
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.isr_world import TOPIC_ID, IsrWorld, settle
@@ -140,3 +141,19 @@ async def test_only_leaders_with_followers_are_looked_at() -> None:
         here.roles.check_in_sync(here.partition)
         await settle()
         assert not here.store.commits
+
+
+async def test_where_all_are_in_step_nothing_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With thousands of quiet partitions that would be much of what an idle broker does."""
+    async with world({}) as here:
+        here.roles.give(here.partition, LED)
+        looked: list[Partition] = []
+        monkeypatch.setattr(here.writer, "wake", looked.append)
+        here.append()
+        here.roles.check_in_sync(here.partition)
+        assert looked == [here.partition], "somebody has to fetch that yet"
+        for broker_id in (1, 2):
+            here.fetch(broker_id)
+        looked.clear()
+        here.roles.check_in_sync(here.partition)
+        assert not looked
