@@ -20,7 +20,8 @@ from protocol.messages.fetch import FetchPartition
 Key = tuple[bytes, int]
 """Topic id and partition index."""
 
-GATHERING_TURNS_MAX = 8
+GATHERING_TURNS_MAX = 16
+IDLE_TURNS_MAX = 4
 
 NEWS_DELAY_MS = 100.0
 """How long a high watermark waits for records to travel with, where consumers may read from followers. Else nobody
@@ -76,6 +77,7 @@ class FollowerSession:
         self.to_read: dict[Key, None] = {}
         self.appends = 0
         """To what it follows, since it began."""
+        self._gathered = 0  # of these, when the last answer was
         self.to_tell: dict[Key, None] = {}
         """Of which nothing is new but the high watermark or the log start."""
         self._waiter: asyncio.Future[None] | None = None
@@ -140,15 +142,22 @@ class FollowerSession:
             self._waiter.set_result(None)
 
     async def gather(self) -> None:
-        """Returns when a turn of the loop has brought nothing more to be read, so that one answer takes along what
-        lies in the sockets. Each costs both ends far more than a turn."""
+        """Returns when the turns of the loop bring nothing more to be read, so that one answer takes along what lies in
+        the sockets. Each costs both ends far more than a turn.
+
+        The more has come since the last answer, the more is on its way, and the longer it is waited for: one turn that
+        brings nothing is enough for a single append, which nobody is to wait for.
+        """
         if not self.to_read:
             return
+        idle_turns = 0
         for _ in range(GATHERING_TURNS_MAX):
             before = self.appends
             await breathe()
-            if self.appends == before:
-                return
+            idle_turns = idle_turns + 1 if self.appends == before else 0
+            if idle_turns >= min(self.appends - self._gathered, IDLE_TURNS_MAX):
+                break
+        self._gathered = self.appends
 
     async def wait(self, timeout_ms: float) -> None:
         """Returns when something may be worth answering, or after `timeout_ms`."""

@@ -13,7 +13,7 @@ from broker.closest_replica import RACK_AWARE
 from broker.cluster.keys import BrokerState, broker_config_key, encode_configs
 from broker.cluster.store import Txn
 from broker.context import Caller, Context
-from broker.follower_sessions import GATHERING_TURNS_MAX, NEWS_DELAY_MS
+from broker.follower_sessions import GATHERING_TURNS_MAX, IDLE_TURNS_MAX, NEWS_DELAY_MS
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchResponse, PartitionData
@@ -147,6 +147,22 @@ async def test_an_answer_takes_along_what_the_next_turns_of_the_loop_bring_but_n
             await asyncio.sleep(0)
         (answer,) = await waiting
         assert GATHERING_TURNS_MAX / 2 < len(offsets(answer)) < 2 * GATHERING_TURNS_MAX
+
+
+@pytest.mark.parametrize(("burst", "answered"), [(1, 1), (2, 2), (4, 5)])
+async def test_the_more_has_come_the_longer_an_answer_waits_for_more(burst: int, answered: int) -> None:
+    """A single append is answered after a turn of the loop that brings nothing; behind many, some may be idle."""
+    async with led() as (context, replica):
+        await replica.fetch(wanted())
+        waiting = asyncio.create_task(replica.fetch(max_wait_ms=LONG_MS))
+        await asyncio.sleep(0)
+        for _ in range(burst):
+            append(leader(context), batch(b"a"))
+        for _ in range(IDLE_TURNS_MAX):
+            await asyncio.sleep(0)
+        append(leader(context), batch(b"a later one"))
+        (answer,) = await waiting
+        assert offsets(answer) == list(range(answered))
 
 
 async def test_without_news_it_is_answered_empty_when_its_time_is_up() -> None:
