@@ -21,7 +21,9 @@ Key = tuple[bytes, int]
 """Topic id and partition index."""
 
 GATHERING_TURNS_MAX = 16
+"""So many turns of the loop an answer waits at most, however much they bring."""
 IDLE_TURNS_MAX = 4
+"""And so many that bring nothing, if there is that much to answer."""
 
 NEWS_DELAY_MS = 100.0
 """How long a high watermark waits for records to travel with, where consumers may read from followers. Else nobody
@@ -77,7 +79,7 @@ class FollowerSession:
         self.to_read: dict[Key, None] = {}
         self.appends = 0
         """To what it follows, since it began."""
-        self._gathered = 0  # of these, when the last answer was
+        self._gathered = 0  # of these, up to the last answer
         self.to_tell: dict[Key, None] = {}
         """Of which nothing is new but the high watermark or the log start."""
         self._waiter: asyncio.Future[None] | None = None
