@@ -9,15 +9,14 @@
 | in-sync sets | half of `replica.lag.time.max.ms` | followers that lag behind leave them |
 | compaction | `log.cleaner.backoff.ms` | `cleaner.py` |
 
-Each job goes through the partitions one at a time and gives the loop a turn after each, or after some where there is
-nothing to do; what waits for a device does so in a helper thread. Log starts are written when they are moved, so
-`log.flush.start.offset.checkpoint.interval.ms` has nothing to do.
+Each job goes through the partitions one at a time and gives the loop a turn after each; what waits for a device does so
+in a helper thread. Log starts are written when they are moved, so `log.flush.start.offset.checkpoint.interval.ms` has
+nothing to do.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
 
 from broker.cleaner import Cleaner
 from broker.cold_reads import patiently
@@ -33,9 +32,6 @@ from protocol.errors import KafkaError
 logger = logging.getLogger(__name__)
 
 Job = Callable[[], Awaitable[None]]
-
-GLANCES_A_TURN: Final = 64
-"""After so many partitions with nothing to do the loop gets a turn, which costs more than to look at one."""
 
 
 class Upkeep:
@@ -150,14 +146,12 @@ class Upkeep:
 
     async def write_recovery_points(self) -> None:
         """Makes durable what is derived from durable batches, and writes down how far each log is."""
-        for number, partition in enumerate(list(self._partitions), 1):
+        for partition in list(self._partitions):
             if partition in self._partitions and partition.log.durable_offset > partition.log.recovery_point:
                 try:
                     await partition.durability.settle()
                 except KafkaError as error:
                     logger.error("%r: its recovery point stays where it is: %s", partition, error)
-            elif number % GLANCES_A_TURN:
-                continue
             await breathe()
         await self._partitions.written.write_recovery_points()
 

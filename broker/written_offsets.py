@@ -114,10 +114,10 @@ class WrittenOffsets:
     ) -> Collection[DataDirectory]:
         """Takes over where each partition is; the directories in which that is news."""
         changed: dict[DataDirectory, None] = {}
-        noted = {directory: noted_in(directory.checkpoints) for directory in self._directories}
         for key, partition, place in self._placed():
-            if (offset := offset_of(partition)) != noted[place].get(key, 0):
-                noted[place][key] = offset
+            noted = noted_in(place.checkpoints)
+            if (offset := offset_of(partition)) != noted.get(key, 0):
+                noted[key] = offset
                 changed[place] = None
         return changed
 
