@@ -55,7 +55,7 @@ class Stream:
         self._call = call
         self._requests = requests
         # Of a call that has ended by itself gRPC leaves the task that waits for requests behind.
-        call.add_done_callback(lambda _: self._half_close())
+        call.add_done_callback(lambda _: requests.put_nowait(None))
 
     @property
     def has_ended(self) -> bool:
@@ -63,10 +63,6 @@ class Stream:
 
     def send(self, request: bytes) -> None:
         self._requests.put_nowait(request)
-
-    def _half_close(self) -> None:
-        """No more requests will come."""
-        self._requests.put_nowait(None)
 
     async def read(self) -> bytes:
         """The next message. Raises CallFailed, at the end of the stream, too."""
@@ -77,7 +73,6 @@ class Stream:
         return reply
 
     def cancel(self) -> None:
-        self._half_close()
         self._call.cancel()
 
 
