@@ -1,7 +1,8 @@
 """The machine under measurement: what it is, how busy it is, and what a process of it has used.
 
-Everything comes from Linux's /proc; the functions that take text are pure, `read_…` and others look at this machine.
-CPU seconds count user and system time of all threads of a process, and not that of its children.
+What is known comes from Linux: its /proc, and the clock of each process. The functions that take text are pure;
+`read_…` and others look at this machine. CPU seconds count user and system time of all threads of a process, and not
+that of its children.
 """
 
 import mmap
@@ -24,6 +25,8 @@ SPARED_BYTES = 1 << 30
 PIECE_BYTES = 1 << 20
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
+CPUCLOCK_SCHED = 2
+"""Of the clocks of a process that which adds up what its threads ran (include/linux/posix-timers_types.h)."""
 KERNEL_PARENT = 2
 """kthreadd, the parent of all the kernel's threads."""
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -58,7 +61,12 @@ def parse_busy_ticks(stat: str) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    return parse_cpu_ticks((PROC / str(pid) / "stat").read_text()) / TICKS_PER_SECOND
+    """By the clock of the process, whose number is worked out as in clock_getcpuclockid(3): it counts nanoseconds, and
+    /proc/PID/stat ticks of 10 ms. Raises ProcessLookupError."""
+    try:
+        return time.clock_gettime((~pid << 3) | CPUCLOCK_SCHED)
+    except OSError as error:
+        raise ProcessLookupError(f"no process has the number {pid}, or not any more: {error}") from error
 
 
 def parse_read_bytes(io: str) -> int:

@@ -5,6 +5,8 @@ import mmap
 import os
 import subprocess
 import sys
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,21 @@ def test_this_machine_answers_in_the_expected_form() -> None:
     subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
     assert child_cpu_seconds() > children_before
     assert kernel_cpu_seconds() >= 0
+
+
+def test_work_of_less_than_a_tick_is_seen() -> None:
+    """16 MiB in large batches cost a broker about one of the ticks that /proc counts, and now and then none."""
+    readings = [cpu_seconds(os.getpid()) for _ in range(100)]
+    assert all(later > earlier for earlier, later in pairwise(readings))
+    assert readings[-1] == pytest.approx(time.process_time(), abs=2 / TICKS_PER_SECOND)
+
+
+def test_work_of_another_process_is_seen_until_nobody_knows_it() -> None:
+    with subprocess.Popen([sys.executable, "-c", "sum(range(10**6))"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert 0 < cpu_seconds(process.pid) < 60
+    with pytest.raises(ProcessLookupError, match=f"no process has the number {process.pid}"):
+        cpu_seconds(process.pid)
 
 
 def test_the_commit_is_the_last_one_that_changed_what_is_measured(
