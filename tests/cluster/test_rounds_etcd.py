@@ -16,7 +16,7 @@ LEASE_S: Final = 4.0
 """Twice the lease: until then readers may still be served, and have what they had fetched before."""
 GAP_MAX_MS: Final = 2_000.0
 
-pytestmark = [pytest.mark.minutes, pytest.mark.timeout(180 + 150 * ROUNDS)]
+pytestmark = [pytest.mark.slow, pytest.mark.minutes, pytest.mark.timeout(180 + 150 * ROUNDS)]
 
 How = Literal["SIGKILL", "SIGSTOP"]
 
