@@ -9,16 +9,10 @@ from enum import IntEnum
 
 from broker.cluster.image import ClusterImage, TopicImage
 from broker.cluster.keys import NO_LEADER, PartitionState
-from broker.cluster.partition_changes import (
-    cancelled,
-    completed,
-    may_lead,
-    original_replicas,
-    reassigned,
-    with_leader,
-)
+from broker.cluster.partition_changes import may_lead, with_leader
 from broker.cluster.partition_writes import with_epochs
-from broker.controller.decisions import preferred
+from broker.cluster.reassignment import cancelled, completed, original_replicas, reassigned, target_replicas
+from broker.controller.decisions import preferred, seen
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -40,35 +34,41 @@ def find(image: ClusterImage, topic: str, index: int) -> tuple[TopicImage, Parti
 
 
 def with_replicas(
-    image: ClusterImage, topic: str, index: int, target: Sequence[int] | None, *, may_change_count: bool
+    image: ClusterImage,
+    topic: str,
+    index: int,
+    target: Sequence[int] | None,
+    min_insync: int,
+    *,
+    may_change_count: bool,
 ) -> PartitionState:
-    """Given other replicas, or with None a reassignment cancelled.
+    """Given other replicas, or with None a reassignment cancelled. `min_insync`: the topic's `min.insync.replicas`.
 
     Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR.
     """
     _, state = find(image, topic, index)
     if target is None:
-        if not state.adding and not state.removing:
-            raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{topic}-{index} is not being reassigned")
-        after = cancelled(state)
-        if after is state:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{topic}-{index} cannot go back to its former replicas: none of them is in sync",
-            )
+        after = _cancelled(state, seen(state, image, min_insync), min_insync, f"{topic}-{index}")
     else:
         _check_target(image, state, target, may_change_count=may_change_count)
-        after = completed(_reassigned(state, target, f"{topic}-{index}"))
+        after = completed(reassigned(seen(state, image, min_insync), target, min_insync), min_insync)
     return with_epochs(state, with_leader(after, may_lead(after, image.is_usable)), image)
 
 
-def _reassigned(state: PartitionState, target: Sequence[int], name: str) -> PartitionState:
-    after = reassigned(state, target)
-    if after is state:
+def _cancelled(state: PartitionState, now: PartitionState, min_insync: int, name: str) -> PartitionState:
+    """`now`: the state given who is there."""
+    if not state.adding and not state.removing:
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name} is not being reassigned")
+    after = cancelled(now, min_insync)
+    if after is now:
+        original = original_replicas(now)
+        in_sync = [broker_id for broker_id in original if broker_id in now.isr]
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{name} cannot leave the reassignment under way: nobody is in sync but brokers that it adds",
+            f"{name} cannot go back to its former replicas {list(original)} now: in sync are {in_sync} of them, and "
+            f"{list(now.isr)} of all, with min.insync.replicas={min_insync}. Cancel again when more of them are in "
+            "sync, or reassign the partition to brokers that are",
         )
     return after
 
@@ -88,7 +88,7 @@ def _check_target(image: ClusterImage, state: PartitionState, target: Sequence[i
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"The manual partition assignment includes broker {broker_id}, but no such broker is registered.",
             )
-    count = len(original_replicas(state))
+    count = len(target_replicas(state))
     if not may_change_count and len(target) != count:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

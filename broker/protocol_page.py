@@ -36,6 +36,10 @@ DEVIATIONS = (
     "A Fetch before version 10 that comes to a zstd batch is answered UNSUPPORTED_COMPRESSION_TYPE, as KIP-110 asks; "
     "Kafka hands the batch on, unless the topic's own `compression.type` is zstd.",
     "IncrementalAlterConfigs with an operation that does not exist is INVALID_REQUEST; Kafka: UNKNOWN_SERVER_ERROR.",
+    "A reassignment completes only where as many stay in sync as `min.insync.replicas` asks for; a cancellation that "
+    "would leave fewer is refused (INVALID_REPLICA_ASSIGNMENT), and so is UnregisterBroker for a broker that is there "
+    "or alone has all of a partition (INVALID_REQUEST). Kafka does each of these; see "
+    "[the decision](decisions/011-what-operators-may-take-away.md).",
 )
 
 

@@ -52,7 +52,7 @@ from enum import Enum
 from broker.checkpoints import CLEAN_SHUTDOWN, Key
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import NodeState, PartitionState, broker_key, partition_key, stopping_key
-from broker.cluster.partition_changes import with_directory, without, without_directory
+from broker.cluster.partition_changes import is_last, with_directory, without, without_directory
 from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from broker.cluster.store import Conflict, MetadataStore, Txn
 from broker.config import BrokerConfig
@@ -213,8 +213,9 @@ def _given_up(image: ClusterImage, node_id: int, findings: Findings, config: Bro
                 continue
             found = findings.of((topic.name, index))
             after = _seen(state, node_id, found, topic_config.min_insync_replicas)
-            is_last = node_id in (*state.isr, *state.elr) and {node_id} == {*state.isr, *state.elr}
-            if is_last and (found in (Found.NOTHING, Found.OFFLINE) or _may_lack(found, topic_config.flush_messages)):
+            if is_last(state, node_id) and (
+                found in (Found.NOTHING, Found.OFFLINE) or _may_lack(found, topic_config.flush_messages)
+            ):
                 last.setdefault(found, []).append(f"{topic.name}-{index}")
             if after is not state:
                 after = with_epochs(state, after, image)

@@ -1,7 +1,9 @@
 """AlterPartitionReassignments (key 45): gives partitions other replicas, or cancels that (KIP-455).
 
 For the controller, to which others send it on. Each partition has its own error, and is changed or not by itself. The
-answer says that the move has begun: it is over when those that are added are in sync (ListPartitionReassignments).
+answer says that the move has begun: it is over (ListPartitionReassignments) when those that are added are in sync and,
+where fewer are added than removed, all of the target; and when without those that are removed no fewer are in sync than
+`min.insync.replicas`, unless that was so before. A cancellation that would leave fewer is refused.
 
 Versions: 1 whether the number of replicas may change (KIP-860).
 """
@@ -54,10 +56,11 @@ async def _reassign(
     index = wanted.partition_index
     try:
         image = context.metadata.image
+        found, before = find(image, topic, index)
         after = with_replicas(
-            image, topic, index, wanted.replicas, may_change_count=request.allow_replication_factor_change
+            *(image, topic, index, wanted.replicas, context.config.topic(found.configs).min_insync_replicas),
+            may_change_count=request.allow_replication_factor_change,
         )
-        _, before = find(image, topic, index)
         if after is not before:
             change = PartitionWrite(partition_key(topic, index), before, after)
             await changes.make(lambda: context.controller.change([change]))

@@ -2,7 +2,8 @@
 
 For the controller, to which others send it on. What it was in sync for it is not any more, as if its directory were
 gone; its replicas stay assigned to it, until they are reassigned. One that is still there would register again, so it
-is to be stopped first.
+is to be stopped first. Nor is a broker forgotten whose replica is the only one in sync or eligible: what was
+acknowledged is there, if it is anywhere, and nobody could elect it cleanly any more. Kafka forgets either.
 
 Versions: 0 the API (KIP-631).
 """

@@ -259,7 +259,7 @@ class PartitionState:
     partition_epoch: int = 0
     """Grows with every change of this value (Kafka's partition epoch, KIP-497)."""
     elr: tuple[int, ...] = ()
-    """Eligible leader replicas (KIP-966; controller/partition_changes.py)."""
+    """Eligible leader replicas (KIP-966; partition_changes.py)."""
     last_known_leader: int = NO_LEADER
     """Where nobody is in sync or eligible: who was last, and is taken first by an unclean election. If that one has
     lost everything, another replica."""

@@ -29,7 +29,7 @@ def with_isr(state: PartitionState, isr: Iterable[int], min_insync: int) -> Part
     """Another in-sync set, which the leader decides. `min_insync` counts up to the number of replicas."""
     wanted = tuple(isr)
     members = tuple(broker for broker in state.replicas if broker in wanted)
-    return replace(state, isr=members, elr=_eligible(state, members, min_insync))
+    return replace(state, isr=members, elr=eligible(state, members, min_insync))
 
 
 def without(
@@ -43,7 +43,7 @@ def without(
     if lost_data and not others and not lost_all:
         return replace(state, leader=NO_LEADER) if state.leader == broker else state
     isr = tuple(member for member in state.isr if member != broker)
-    elr = _eligible(state, isr, min_insync)
+    elr = eligible(state, isr, min_insync)
     if lost_data or lost_all:
         elr = tuple(member for member in elr if member != broker)
     leader = NO_LEADER if state.leader == broker else state.leader
@@ -52,6 +52,11 @@ def without(
         another = next((member for member in state.replicas if member != broker), broker)
         last_known_leader = another if lost_all else broker
     return replace(state, isr=isr, elr=elr, leader=leader, last_known_leader=last_known_leader)
+
+
+def is_last(state: PartitionState, broker: int) -> bool:
+    """Whether nobody but this broker is in sync or eligible."""
+    return {broker} == {*state.isr, *state.elr}
 
 
 def without_directory(state: PartitionState, broker: int, min_insync: int) -> PartitionState:
@@ -92,7 +97,7 @@ def without_unusable(state: PartitionState, is_usable: IsUsable, min_insync: int
     if len(isr) == len(state.isr):
         return state
     leader = state.leader if state.leader in isr else NO_LEADER
-    return replace(state, isr=isr, elr=_eligible(state, isr, min_insync), leader=leader)
+    return replace(state, isr=isr, elr=eligible(state, isr, min_insync), leader=leader)
 
 
 def with_leader(state: PartitionState, is_usable: IsUsable, *, unclean: bool = False) -> PartitionState:
@@ -126,72 +131,12 @@ def _led_by(state: PartitionState, leader: int) -> PartitionState:
     return replace(state, leader=leader, isr=(leader,), elr=tuple(broker for broker in state.elr if broker != leader))
 
 
-def _eligible(state: PartitionState, isr: Collection[int], min_insync: int) -> tuple[int, ...]:
-    """None, if enough are in sync; else all who were in sync or eligible and are not in sync now."""
+def eligible(state: PartitionState, isr: Collection[int], min_insync: int) -> tuple[int, ...]:
+    """Who is eligible beside `isr`: nobody, if that is enough; else all others who were in sync or eligible."""
     if len(isr) >= min(min_insync, len(state.replicas)):
         return ()
     return tuple(
         broker for broker in state.replicas if broker not in isr and (broker in state.isr or broker in state.elr)
-    )
-
-
-# -- reassignment (KIP-455) --------------------------------------------------------------------------------------------
-
-
-def reassigned(state: PartitionState, target: Collection[int]) -> PartitionState:
-    """On the way to other replicas: those that are added come first to all that are there (`completed`).
-
-    It takes the place of a reassignment under way. Those which that one was adding go if they are not wanted any more;
-    not if nobody else is in sync or eligible: then the state stays.
-    """
-    target = tuple(target)
-    present = original_replicas(state)
-    adding = tuple(broker for broker in target if broker not in present)
-    removing = tuple(broker for broker in present if broker not in target)
-    replicas = (*target, *removing)
-    members = (*state.isr, *state.elr)
-    if members and not any(broker in replicas for broker in members):
-        return state
-    return replace(_settled(state, replicas), adding=adding, removing=removing)
-
-
-def original_replicas(state: PartitionState) -> tuple[int, ...]:
-    """Those that the partition had before it was reassigned."""
-    return tuple(broker for broker in state.replicas if broker not in state.adding)
-
-
-def target_replicas(state: PartitionState) -> tuple[int, ...]:
-    return tuple(broker for broker in state.replicas if broker not in state.removing)
-
-
-def cancelled(state: PartitionState) -> PartitionState:
-    """Back to the replicas that there were. Not if none of them is in sync any more: then it stays."""
-    original = original_replicas(state)
-    if not any(broker in original for broker in (*state.isr, *state.elr)):
-        return state
-    return _settled(state, original)
-
-
-def completed(state: PartitionState) -> PartitionState:
-    """With the target's replicas alone, once all those that were added are in sync, and one of the target's is."""
-    target = target_replicas(state)
-    if not (state.adding or state.removing) or not all(broker in state.isr for broker in state.adding):
-        return state
-    if not any(broker in target for broker in state.isr):
-        return state
-    return _settled(state, target)
-
-
-def _settled(state: PartitionState, replicas: tuple[int, ...]) -> PartitionState:
-    """The leader goes with its replica; `with_leader` finds another."""
-    return replace(
-        state,
-        replicas=replicas,
-        adding=(),
-        removing=(),
-        isr=tuple(broker for broker in replicas if broker in state.isr),
-        elr=tuple(broker for broker in replicas if broker in state.elr),
-        leader=state.leader if state.leader in replicas else NO_LEADER,
     )
 
 

@@ -28,7 +28,7 @@ from broker.cluster.keys import (
     partition_key,
     stopping_key,
 )
-from broker.cluster.partition_changes import without
+from broker.cluster.partition_changes import is_last, without
 from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
 from broker.cluster.topics import sweep_leftovers
@@ -47,6 +47,8 @@ LOOKED_AT_TOGETHER = 1000
 """Partitions that are looked at before the loop gets a turn."""
 WRITTEN_TOGETHER = 10_000
 """Changes that are found before any is written: elections among them come first, and commits are full."""
+NAMED_MAX = 5
+"""Partitions that an error names."""
 RETRY_MS = 100.0
 RETRY_MS_MAX = 1000.0
 NOTHING_ELSE: Mapping[str, int] = {}
@@ -278,8 +280,10 @@ class Controller:
         await self._metadata.applied(revision)
 
     async def unregister(self, broker_id: int) -> int:
-        """Forgets a broker that is not there, and that it was in sync. Raises Conflict, OSError, KafkaError."""
+        """Forgets a broker that is not there, and that it was in sync. Raises Conflict, OSError, and KafkaError:
+        NOT_CONTROLLER, INVALID_REQUEST where nobody else has all of a partition."""
         image = self._metadata.image
+        _require_others(image, broker_id)
         is_gone = {broker_key(broker_id): 0}
         writes: list[PartitionWrite] = []
         for topic in image.topics.values():
@@ -311,6 +315,25 @@ class Controller:
 
 
 def _nothing() -> None: ...
+
+
+def _require_others(image: ClusterImage, broker_id: int) -> None:
+    """Raises KafkaError INVALID_REQUEST where the broker's replica is the only one that may be elected cleanly: once it
+    is forgotten nobody could say any more that what was acknowledged is there, though it may have lost nothing."""
+    last = [
+        f"{topic.name}-{index}"
+        for topic in image.topics.values()
+        for index, state in enumerate(topic.partitions)
+        if is_last(state, broker_id)
+    ]
+    if last:
+        names = ", ".join(last[:NAMED_MAX]) + (", …" if len(last) > NAMED_MAX else "")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"broker {broker_id} is the only one that has all of {len(last)} partition(s): {names}. Start it again; "
+            "or, if it is lost, delete their topics, or let other replicas lead with what they have "
+            "(`odradek partitions elect --unclean`, after `odradek partitions reassign` where there are none)",
+        )
 
 
 def _warn(write: PartitionWrite) -> None:

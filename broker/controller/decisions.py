@@ -1,7 +1,7 @@
 """What the controller makes of a partition, given who is there. Pure.
 
 `decided` compares a partition with the cluster and answers the state that it should have: without those who are gone or
-about to stop, led by somebody who may lead, with a reassignment completed whose replicas have caught up. It looks at
+about to stop, led by somebody who may lead, with a reassignment completed whose successors are in sync. It looks at
 nothing but the present, so a controller that was elected a moment ago decides like the one before it, and deciding
 twice changes nothing.
 
@@ -14,13 +14,13 @@ conditions (cluster/partition_writes.py, replication/isr_writer.py).
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import PartitionState
 from broker.cluster.partition_changes import (
-    completed,
     may_lead,
     with_leader,
     with_preferred_leader,
     without_unusable,
 )
 from broker.cluster.partition_writes import with_epochs
+from broker.cluster.reassignment import completed
 
 
 def decided(state: PartitionState, image: ClusterImage, min_insync: int, *, unclean: bool) -> PartitionState:
@@ -31,9 +31,16 @@ def decided(state: PartitionState, image: ClusterImage, min_insync: int, *, uncl
     if _is_settled(state, image):
         return state
     is_usable = may_lead(state, image.is_usable)
-    after = with_leader(without_unusable(state, is_usable, min_insync), is_usable, unclean=unclean)
-    after = with_leader(completed(after), is_usable, unclean=unclean)
+    after = seen(state, image, min_insync, unclean=unclean)
+    after = with_leader(completed(after, min_insync), is_usable, unclean=unclean)
     return with_epochs(state, after, image)
+
+
+def seen(state: PartitionState, image: ClusterImage, min_insync: int, *, unclean: bool = False) -> PartitionState:
+    """The partition given who is there now: without those who are gone or about to stop, and led, if it can be. Whoever
+    counts who is in sync counts here, for the stored set may name brokers that are gone."""
+    is_usable = may_lead(state, image.is_usable)
+    return with_leader(without_unusable(state, is_usable, min_insync), is_usable, unclean=unclean)
 
 
 def _is_settled(state: PartitionState, image: ClusterImage) -> bool:

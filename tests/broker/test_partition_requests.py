@@ -39,8 +39,10 @@ def code_of(ask: Callable[[], object]) -> ErrorCode:
     return raised.value.code
 
 
-def reassign(image: ClusterImage, target: tuple[int, ...] | None, *, may_change_count: bool = True) -> PartitionState:
-    return with_replicas(image, "orders", 0, target, may_change_count=may_change_count)
+def reassign(
+    image: ClusterImage, target: tuple[int, ...] | None, min_insync: int = 1, *, may_change_count: bool = True
+) -> PartitionState:
+    return with_replicas(image, "orders", 0, target, min_insync, may_change_count=may_change_count)
 
 
 def elect(image: ClusterImage, election: ElectionType) -> PartitionState:
@@ -77,6 +79,8 @@ def test_the_number_of_replicas_changes_only_if_it_may() -> None:
     assert refused == ErrorCode.INVALID_REPLICATION_FACTOR
     assert reassign(image, (1, 2)).replicas == (1, 2)
     assert reassign(image, (1, 2, 6), may_change_count=False).adding == (6,), "one that is down may be a target"
+    moving = cluster(replace(STATE, replicas=(4, 5, 1, 2, 3), adding=(4, 5), removing=(1, 2, 3)))
+    assert reassign(moving, (1, 5), may_change_count=False).adding == (5,), "of one under way its target counts"
 
 
 def test_a_reassignment_begins_and_the_leader_stays_meanwhile() -> None:
@@ -102,13 +106,24 @@ def test_who_was_being_added_and_is_not_wanted_any_more_is_in_sync_no_more() -> 
     assert (after.isr, after.leader) == ((2, 3, 1), 2)
 
 
+def test_who_is_down_counts_for_nothing_though_the_stored_set_names_it() -> None:
+    """Else a copy went for a successor that the controller is about to take out of the in-sync set."""
+    image = cluster(STATE, up=(1, 2))
+    after = reassign(image, (2, 3), 2)
+    assert (after.replicas, after.isr, after.removing) == ((2, 3, 1), (2, 1), (1,))
+    assert reassign(cluster(STATE, stopping=(3,)), (2, 3), 2) == after
+    assert reassign(image, (2,), 2).replicas == (2,)
+
+
 @pytest.mark.parametrize("target", [(1, 2, 3), (1, 2, 6)])
-def test_nobody_leaves_a_reassignment_whose_additions_alone_are_in_sync(target: tuple[int, ...]) -> None:
+def test_an_addition_that_alone_is_in_sync_stays_until_another_reassignment_is_complete(
+    target: tuple[int, ...],
+) -> None:
     moving = replace(STATE, replicas=(4, 1, 2, 3), adding=(4,), removing=(3,), isr=(4,), leader=4)
-    assert code_of(lambda: reassign(cluster(moving), target)) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    eligible = replace(moving, elr=(2,))
-    after = reassign(cluster(eligible), target)
-    assert (after.leader, after.isr) == (2, (2,))
+    after = reassign(cluster(moving), target)
+    assert (after.leader, after.isr, 4 in after.removing) == (4, (4,), True)
+    assert reassign(cluster(replace(moving, isr=(4, 1))), target).isr == (1,)
+    assert reassign(cluster(replace(moving, isr=(4, 1))), target, 2).isr == (1, 4)
 
 
 def test_a_reassignment_is_cancelled_if_somebody_of_before_has_everything() -> None:
@@ -117,6 +132,22 @@ def test_a_reassignment_is_cancelled_if_somebody_of_before_has_everything() -> N
     assert (after.replicas, after.isr, after.leader, after.adding) == ((1, 2, 3), (2,), 2, ())
     stuck = replace(moving, isr=(4,))
     assert code_of(lambda: reassign(cluster(stuck), None)) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_cancellation_that_would_leave_too_few_in_sync_is_refused_with_what_to_do() -> None:
+    moving = replace(STATE, replicas=(4, 1, 2, 3), adding=(4,), removing=(3,), isr=(4, 2), leader=4)
+    with pytest.raises(KafkaError) as raised:
+        reassign(cluster(moving), None, 2)
+    assert raised.value.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert raised.value.message == (
+        "orders-0 cannot go back to its former replicas [1, 2, 3] now: in sync are [2] of them, and [4, 2] of all, "
+        "with min.insync.replicas=2. Cancel again when more of them are in sync, or reassign the partition to brokers "
+        "that are"
+    )
+    three = replace(moving, isr=(4, 1, 2))
+    assert reassign(cluster(three), None, 2).isr == (1, 2)
+    down = code_of(lambda: reassign(cluster(three, up=(2, 3, 4)), None, 2))
+    assert down == ErrorCode.INVALID_REPLICA_ASSIGNMENT, "1 is in sync in the store alone"
 
 
 def test_a_leader_that_was_restarted_takes_its_new_epoch_with_the_change() -> None:

@@ -7,6 +7,7 @@ asked to risk anything must have every committed record.
 """
 
 import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,13 +15,8 @@ import pytest
 from broker.cluster.keys import NO_LEADER, PartitionState
 from broker.cluster.partition_changes import (
     IsUsable,
-    cancelled,
     changed,
-    completed,
     may_lead,
-    original_replicas,
-    reassigned,
-    target_replicas,
     with_directory,
     with_isr,
     with_leader,
@@ -28,6 +24,7 @@ from broker.cluster.partition_changes import (
     without,
     without_directory,
 )
+from broker.cluster.reassignment import cancelled, completed, reassigned
 
 TOPIC_ID = bytes(range(16))
 THREE = PartitionState(TOPIC_ID, (1, 2, 3), (1, 2, 3), 1, leader_epoch=4, partition_epoch=7)
@@ -131,40 +128,6 @@ def test_epochs() -> None:
         assert changed(THREE, other).leader_epoch == 5
 
 
-# -- reassignment ------------------------------------------------------------------------------------------------------
-
-
-def test_a_reassignment_waits_for_those_that_are_added() -> None:
-    moving = reassigned(THREE, (3, 4, 5))
-    assert moving.replicas == (3, 4, 5, 1, 2)
-    assert (moving.adding, moving.removing) == ((4, 5), (1, 2))
-    assert original_replicas(moving) == (3, 1, 2)
-    assert target_replicas(moving) == (3, 4, 5)
-    assert completed(moving) is moving
-    assert completed(replace(moving, isr=(1, 2, 3, 4))).adding == (4, 5)
-    done = completed(replace(moving, isr=(3, 4, 5, 1, 2)))
-    assert (done.replicas, done.isr, done.adding, done.removing) == ((3, 4, 5), (3, 4, 5), (), ())
-    assert done.leader == NO_LEADER, "the leader went with its replica"
-
-
-def test_only_the_order_can_be_changed_at_once() -> None:
-    assert reassigned(THREE, (3, 2, 1)) == replace(THREE, replicas=(3, 2, 1), isr=(3, 2, 1))
-
-
-def test_a_reassignment_can_be_cancelled_while_one_of_the_former_is_in_sync() -> None:
-    moving = replace(reassigned(THREE, (4, 5)), isr=(4, 1))
-    back = cancelled(moving)
-    assert (back.replicas, back.isr, back.adding, back.removing) == ((1, 2, 3), (1,), (), ())
-    stuck = replace(moving, isr=(4,), elr=())
-    assert cancelled(stuck) is stuck
-
-
-def test_another_reassignment_replaces_the_one_under_way() -> None:
-    again = reassigned(reassigned(THREE, (4, 5, 6)), (1, 2, 7))
-    assert target_replicas(again) == (1, 2, 7)
-    assert original_replicas(again) == (1, 2, 3)
-
-
 # -- data directories --------------------------------------------------------------------------------------------------
 
 
@@ -197,9 +160,13 @@ def test_who_is_no_replica_any_more_is_not_offline_either() -> None:
 BROKERS = (1, 2, 3, 4)
 EVENTS = (
     *("down", "up", "lose tail", "lose all", "commit", "append", "shrink", "join", "minimum", "move"),
-    *("offline", "online"),
+    *("offline", "online", "move to two", "cancel"),
 )
-WEIGHTS = (6, 8, 1, 1, 12, 6, 8, 8, 4, 1, 2, 3)
+WEIGHTS = (6, 8, 1, 1, 12, 6, 8, 8, 4, 1, 2, 3, 1, 1)
+OTHER_REPLICAS: Mapping[str, Callable[[int], Sequence[int]]] = {
+    "move": lambda broker: [each for each in BROKERS if each != broker],
+    "move to two": lambda broker: [broker, broker % len(BROKERS) + 1],
+}
 HISTORIES = 3000
 EVENTS_MAX = 40
 
@@ -222,8 +189,18 @@ class Model:
         for broker in before.isr:
             if not self.may_lead(before)(broker):
                 state = without(state, broker, self.min_insync)
-        state = with_leader(completed(state), self.may_lead(state))
-        self.become(state)
+        state = with_leader(state, self.may_lead(state))
+        self.take_away(state, completed(state, self.min_insync))
+
+    def take_away(self, before: PartitionState, after: PartitionState) -> None:
+        """What an operator has asked for: no copy of what is committed goes that the minimum asks for."""
+        holding = [len(self.holding(state)) for state in (before, after)]
+        assert holding[1] >= min(self.min_insync, len(after.replicas), holding[0]), "copies were taken away"
+        self.become(with_leader(after, self.may_lead(after)))
+
+    def holding(self, state: PartitionState) -> list[int]:
+        """Who may lead without loss, and has everything that is committed."""
+        return [each for each in (*state.isr, *state.elr) if self.has[each] >= self.committed]
 
     def may_lead(self, state: PartitionState) -> IsUsable:
         return may_lead(state, self.up.__contains__)
@@ -294,10 +271,11 @@ class Model:
                 self.decide()
             case "minimum":
                 self.min_insync = broker % 3 + 1
-            case "move" if state.leader != NO_LEADER:
-                self.become(
-                    with_leader(reassigned(state, [each for each in BROKERS if each != broker]), self.may_lead(state))
-                )
+            case "move" | "move to two" if state.leader != NO_LEADER:
+                self.take_away(state, reassigned(state, OTHER_REPLICAS[event](broker), self.min_insync))
+                self.decide()
+            case "cancel" if state.adding or state.removing:
+                self.take_away(state, cancelled(state, self.min_insync))
             case _:
                 pass
 

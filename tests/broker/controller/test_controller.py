@@ -1,6 +1,5 @@
 """How a broker becomes the controller, what it writes then, and what it cannot write any more when another one is."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +10,6 @@ from broker.cluster.image import NO_CONTROLLER
 from broker.cluster.keys import (
     CONTROLLER_KEY,
     NO_LEADER,
-    BrokerState,
     PartitionState,
     broker_config_key,
     broker_key,
@@ -401,42 +399,6 @@ async def test_leadership_is_given_back_now_and_then() -> None:
         assert (await cluster.state()).leader == 2, "the store did not answer"
         await sleep_ms(5_000)
         assert (await cluster.state()).leader == 1
-
-
-# -- unregistering -----------------------------------------------------------------------------------------------------
-
-
-async def test_who_is_unregistered_has_no_seat_and_no_node_any_more() -> None:
-    async with brokers() as cluster:
-        await cluster.create(TRIO, replace(TRIO, replicas=(3,), isr=(3,), leader=3), *[TRIO] * 120)
-        await cluster[3].crash()
-        await sleep_ms(LEASE_MS + 100)
-        await cluster[1].controller.unregister(3)
-        image = await cluster.image()
-        assert 3 not in image.nodes
-        states = await cluster.states()
-        assert not any(3 in (*state.isr, *state.elr) for state in states.values())
-        assert states["orders", 1].last_known_leader == 3
-
-
-async def test_who_comes_back_while_it_is_unregistered_keeps_its_seats() -> None:
-    async with brokers() as cluster:
-        await cluster.create(replace(TRIO, replicas=(3,), isr=(3,), leader=3))
-        await cluster[3].crash()
-        await sleep_ms(LEASE_MS + 100)
-        assert (await cluster.state()).elr == (3,)
-        cluster[1].store.fates.append(Fate.HELD)
-        unregistering = asyncio.ensure_future(cluster[1].controller.unregister(3))
-        await settle()
-        back = BrokerState(3, {"PLAINTEXT": ("10.0.0.3", 9092)}, directory_id=b"\x03" * 16)
-        await cluster.store.commit(Txn(put={broker_key(3): back.encode()}))
-        await cluster[1].store.deliver()
-        with pytest.raises(Conflict):
-            await unregistering
-        await settle()
-        state = await cluster.state()
-        assert (state.leader, state.isr) == (3, (3,))
-        assert 3 in (await cluster.image()).nodes
 
 
 # -- what others have left ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import NO_LEADER, BrokerState, PartitionState
+from broker.cluster.partition_changes import without_unusable
 from broker.controller.decisions import decided, preferred
 
 TOPIC_ID = bytes(range(16))
@@ -103,6 +104,21 @@ def test_a_reassignment_is_completed_and_led_by_one_of_its_replicas() -> None:
     assert decide(not_yet, cluster(*BROKERS)) is not_yet
 
 
+def test_a_reassignment_is_completed_by_those_in_sync_who_are_there() -> None:
+    """Broker 3, the successor, is in the stored set, and is gone: 1 stays, and acks=all goes on."""
+    moving = replace(STATE, replicas=(2, 3, 1), adding=(3,), removing=(1,))
+    after = decide(moving, cluster(1, 2))
+    assert (after.replicas, after.isr, after.leader) == ((2, 3, 1), (1, 2), 1)
+    assert decide(replace(after, revision=101), cluster(1, 2, 3)).removing == (1,), "it is there, and not in sync yet"
+    assert decide(moving, cluster(1, 2, 3)).replicas == (2, 3)
+
+
+def test_a_reassignment_is_completed_once_a_lower_minimum_allows_it() -> None:
+    moving = replace(STATE, replicas=(2, 3, 4, 1), isr=(4, 1), adding=(4,), removing=(1,))
+    assert decide(moving, cluster(*BROKERS), 2) is moving
+    assert decide(moving, cluster(*BROKERS), 1).replicas == (2, 3, 4)
+
+
 def test_the_preferred_leader() -> None:
     state = replace(STATE, leader=3)
     after = preferred(state, cluster(1, 2, 3))
@@ -179,11 +195,38 @@ def test_every_decision_ends_with_a_usable_leader_if_there_can_be_one_and_is_fin
     else:
         assert is_usable(after.leader)
         assert after.leader in after.isr
-        assert unclean or after.leader in members, "nobody is elected who was neither in sync nor eligible"
+        is_clean = after.leader in members
+        assert unclean or is_clean, "nobody is elected who was neither in sync nor eligible"
+        assert is_clean or not any(is_usable(each) for each in members), "never while there is a clean way"
     assert all(is_usable(each) for each in after.isr)
     assert set(after.offline) == set(state.offline) & set(after.replicas)
     assert set(after.isr) | set(after.elr) <= set(after.replicas)
     assert not set(after.isr) & set(after.elr)
     assert not members or after.isr or after.elr, "somebody who has everything is always remembered"
+    if after.replicas != state.replicas and after.leader in (*members, NO_LEADER):
+        here = {each for each in state.isr if is_usable(each)} | {after.leader} - {NO_LEADER}
+        assert len(after.isr) >= min(min_insync, len(after.replicas), len(here)), "a completion takes no needed copy"
+        assert set(state.adding) <= set(after.isr)
     stored = replace(after, revision=101)
     assert decided(stored, image, min_insync, unclean=unclean) is stored
+
+
+@given(states(), clusters())
+def test_a_preferred_election_changes_the_leader_and_takes_nobody_away(
+    state: PartitionState, image: ClusterImage
+) -> None:
+    after = preferred(state, image)
+    if after is not state:
+        assert after.leader in state.isr
+        assert replace(state, leader=after.leader, leader_epoch=after.leader_epoch, partition_epoch=8) == after
+
+
+@given(states(), clusters(), st.integers(1, 4))
+def test_however_many_stop_at_once_nobody_is_forgotten_while_too_few_stay(
+    state: PartitionState, image: ClusterImage, min_insync: int
+) -> None:
+    after = without_unusable(state, image.is_usable, min_insync)
+    assert after.replicas == state.replicas
+    if after is not state and len(after.isr) < min(min_insync, len(state.replicas)):
+        assert {*after.isr, *after.elr} == {*state.isr, *state.elr}
+    assert set(after.isr) == {each for each in state.isr if image.is_usable(each)}
