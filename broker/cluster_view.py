@@ -1,6 +1,6 @@
 """The cluster as the clients of one listener see it: what Metadata, DescribeCluster and DescribeTopicPartitions say.
 
-A client can use a broker that has an address on its listener and is not fenced. A leader without such an address is no
+A client can use a broker that is there and has an address on its listener. A leader without such an address is no
 leader to it: -1, with an error that says why (Kafka's KRaftMetadataCache).
 """
 
@@ -18,7 +18,7 @@ def is_internal(topic: str) -> bool:
 
 def usable_brokers(image: ClusterImage, listener: str) -> list[BrokerState]:
     """The brokers that a client of the listener can talk to, in order of their ids."""
-    return [broker for _, broker in sorted(image.brokers.items()) if _is_usable(broker, listener)]
+    return [broker for _, broker in sorted(image.brokers.items()) if listener in broker.endpoints]
 
 
 def fenced_nodes(image: ClusterImage, listener: str) -> list[tuple[int, NodeState]]:
@@ -64,10 +64,6 @@ def offline_replicas(image: ClusterImage, partition: PartitionState, listener: s
         broker_id
         for broker_id in partition.replicas
         if (broker := image.brokers.get(broker_id)) is None
-        or not _is_usable(broker, listener)
+        or listener not in broker.endpoints
         or broker_id in partition.offline
     ]
-
-
-def _is_usable(broker: BrokerState, listener: str) -> bool:
-    return not broker.is_fenced and listener in broker.endpoints

@@ -1,7 +1,8 @@
 """New topics and new partitions, checked and placed: what CreateTopics, CreatePartitions and auto-creation share.
 
 A plan holds everything that creation needs, so that `validate_only` is a plan without what follows. The rules and
-their order are those of Kafka's ReplicationControlManager.
+their order are those of Kafka's ReplicationControlManager: replicas go to registered brokers, whether they are there or
+not, and leaders, and who is in sync from the start, are among those that are there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,14 +73,18 @@ def plan_topic(
                 "A manual partition assignment was specified, but the number of partitions and the replication factor "
                 "were not both set to -1.",
             )
-        placed = check_new_topic_assignments(assignments, image.brokers)
+        placed = check_new_topic_assignments(assignments, image.registered)
     else:
         if replication_factor == DEFAULT:
             replication_factor = context.config.default_replication_factor
         if partition_count == DEFAULT:
             partition_count = context.config.num_partitions
         check_counts(partition_count, replication_factor)
-        placed = _place(context, partition_count, replication_factor)
+        try:
+            placed = _place(context, partition_count, replication_factor)
+        except KafkaError as error:
+            text = f"Unable to replicate the partition {replication_factor} time(s): {error.message}"
+            raise KafkaError(error.code, text) from None
     topic_id = context.environment.random_uuid()
     partitions = _partitions(image, topic_id, 0, placed)
     return NewTopic(name, topic_id, partitions, configs)
@@ -96,7 +101,7 @@ def plan_partitions(
     if assignments is None:
         placed = _place(context, count - present, topic.replication_factor)
     else:
-        placed = check_added_assignments(assignments, count - present, topic.replication_factor, image.brokers)
+        placed = check_added_assignments(assignments, count - present, topic.replication_factor, image.registered)
     return _partitions(image, topic.topic_id, present, placed)
 
 
@@ -113,9 +118,10 @@ async def enlarge(context: Context, changes: Changes, topic: TopicImage, added: 
 
 
 def _place(context: Context, partition_count: int, replication_factor: int) -> tuple[tuple[int, ...], ...]:
+    image = context.metadata.image
     brokers = [
-        UsableBroker(broker.broker_id, broker.rack, broker.is_fenced)
-        for broker in context.metadata.image.brokers.values()
+        UsableBroker(broker_id, image.rack(broker_id), is_fenced=not image.is_usable(broker_id))
+        for broker_id in image.registered
     ]
     start, shift = context.environment.random_bytes(2)
     return place(partition_count, replication_factor, brokers, start, shift)
@@ -124,5 +130,4 @@ def _place(context: Context, partition_count: int, replication_factor: int) -> t
 def _partitions(
     image: ClusterImage, topic_id: bytes, first: int, placed: Sequence[Sequence[int]]
 ) -> tuple[PartitionState, ...]:
-    alive = {broker_id: None for broker_id, broker in image.brokers.items() if not broker.is_fenced}
-    return tuple(new_partition(topic_id, first + at, replicas, alive) for at, replicas in enumerate(placed))
+    return tuple(new_partition(topic_id, first + at, replicas, image.is_usable) for at, replicas in enumerate(placed))

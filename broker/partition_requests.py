@@ -83,7 +83,7 @@ def _check_target(image: ClusterImage, state: PartitionState, target: Sequence[i
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes a broker more than once."
         )
     for broker_id in target:
-        if broker_id not in image.nodes and broker_id not in image.brokers:
+        if broker_id not in image.registered:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"The manual partition assignment includes broker {broker_id}, but no such broker is registered.",

@@ -11,7 +11,7 @@ Cost of one change: a copy of the dict of topics (10,000 topics: 50 µs) and of 
 touched (5,000 partitions: 80 µs). No other topic is looked at.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from broker.cluster.keys import (
@@ -94,9 +94,9 @@ class ClusterImage:
     names: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     """Topic id -> name."""
     brokers: Mapping[int, BrokerState] = field(default_factory=dict[int, BrokerState])
-    """Those that are there."""
+    """Those that are there: they have a lease now. Who asks which brokers the cluster has asks `registered`."""
     nodes: Mapping[int, NodeState] = field(default_factory=dict[int, NodeState])
-    """Those that were there once, and are not unregistered."""
+    """What outlives their runs, of those that are registered."""
     stopping: frozenset[int] = frozenset()
     """Those that are about to stop: they give up what they lead, and join no in-sync set."""
     controller_id: int = NO_CONTROLLER
@@ -135,8 +135,19 @@ class ClusterImage:
         """How many partitions the broker leads; NO_LEADER: how many nobody leads."""
         return sum(state.leader == broker_id for topic in self.topics.values() for state in topic.partitions)
 
+    @property
+    def registered(self) -> Collection[int]:
+        """The brokers of the cluster: those that are there, that stop, and that stopped or failed, until somebody
+        unregisters them (`brokerRegistrations` of Kafka's ClusterControlManager, which calls the last ones fenced)."""
+        return self.nodes.keys() | self.brokers.keys()
+
+    def rack(self, broker_id: int) -> str | None:
+        """Of a registered broker; None without one."""
+        state = self.brokers.get(broker_id) or self.nodes.get(broker_id)
+        return None if state is None else state.rack
+
     def is_usable(self, broker_id: int) -> bool:
-        """Whether the broker may lead, and join in-sync sets: it is there, and not about to stop."""
+        """Whether the broker may lead, and join in-sync sets: it is there, and not about to stop (`isActive`)."""
         return broker_id in self.brokers and broker_id not in self.stopping
 
     def endpoint(self, broker_id: int, listener: str) -> tuple[str, int] | None:

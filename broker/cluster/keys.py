@@ -193,14 +193,13 @@ def check_collision(name: str, others: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """A registered broker. `epoch` is the revision of its key: a newer registration has a higher one."""
+    """A broker that is there. `epoch` is the revision of its key: a newer registration has a higher one."""
 
     broker_id: int
     endpoints: Mapping[str, tuple[str, int]]
     """Listener name -> advertised host and port."""
     rack: str | None = None
     directory_id: bytes = ZERO_UUID
-    is_fenced: bool = False
     epoch: int = field(default=0, compare=False)
 
     def encode(self) -> bytes:
@@ -209,7 +208,6 @@ class BrokerState:
                 "endpoints": _encoded(self.endpoints),
                 "rack": self.rack,
                 "directory_id": uuid_text(self.directory_id),
-                "fenced": self.is_fenced,
             }
         )
 
@@ -296,7 +294,6 @@ def decode_broker(value: bytes, broker_id: int, epoch: int = 0) -> BrokerState:
         fields.endpoints(),
         rack=fields.text("rack") if fields.get("rack") is not None else None,
         directory_id=fields.uuid("directory_id"),
-        is_fenced=fields.get("fenced") is True,
         epoch=epoch,
     )
 

@@ -3,9 +3,10 @@
 Placement goes round robin, as Kafka's does (StripedReplicaPlacer, and AdminUtils before it), with the same aims in the
 same order: replicas of a partition on different brokers (always); on different racks (as far as there are racks);
 each broker as often the preferred leader as any other; followers of one leader spread over all brokers, so that its
-load is spread when it fails. A fenced broker never becomes the first replica, and another one only when there are
-too few unfenced. `start` and `shift` rotate the picture, chosen at random by the caller, so that topics of one
-partition do not all land on the first broker.
+load is spread when it fails. A fenced broker, one that is registered and not there, never becomes the first replica. It
+becomes another one where only so the replicas are on different racks, for a placement outlives what fences a broker, or
+are enough. `start` and `shift` rotate the picture, chosen at random by the caller, so that topics of one partition do
+not all land on the first broker.
 
 Errors are Kafka's, in Kafka's words.
 """
@@ -24,7 +25,7 @@ Assignment = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class UsableBroker:
-    """A broker that may be given replicas."""
+    """A registered broker, which may be given replicas."""
 
     broker_id: int
     rack: str | None = None
@@ -72,18 +73,15 @@ def place(
 
     Raises KafkaError INVALID_REPLICATION_FACTOR when there are too few brokers, or all are fenced.
     """
-    if replication_factor > len(brokers):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
-            f"{replication_factor} cannot be reached because only {len(brokers)} broker(s) are registered.",
-        )
     unfenced = _interleave_racks([broker for broker in brokers if not broker.is_fenced])
     fenced = _interleave_racks([broker for broker in brokers if broker.is_fenced])
     if not unfenced:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced.")
+    if replication_factor > len(brokers):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced.",
+            f"The target replication factor of {replication_factor} cannot be reached because only {len(brokers)} "
+            "broker(s) are registered.",
         )
     count = len(unfenced)
     assignments: list[Assignment] = []
@@ -92,22 +90,19 @@ def place(
         # The others, beginning behind the leader, one further each time that every broker has led once.
         others = _rotate([*unfenced[first + 1 :], *unfenced[:first]], shift + index // count)
         spare = _rotate(fenced, shift + index)
-        assignments.append(_choose(unfenced[first], others, spare, replication_factor))
+        assignments.append(_choose(unfenced[first], [*others, *spare], replication_factor))
     return tuple(assignments)
 
 
-def _choose(
-    leader: UsableBroker, others: Sequence[UsableBroker], spare: Sequence[UsableBroker], replication_factor: int
-) -> Assignment:
+def _choose(leader: UsableBroker, others: list[UsableBroker], replication_factor: int) -> Assignment:
     """The leader, then each time the first broker of the rack used least, unfenced ones before fenced ones."""
     chosen = [leader]
     racks = {leader.rack: 1}
-    for candidates in (list(others), list(spare)):
-        while candidates and len(chosen) < replication_factor:
-            best = min(candidates, key=lambda broker: racks.get(broker.rack, 0))
-            candidates.remove(best)
-            chosen.append(best)
-            racks[best.rack] = racks.get(best.rack, 0) + 1
+    while len(chosen) < replication_factor:
+        best = min(others, key=lambda broker: (racks.get(broker.rack, 0), broker.is_fenced))
+        others.remove(best)
+        chosen.append(best)
+        racks[best.rack] = racks.get(best.rack, 0) + 1
     return tuple(broker.broker_id for broker in chosen)
 
 

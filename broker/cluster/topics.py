@@ -14,7 +14,7 @@ All functions raise Conflict when the guard no longer holds or others kept getti
 `MetadataStore.commit` raises.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from broker.cluster.image import TopicImage
 from broker.cluster.keys import (
@@ -35,6 +35,7 @@ from broker.cluster.keys import (
     topic_config_key,
     topic_key,
 )
+from broker.cluster.partition_changes import IsUsable
 from broker.cluster.store import CHUNK_SIZE, Conflict, MetadataStore, Snapshot, Txn
 from client.tasks import breathe
 from protocol.errors import ErrorCode, KafkaError
@@ -46,12 +47,13 @@ LOOKED_AT_TOGETHER = 1000
 NO_GUARD: Mapping[str, int] = {}
 
 
-def new_partition(topic_id: bytes, index: int, replicas: Sequence[int], alive: Container[int]) -> PartitionState:
-    """A partition as it begins: led by its first live replica, in sync with all live ones.
+def new_partition(topic_id: bytes, index: int, replicas: Sequence[int], is_usable: IsUsable) -> PartitionState:
+    """A partition as it begins: led by the first of its replicas that may lead, in sync with all that may. The others
+    join when they are back. Nobody is eligible, however few are in sync: nothing was acknowledged yet.
 
-    Raises KafkaError INVALID_REPLICA_ASSIGNMENT when none is alive.
+    Raises KafkaError INVALID_REPLICA_ASSIGNMENT when none may lead.
     """
-    isr = tuple(broker_id for broker_id in replicas if broker_id in alive)
+    isr = tuple(broker_id for broker_id in replicas if is_usable(broker_id))
     if not isr:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -131,7 +131,7 @@ async def test_added_partitions_join_those_that_are_there() -> None:
         topic_id = await make_topic(context, "orders")
         append(context.partitions.leader("orders", 0), batch(b"a"))
         topic = context.metadata.image.topics["orders"]
-        added = [new_partition(topic_id, index, (0,), (0,)) for index in (1, 2)]
+        added = [new_partition(topic_id, index, (0,), lambda _: True) for index in (1, 2)]
         await context.metadata.applied(await add_partitions(context.metadata.store, topic, added))
         assert [(partition.index, partition.log.log_end_offset) for partition in context.partitions] == [
             (0, 1),

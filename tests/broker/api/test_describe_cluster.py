@@ -47,11 +47,10 @@ async def test_addresses_are_those_of_the_listener() -> None:
     assert [(broker.host, broker.port) for broker in answer.brokers] == [("broker.example", 19092)]
 
 
-async def test_brokers_without_the_listener_and_fenced_ones_are_left_out_also_as_controller() -> None:
+async def test_brokers_without_the_listener_are_left_out_also_as_controller() -> None:
     brokers = (
         BrokerState(0, {"INTERNAL": ("127.0.0.1", 1)}),
         BrokerState(2, {"PLAINTEXT": ("127.0.0.1", 3)}, rack="b"),
-        BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 2)}, is_fenced=True),
         BrokerState(10, {"PLAINTEXT": ("127.0.0.1", 4)}),
     )
     answer = await described(brokers=brokers)

@@ -23,7 +23,7 @@ from broker.cluster.keys import (
 from protocol.errors import ErrorCode, KafkaError
 
 TOPIC_ID = bytes(range(16))
-BROKER = BrokerState(7, {"PLAINTEXT": ("::1", 9092), "IN": ("host", 0)}, "rack ä", TOPIC_ID, is_fenced=True, epoch=5)
+BROKER = BrokerState(7, {"PLAINTEXT": ("::1", 9092), "IN": ("host", 0)}, "rack ä", TOPIC_ID, epoch=5)
 TOPIC = TopicState(TOPIC_ID, 12, revision=5)
 PARTITION = PartitionState(TOPIC_ID, (1, 2, 3), (2, 1), 2, 4, 9, revision=5)
 VALUES = {
@@ -79,10 +79,8 @@ def test_each_field_is_needed_and_has_its_type(kind: str) -> None:
     fields = json.loads(VALUES[kind])
     for name in fields:
         for wrong in (None, True, {"x": None}, [None], 1.5):
-            if name in ("rack", "fenced") and wrong in (None, True):
-                continue  # a broker may have no rack, and may be fenced or not
-            if name == "fenced":
-                continue
+            if name == "rack" and wrong is None:
+                continue  # a broker may have none
             with pytest.raises(MalformedMetadata):
                 decode(kind, json.dumps(fields | {name: wrong}).encode())
     unknown = fields | {"added later": 1}

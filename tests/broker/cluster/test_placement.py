@@ -22,7 +22,7 @@ BROKERS = st.lists(
 def test_every_placement_is_sound(
     data: st.DataObject, brokers: list[UsableBroker], partition_count: int, start: int, shift: int
 ) -> None:
-    """Distinct brokers, an unfenced leader, as many racks as there can be, fenced brokers last."""
+    """Distinct brokers, an unfenced leader, as many racks as there can be, of a rack the fenced brokers last."""
     replication_factor = data.draw(st.integers(1, len(brokers)))
     by_id = {broker.broker_id: broker for broker in brokers}
     unfenced = [broker for broker in brokers if not broker.is_fenced]
@@ -31,11 +31,13 @@ def test_every_placement_is_sound(
     for replicas in assignments:
         assert len(replicas) == len(set(replicas)) == replication_factor
         assert not by_id[replicas[0]].is_fenced
-        chosen_unfenced = sum(not by_id[broker_id].is_fenced for broker_id in replicas)
-        assert chosen_unfenced == min(replication_factor, len(unfenced))
-        if len(unfenced) == len(brokers):
-            racks = {broker.rack for broker in brokers}
-            assert len({by_id[broker_id].rack for broker_id in replicas}) == min(len(racks), replication_factor)
+        racks = {broker.rack for broker in brokers}
+        assert len({by_id[broker_id].rack for broker_id in replicas}) == min(len(racks), replication_factor)
+        spare_racks = {broker.rack for broker in unfenced if broker.broker_id not in replicas}
+        assert not any(by_id[broker_id].is_fenced and by_id[broker_id].rack in spare_racks for broker_id in replicas)
+        if len(racks) == 1:
+            chosen_unfenced = sum(not by_id[broker_id].is_fenced for broker_id in replicas)
+            assert chosen_unfenced == min(replication_factor, len(unfenced))
 
 
 def test_leaders_and_followers_are_even() -> None:
@@ -55,6 +57,15 @@ def test_racks_are_used_in_turn() -> None:
         assert Counter(number // 3 for number in replicas) == {0: 2, 1: 2, 2: 2}
 
 
+def test_a_rack_that_is_down_as_a_whole_gets_its_replica() -> None:
+    """It is back soon, and the placement stays: two replicas on one rack would stay so (StripedReplicaPlacer)."""
+    brokers = [UsableBroker(number, "abc"[number // 2], is_fenced=number >= 4) for number in range(6)]
+    for replicas in place(12, 3, brokers):
+        assert sorted(number // 2 for number in replicas) == [0, 1, 2]
+        assert replicas[0] < 4
+        assert replicas[2] >= 4, "nor is it asked for before others that are there"
+
+
 def test_start_decides_where_a_topic_of_one_partition_lies() -> None:
     brokers = [UsableBroker(number) for number in (5, 1, 3)]
     assert [place(1, 1, brokers, start)[0] for start in range(4)] == [(1,), (3,), (5,), (1,)]
@@ -65,15 +76,12 @@ def refused(code: ErrorCode, message: str) -> "pytest.RaisesExc[KafkaError]":
 
 
 def test_too_few_brokers() -> None:
-    message = (
-        "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because "
-        "only 1 broker(s) are registered."
-    )
+    message = "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered."
     with refused(ErrorCode.INVALID_REPLICATION_FACTOR, message):
-        place(1, 2, [UsableBroker(1)])
-    message = "Unable to replicate the partition 1 time(s): All brokers are currently fenced."
-    with refused(ErrorCode.INVALID_REPLICATION_FACTOR, message):
-        place(1, 1, [UsableBroker(1, is_fenced=True)])
+        place(1, 3, [UsableBroker(1), UsableBroker(2, is_fenced=True)])
+    for replication_factor in (1, 2):  # in Kafka's order
+        with refused(ErrorCode.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced."):
+            place(1, replication_factor, [UsableBroker(1, is_fenced=True)])
 
 
 @pytest.mark.parametrize("count", [0, -2])

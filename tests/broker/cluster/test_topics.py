@@ -59,7 +59,7 @@ class CrashingStore:
 
 
 def partitions(count: int, topic_id: bytes = ID, writer: int = 1) -> list[PartitionState]:
-    return [new_partition(topic_id, index, (writer,), (writer,)) for index in range(count)]
+    return [new_partition(topic_id, index, (writer,), lambda _: True) for index in range(count)]
 
 
 async def image_of(store: MetadataStore) -> ClusterImage:
@@ -341,8 +341,8 @@ async def test_several_writers_never_mix_their_partitions(seed: int) -> None:
 
 
 def test_a_new_partition_is_led_by_its_first_live_replica() -> None:
-    state = new_partition(ID, 0, (3, 1, 2), (1, 2))
+    state = new_partition(ID, 0, (3, 1, 2), (1, 2).__contains__)
     assert (state.replicas, state.isr, state.leader, state.leader_epoch) == ((3, 1, 2), (1, 2), 1, 0)
     with pytest.raises(KafkaError, match="partition 5 are fenced") as caught:
-        new_partition(ID, 5, (3,), (1, 2))
+        new_partition(ID, 5, (3,), (1, 2).__contains__)
     assert caught.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
