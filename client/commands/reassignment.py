@@ -1,4 +1,4 @@
-"""What `odradek partitions reassign` does: begin moves, wait for their end, cancel and list them.
+"""What `odradek partitions reassign` does: begin moves, wait for their end (awaited.py), cancel and list them.
 
 Without a throttle a move copies as fast as it can. With one, options are set before it begins, and removed when it is
 done or cancelled: of the topics always, of the brokers when no other partition is moving.
@@ -13,6 +13,7 @@ import click
 from client.admin.admin import Admin
 from client.admin.replication import Reassignment
 from client.client_error import ClientError
+from client.commands.awaited import Awaited
 from client.commands.failures import CommandFailed
 from client.commands.output import print_json, print_line, print_table
 from client.commands.replicas import broker_ids
@@ -121,7 +122,9 @@ async def _wait_for(
     """Returns when none of the moves is under way, and takes their throttle away. Raises CommandFailed when a partition
     has then other replicas than it should have."""
     try:
-        while await _under_way(admin, list(targets)):  # noqa: ASYNC110 - a broker tells nobody when it is done
+        awaited = Awaited(admin)
+        while under_way := await _under_way(admin, list(targets)):  # a broker tells nobody when it is done
+            await awaited.tell(under_way)
             await asyncio.sleep(LOOK_S)
     except asyncio.CancelledError:
         stays = ", and so does the throttle" if is_throttled else ""
