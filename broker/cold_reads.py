@@ -4,13 +4,13 @@ What is in the page cache is read in the event loop's thread, which takes micros
 helper thread into the page cache first, and then read in the loop: the state of a log belongs to the loop alone.
 """
 
-import asyncio
 from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
 from broker.disk import Disk
 from broker.disk_page_cache import NotCached
 from client.environment import Environment
+from client.tasks import run_together
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ READ_AHEAD_BYTES: Final = 1 << 20
 
 async def fetched_in(disk: Disk, environment: Environment, missing: Collection[NotCached]) -> None:
     """Returns once these ranges are in the page cache, or cannot be read, which the next reader finds out."""
-    await asyncio.gather(*(environment.run_blocking(_fetch_in, disk, each) for each in missing))
+    await run_together([environment.run_blocking(_fetch_in, disk, each) for each in missing], "fetch in")
 
 
 def _fetch_in(disk: Disk, missing: NotCached) -> None:

@@ -4,6 +4,12 @@ A `Tasks` holds the tasks of one owner (a server, a producer). A task that fails
 await it. `close()` cancels what still runs and returns when all of it has ended. What may not end, since it runs code
 of the program, is given a limit by `ended` before.
 
+Only the owner cancels them. `asyncio.run` cancels whatever `asyncio.all_tasks()` lists as soon as its main coroutine
+has ended, while other tasks of the program still deliver what they have sent; pytest plugins and servers do the same.
+So these tasks are not listed there, and go on until their owner is closed. An owner that nobody closes is closed when
+the loop shuts down its asynchronous generators, which `asyncio.run` does after it has cancelled all other tasks.
+`running_tasks` lists them. (docs/decisions/013-internal-tasks.md)
+
 A loop that finds something to do again and again, and never has to wait, keeps every other task, answer, timer and
 signal waiting: it says `await breathe()` now and then.
 """
@@ -11,8 +17,10 @@ signal waiting: it says `await breathe()` now and then.
 import asyncio
 import logging
 import types
-from collections.abc import Callable, Collection, Coroutine, Generator
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 logger = logging.getLogger(__name__)
 
@@ -28,22 +36,33 @@ def breathe() -> Generator[None, None, None]:
 class Tasks:
     """The running tasks of one owner, in order of creation."""
 
-    __slots__ = ("_loop", "_running", "failed")
+    __slots__ = ("__weakref__", "_loop", "_running", "_shutdown", "failed")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.failed: Callable[[BaseException], bool] = _unexplained
         """Told what has ended a task; whether the owner has said all that there is to say about it."""
         self._running: dict[asyncio.Task[Any], None] = {}
+        self._shutdown: AsyncGenerator[None] | None = None
+        """Closes this owner when the loop shuts down; there is one while a task runs."""
+        _owners.add(self)
 
     def __len__(self) -> int:
         return len(self._running)
 
     def start(self, coroutine: Coroutine[Any, Any, _T], name: str) -> asyncio.Task[_T]:
         task = self._loop.create_task(coroutine, name=name)
+        self.adopt(task)
+        return task
+
+    def adopt(self, task: asyncio.Task[Any]) -> None:
+        """Makes a task of this loop one of these, from now on."""
+        asyncio._unregister_task(task)  # pyright: ignore[reportPrivateUsage]  (public: "Extending" in asyncio's manual)
         self._running[task] = None
         task.add_done_callback(self._ended)
-        return task
+        if self._shutdown is None:
+            self._shutdown = _at_shutdown(self)
+            _step(self._shutdown.asend(None))
 
     async def close(self) -> None:
         """Cancels every task still running and waits until each has ended, even one that is slow to die."""
@@ -53,19 +72,67 @@ class Tasks:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
 
-    async def ended(self, cancelled: Collection[asyncio.Task[Any]], timeout_ms: float) -> None:
+    async def ended(self, awaited: Collection[asyncio.Task[Any]], timeout_ms: float) -> None:
         """Returns when these have ended, or after `timeout_ms`: those left are named in the log, and then forgotten."""
-        _, left = await asyncio.wait(cancelled, timeout=timeout_ms / 1000.0)
+        _, left = await asyncio.wait(awaited, timeout=timeout_ms / 1000.0)
         if left:
             names = ", ".join(sorted(task.get_name() for task in left))
             logger.warning("waited for no longer, although they have not ended since they were cancelled: %s", names)
         for task in left:
-            self._running.pop(task, None)
+            self._forget(task)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._running.pop(task, None)
+        self._forget(task)
         if not task.cancelled() and (error := task.exception()) is not None and not self.failed(error):
             logger.error("task %s ended with an error", task.get_name(), exc_info=error)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._running.pop(task, None)
+        if not self._running and self._shutdown is not None and not self._shutdown.ag_running:
+            shutdown, self._shutdown = self._shutdown, None
+            _step(shutdown.aclose())
+
+
+_owners: Final[WeakSet[Tasks]] = WeakSet()
+
+
+def running_tasks(loop: asyncio.AbstractEventLoop | None = None) -> list[asyncio.Task[Any]]:
+    """The tasks of all owners on this loop, the running one by default. `asyncio.all_tasks` does not list them."""
+    loop = asyncio.get_running_loop() if loop is None else loop
+    return [task for owner in list(_owners) if owner._loop is loop for task in owner._running if not task.done()]
+
+
+async def run_together(coroutines: Sequence[Coroutine[Any, Any, _T]], name: str) -> list[_T]:
+    """Runs coroutines side by side and returns their results, in the same order, when all have ended.
+
+    Raises the first error. Then, and when the caller is cancelled, those that still run are cancelled.
+    """
+    if len(coroutines) == 1:
+        return [await coroutines[0]]
+    tasks = Tasks(asyncio.get_running_loop())
+    tasks.failed = _told
+    try:
+        return await asyncio.gather(*(tasks.start(each, name) for each in coroutines))
+    finally:
+        await tasks.close()
+
+
+async def _at_shutdown(owner: Tasks) -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        await owner.close()
+
+
+def _step(awaitable: Any) -> None:
+    """Runs what does not wait for anything."""
+    with suppress(StopIteration):
+        awaitable.send(None)
+
+
+def _told(error: BaseException) -> bool:
+    """Who waits for the task gets its error."""
+    return True
 
 
 def _unexplained(error: BaseException) -> bool:

@@ -12,7 +12,6 @@ Versions follow from the broker that is asked: what an older one does not know i
 by UnsupportedVersion before anything is sent. (Source: KafkaAdminClient.java.)
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -40,6 +39,7 @@ from client.admin.topic_calls import TopicCalls
 from client.admin.topics import TopicDescription
 from client.errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
 from client.fetching.list_offsets import ListedOffset, list_offsets_request, listed_offsets, lowest_version
+from client.tasks import run_together
 from client.topic_partition import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DescribeClusterRequest
@@ -176,7 +176,7 @@ class Admin(TopicCalls, ReplicationCalls):
                 return error
 
         async def attempt(some: list[int]) -> Mapping[int, tuple[LogDirDescription, ...] | ClientError]:
-            return dict(zip(some, await asyncio.gather(*map(one, some)), strict=True))
+            return dict(zip(some, await run_together([one(each) for each in some], "DescribeLogDirs"), strict=True))
 
         return await self._calls.settle("DescribeLogDirs", node_ids, attempt, deadline)
 
@@ -213,7 +213,7 @@ class Admin(TopicCalls, ReplicationCalls):
                 return dict.fromkeys(some, error)
             return {partition: _of_a_leader(answer) for partition, answer in answers.items()}
 
-        for answered in await asyncio.gather(*(one(node_id, some) for node_id, some in by_leader.items())):
+        for answered in await run_together([one(node_id, some) for node_id, some in by_leader.items()], "ask leaders"):
             outcomes |= answered
         return outcomes
 
@@ -234,7 +234,7 @@ async def _by_node(
             return dict.fromkeys(some, error)
 
     outcomes: dict[ConfigResource, V | ClientError] = {}
-    for answered in await asyncio.gather(*(one(node_id, some) for node_id, some in by_node.items())):
+    for answered in await run_together([one(node_id, some) for node_id, some in by_node.items()], "ask brokers"):
         outcomes |= answered
     return outcomes
 

@@ -103,6 +103,7 @@ class Cluster:
         self._check_usable()
         assert self._refreshing is None, "it is started once"
         self._refreshing = self._tasks.start(self._refresher.run(), f"{self._config.client_id}: metadata")
+        self._refreshing.add_done_callback(self._refresher_ended)
         while not self.metadata.nodes():
             if self._now_ms() >= deadline_ms:
                 why = f"no bootstrap server has answered within {timeout_ms:.0f} ms"
@@ -224,6 +225,18 @@ class Cluster:
                 del self._awaited[topic]
 
     # ------------------------------------------------------------------------------------------------- within
+    def _refresher_ended(self, task: asyncio.Task[None]) -> None:
+        """Without it nothing new is ever learned: who waits hears of it, and not of a timeout again and again."""
+        if self._is_closed or self.fatal_error is not None:
+            return  # it has to
+        error = None if task.cancelled() else task.exception()
+        why = "its task was cancelled" if error is None else f"{type(error).__name__}: {error}"
+        self._nodes.fatal_error = ClientError(
+            f"{self._config.client_id} does not learn of brokers and topics any more: {why}.",
+            hint="Close it and make a new one; an error other than a cancellation is a mistake in odradek.",
+        )
+        self._changed()
+
     def _check_usable(self) -> None:
         if self._is_closed:
             raise ClientClosed

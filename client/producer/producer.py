@@ -89,6 +89,8 @@ class Producer:
         config = self.config
         self._environment: Environment = config.environment()
         self._tasks = Tasks(self._environment.loop)
+        self._for_threads = Tasks(self._environment.loop)  # they end with their records, also while this is closed
+        self._for_threads.failed = lambda error: True  # the thread gets it
         self._cluster = Cluster(config, self._environment, self._tasks, metrics=self._metrics)
         try:
             await self._cluster.start()
@@ -302,6 +304,9 @@ class Producer:
         return self._environment.run_threadsafe(self._send_and_wait(topic, value, record))
 
     async def _send_and_wait(self, topic: str, value: Any, record: dict[str, Any]) -> Ack:
+        task = asyncio.current_task()
+        assert task is not None
+        self._for_threads.adopt(task)  # its first step: nothing is accepted before
         return await (await self.send(topic, value, **record))
 
     async def _accept_waiting(

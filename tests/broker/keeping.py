@@ -31,7 +31,7 @@ from broker.partitions import Partitions
 from broker.replication.partition import Partition
 from broker.upkeep import Upkeep
 from client.environment import Environment
-from client.tasks import Tasks
+from client.tasks import Tasks, running_tasks
 from protocol.batch import BatchHeader, read_header
 from protocol.records import Record, iterate_records
 from tests.broker.alone import roles_alone
@@ -140,7 +140,7 @@ def with_segment_bytes(config: TopicConfig, segment_bytes: int) -> TopicConfig:
 
 def abandon(loop: VirtualTimeLoop) -> None:
     """Tests need not end what they began. Another loop may be running here, so that nothing can be awaited."""
-    for task in asyncio.all_tasks(loop):
+    for task in (*asyncio.all_tasks(loop), *running_tasks(loop)):
         cast(Any, task)._log_destroy_pending = False
         cast(Any, task.get_coro()).close()
     loop.close()
@@ -251,7 +251,7 @@ class Kept:
         return base_offset
 
     def _cancel(self, name: str) -> None:
-        for task in asyncio.all_tasks(self.loop):
+        for task in running_tasks(self.loop):
             if task.get_name().startswith(name):
                 task.cancel()
 

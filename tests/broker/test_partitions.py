@@ -31,6 +31,7 @@ from broker.log.log import Log
 from broker.memory_disk import Content, MemoryDisk
 from broker.partitions import Partitions
 from broker.replication.replicas import Replicas
+from client.tasks import running_tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import Buffer
 from tests.broker.alone import roles_alone
@@ -103,7 +104,7 @@ def code_of(context: Context, index: int = 0, topic: str = "orders") -> ErrorCod
 
 async def removed() -> None:
     """Returns once the helper thread has removed what was deleted."""
-    removals = [task for task in asyncio.all_tasks() if task.get_name().startswith("remove ")]
+    removals = [task for task in running_tasks() if task.get_name().startswith("remove ")]
     await asyncio.wait_for(asyncio.gather(*removals), 5)
 
 

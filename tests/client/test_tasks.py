@@ -1,14 +1,19 @@
 """`Tasks`: failures are logged, closing ends every task or goes on without it, and a result can still be awaited.
 
-`breathe`: one turn.
+Nobody but the owner ends a task, and the end of the loop ends those of an owner that was not closed. `breathe`: one
+turn. `run_together`: results in order, the first error, and nothing left behind.
 """
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import pytest
+import uvloop
 
-from client.tasks import Tasks, breathe
+from client.tasks import Tasks, breathe, run_together, running_tasks
+
+LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 
 
 async def test_the_result_can_be_awaited() -> None:
@@ -130,3 +135,186 @@ async def test_breathe_lets_the_others_run_once() -> None:
     asyncio.get_running_loop().call_soon(seen.append, "other")
     await breathe()
     assert seen == ["other"]
+
+
+async def cancel_all_others() -> None:
+    """What `asyncio.run`, test plugins and servers do when they end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+async def test_who_cancels_all_tasks_does_not_find_them() -> None:
+    tasks = Tasks(asyncio.get_running_loop())
+    release = asyncio.Event()
+
+    async def work() -> str:
+        async with asyncio.timeout(60):  # cancels the task that it is in, if it has to
+            await release.wait()
+        return "done"
+
+    task = tasks.start(work(), "work")
+    await asyncio.sleep(0)
+    assert running_tasks() == [task]
+    await cancel_all_others()
+    assert not task.done()
+    release.set()
+    assert await task == "done"
+    assert running_tasks() == []
+
+
+async def test_a_timeout_within_a_task_ends_what_it_is_about() -> None:
+    tasks = Tasks(asyncio.get_running_loop())
+
+    async def work() -> str:
+        try:
+            async with asyncio.timeout(0.001):
+                await asyncio.get_running_loop().create_future()
+        except TimeoutError:
+            return "timed out"
+        return "?"
+
+    assert await tasks.start(work(), "work") == "timed out"
+
+
+async def test_a_task_of_the_program_can_be_adopted() -> None:
+    tasks = Tasks(asyncio.get_running_loop())
+    release = asyncio.Event()
+
+    async def work() -> str:
+        current = asyncio.current_task()
+        assert current is not None
+        tasks.adopt(current)
+        await release.wait()
+        return "done"
+
+    task = asyncio.ensure_future(work())
+    await asyncio.sleep(0)
+    await cancel_all_others()
+    release.set()
+    assert await task == "done"
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_the_end_of_the_main_coroutine_leaves_them_to_an_owner_that_is_still_closing(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """As in `asyncio.run`: another task holds the owner, is cancelled, and has work to finish on its way out."""
+    done: list[str] = []
+
+    async def hold() -> None:
+        tasks = Tasks(asyncio.get_running_loop())
+        release = asyncio.Event()
+
+        async def work() -> None:
+            await release.wait()
+            done.append("work")
+
+        task = tasks.start(work(), "work")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            release.set()
+            await task
+            await tasks.close()
+
+    async def main() -> None:
+        background.append(asyncio.ensure_future(hold()))
+        await asyncio.sleep(0.01)
+
+    background: list[asyncio.Task[None]] = []
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+    assert done == ["work"]
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_the_end_of_the_loop_ends_those_of_an_owner_that_nobody_closed(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], caplog: pytest.LogCaptureFixture
+) -> None:
+    ended: list[str] = []
+    owners: list[Tasks] = []
+
+    async def last_words(tasks: Tasks) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("last words")
+
+    async def work(tasks: Tasks) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await asyncio.sleep(0.001)
+            ended.append("work")
+            tasks.start(last_words(tasks), "last words")
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        owners.append(Tasks(asyncio.get_running_loop()))
+        owners[0].start(work(owners[0]), "work")
+        await asyncio.sleep(0)
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+    assert ended == ["work", "last words"]
+    assert len(owners[0]) == 0
+    assert caplog.records == []
+
+
+async def test_what_runs_together_gives_its_results_in_order() -> None:
+    async def answer(number: int) -> int:
+        for _ in range(5 - number):
+            await asyncio.sleep(0)
+        return number
+
+    assert await run_together([answer(number) for number in range(5)], "answer") == [0, 1, 2, 3, 4]
+    assert await run_together([answer(7)], "answer") == [7]
+    assert await run_together([], "answer") == []
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_the_first_error_and_a_cancellation_end_all_that_run_together(
+    is_cancelled: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended: list[str] = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("waiter")
+
+    async def fail() -> None:
+        if is_cancelled:
+            await wait()
+        raise LookupError("no such thing")
+
+    running = asyncio.ensure_future(run_together([wait(), fail()], "both"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    if is_cancelled:
+        running.cancel()
+    with pytest.raises(asyncio.CancelledError if is_cancelled else LookupError):
+        await running
+    assert ended == ["waiter"] * (2 if is_cancelled else 1)
+    assert running_tasks() == []
+    assert caplog.records == []
+
+
+async def test_who_cancels_all_tasks_does_not_find_what_runs_together() -> None:
+    release = asyncio.Event()
+
+    async def answer(number: int) -> int:
+        await release.wait()
+        return number
+
+    tasks = Tasks(asyncio.get_running_loop())
+    task = tasks.start(run_together([answer(1), answer(2)], "answer"), "asker")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await cancel_all_others()
+    release.set()
+    assert await task == [1, 2]

@@ -37,6 +37,7 @@ from contextvars import Context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack, cast
 
 from client.environment import NS_PER_MS, Environment
+from client.tasks import running_tasks
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -213,7 +214,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
     def running_tasks(self) -> list[asyncio.Task[Any]]:
         """All tasks that have not ended, except the one that asks; by name."""
         current = asyncio.current_task(self) if self.is_running() else None
-        running = [task for task in asyncio.all_tasks(self) if task is not current]
+        running = [task for task in (*asyncio.all_tasks(self), *running_tasks(self)) if task is not current]
         return sorted(running, key=lambda task: task.get_name())
 
     def timers(self) -> list[asyncio.TimerHandle]:

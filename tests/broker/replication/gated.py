@@ -22,7 +22,7 @@ from broker.replication.partition import Partition
 from broker.replication.replicas import Replicas
 from broker.replication.syncs import Syncs
 from client.environment import Environment
-from client.tasks import Tasks
+from client.tasks import Tasks, running_tasks
 from protocol.batch import read_header
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import T0, batch
@@ -162,5 +162,5 @@ async def done(*tasks: asyncio.Task[None]) -> None:
 
 async def syncs_ended() -> None:
     """Returns once no sync is under way any more."""
-    syncs = [task for task in asyncio.all_tasks() if task.get_name().startswith("sync ")]
+    syncs = [task for task in running_tasks() if task.get_name().startswith("sync ")]
     await asyncio.wait_for(asyncio.gather(*syncs, return_exceptions=True), WAIT_S)

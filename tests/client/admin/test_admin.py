@@ -25,6 +25,7 @@ from client.errors import (
     UnsupportedVersion,
 )
 from client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
+from client.tasks import running_tasks
 from client.topic_partition import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import DeleteRecordsRequest
@@ -98,7 +99,7 @@ async def test_without_a_broker_the_start_fails_in_time_and_leaves_nothing_behin
 
 def others() -> list[str]:
     """The tasks that run beside this one."""
-    return [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    return [task.get_name() for task in running_tasks()]
 
 
 async def test_a_close_that_was_cancelled_is_ended_by_the_next_one() -> None:

@@ -5,12 +5,14 @@ there are, with much memory or little, and perhaps until another task closes. Wh
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.errors import ClientError, RecordTooLarge
+from client.producer import sender
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -170,6 +172,14 @@ def jump(cluster: ScriptedCluster, where: int, to: int) -> None:
     cluster.environment.jump_ms((to - 1) * 86_400_000)
 
 
+def cancel_what_is_found(cluster: ScriptedCluster, where: int, to: int) -> None:
+    """All that `asyncio.all_tasks()` lists but the story's own, as the end of `asyncio.run` does."""
+    for task in asyncio.all_tasks():
+        code = cast(Any, task.get_coro()).cr_code
+        if "/tests/" not in code.co_filename:
+            task.cancel()
+
+
 def nothing(cluster: ScriptedCluster, where: int, to: int) -> None: ...
 
 
@@ -205,6 +215,7 @@ EVENTS = st.builds(
             hear_nothing,
             hear_again,
             jump,
+            cancel_what_is_found,
             nothing,
         ]
     ),
@@ -234,6 +245,41 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
+def history(
+    misfortunes: list[Misfortune],
+    events: list[Event],
+    circumstances: list[Circumstances],
+    loop: VirtualTimeLoop,
+    *,
+    compressed_in_loop_bytes: int,
+    max_message_bytes: int = MAX_MESSAGE_BYTES,
+    gives_hints: bool = False,
+    **told: Any,
+) -> Story:
+    """What becomes of a producer then. `told`: what `tell` takes."""
+
+    async def happen(story: Story) -> None:
+        for event in events:
+            await asyncio.sleep(event.after_s)
+            event.happen(story.cluster, event.where, event.to)
+            await story.send(event.records, ALL, event.manner)
+        await asyncio.sleep(1)
+        repair(story.cluster)
+
+    async def main() -> Story:
+        with scripted_cluster(brokers=3, sends_late=loop.whole_ms) as cluster:
+            cluster.create_topic(TOPIC, partitions=3, max_message_bytes=max_message_bytes)
+            cluster.gives_hints = gives_hints
+            for node, each in enumerate(circumstances):
+                each.apply(cluster, node)
+            for misfortune in misfortunes:
+                cluster.on(misfortune.request_type, misfortune.fault, nth=misfortune.nth, times=misfortune.times)
+            return await tell(cluster, meanwhile=happen, **told)
+
+    with patch.object(sender, "COMPRESSED_IN_LOOP_BYTES", compressed_in_loop_bytes):
+        return run_virtual(main(), loop)
+
+
 @settings(max_examples=HISTORIES, deadline=None)
 @given(
     misfortunes=st.lists(misfortunes(), max_size=6),
@@ -248,6 +294,7 @@ SETTINGS = st.fixed_dictionaries(
     gives_hints=st.booleans(),
     blocking_ms=st.sampled_from([0.0, 3.0, 40.0]),
     as_uvloop=st.booleans(),
+    compressed_in_loop_bytes=st.sampled_from([sender.COMPRESSED_IN_LOOP_BYTES, 100]),
 )
 def test_whatever_happens_the_promises_are_kept(
     misfortunes: list[Misfortune],
@@ -262,35 +309,67 @@ def test_whatever_happens_the_promises_are_kept(
     gives_hints: bool,
     blocking_ms: float,
     as_uvloop: bool,
+    compressed_in_loop_bytes: int,
 ) -> None:
-    async def happen(story: Story) -> None:
-        for event in events:
-            await asyncio.sleep(event.after_s)
-            event.happen(story.cluster, event.where, event.to)
-            await story.send(event.records, ALL, event.manner)
-        await asyncio.sleep(1)
-        repair(story.cluster)
-
-    async def main() -> Story:
-        with scripted_cluster(brokers=3, sends_late=as_uvloop) as cluster:
-            cluster.create_topic(TOPIC, partitions=3, max_message_bytes=max_message_bytes)
-            cluster.gives_hints = gives_hints
-            for node, each in enumerate(circumstances):
-                each.apply(cluster, node)
-            for misfortune in misfortunes:
-                cluster.on(misfortune.request_type, misfortune.fault, nth=misfortune.nth, times=misfortune.times)
-            return await tell(
-                cluster,
-                records=records,
-                senders=senders,
-                is_audited=is_audited,
-                closes_after_s=closes_after_s,
-                meanwhile=happen,
-                **producer_settings,
-            )
-
-    story = run_virtual(main(), VirtualTimeLoop(blocking_ms=blocking_ms, whole_ms=as_uvloop))
+    story = history(
+        misfortunes,
+        events,
+        circumstances,
+        VirtualTimeLoop(blocking_ms=blocking_ms, whole_ms=as_uvloop),
+        compressed_in_loop_bytes=compressed_in_loop_bytes,
+        max_message_bytes=max_message_bytes,
+        gives_hints=gives_hints,
+        records=records,
+        senders=senders,
+        is_audited=is_audited,
+        closes_after_s=closes_after_s,
+        **producer_settings,
+    )
     assert all(isinstance(why, ClientError) for why in story.errors)
     if not misfortunes and not events and closes_after_s is None:
         assert all(isinstance(why, RecordTooLarge) for why in story.errors)
         assert story.errors == [] or max_message_bytes < MAX_MESSAGE_BYTES
+
+
+HARMLESS = [cancel_what_is_found, cancel_what_is_found, move_leader, close_connections]
+
+
+@settings(max_examples=max(1, HISTORIES // 4), deadline=None)
+@given(
+    events=st.lists(
+        st.builds(
+            Event,
+            st.sampled_from([0.0, 0.003, 0.1]),
+            st.sampled_from(HARMLESS),
+            st.sampled_from(ALL),
+            st.sampled_from(ALL),
+            st.sampled_from([1, 6]),
+            MANNERS,
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    circumstances=st.lists(CIRCUMSTANCES, min_size=3, max_size=3),
+    producer_settings=SETTINGS,
+    blocking_ms=st.sampled_from([0.0, 3.0, 40.0]),
+    compressed_in_loop_bytes=st.sampled_from([sender.COMPRESSED_IN_LOOP_BYTES, 100]),
+)
+def test_what_harms_nobody_leaves_nothing_undelivered(
+    events: list[Event],
+    circumstances: list[Circumstances],
+    producer_settings: dict[str, Any],
+    blocking_ms: float,
+    compressed_in_loop_bytes: int,
+) -> None:
+    """Whoever cancels all tasks does no harm, at whatever moment."""
+    loop = VirtualTimeLoop(blocking_ms=blocking_ms)
+    story = history(
+        [],
+        events,
+        circumstances,
+        loop,
+        compressed_in_loop_bytes=compressed_in_loop_bytes,
+        records=5,
+        **producer_settings,
+    )
+    assert story.errors == []
