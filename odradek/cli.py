@@ -5,9 +5,11 @@ summaries stand here.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Final
+from typing import Any, Final
 
 import click
+
+from odradek.standard_streams import open_missing_streams
 
 Loader = Callable[[], click.Command]
 
@@ -115,6 +117,10 @@ class _OnDemand(MutableMapping[str, click.Command]):
 
 class _Door(click.Group):
     """A group that tells of its commands without importing them."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        open_missing_streams()
+        return super().main(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

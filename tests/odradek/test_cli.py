@@ -12,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from client.commands.failures import NO_ANSWER
 from odradek.cli import COMMANDS, main
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -30,6 +31,27 @@ with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(S
 assert "Usage: odradek" in printed.getvalue()
 sys.stdout.write("\\n".join(set(sys.modules) - before))
 """
+
+
+def run_by_shell(redirections: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = f'"$0" -m odradek "$@" {redirections}'
+    return subprocess.run(
+        ["sh", "-c", command, sys.executable, *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_missing(closed: str) -> None:
+    """The event loop took their numbers for its own descriptors, and uvloop aborted the process."""
+    done = run_by_shell(closed, "topics", "list", "--bootstrap-server", "127.0.0.1:1", "--timeout", "0.2")
+    assert done.returncode == NO_ANSWER
+    assert done.stdout == ""
+    assert ("Error: " in done.stderr) == ("2>" not in closed)
 
 
 def imported_by(*arguments: str) -> set[str]:
