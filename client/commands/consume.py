@@ -1,8 +1,9 @@
 """`odradek consume`: prints the records of a topic, read by partition and without a group."""
 
+import os
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,6 +14,7 @@ from client.commands.options import Assignment, Target, on_target
 
 if TYPE_CHECKING:
     from client.admin.admin import Admin
+    from client.errors import ClientError
     from client.fetching.fetcher import Fetcher
     from client.topic_partition import TopicPartition
     from protocol.records import Record
@@ -96,7 +98,7 @@ async def consume(
     from client.fetching.fetch_settings import Start
     from client.fetching.fetcher import Fetcher, settings_of
 
-    separator = None if key_separator is None else key_separator.encode()
+    separator = None if key_separator is None else os.fsencode(key_separator)  # any bytes, as they were written
 
     def text(partition: int, record: "Record") -> bytes:
         return json_of(topic, partition, record) if as_json else line_of(record, separator)
@@ -176,5 +178,15 @@ async def print_all(
         elif fetcher.is_finished:
             return
         elif not follow:
-            sentence = f"No records came for {timeout_ms / 1000:g} s, and there should be more. Is a broker overloaded?"
-            raise CommandFailed(sentence, NO_ANSWER)
+            raise nothing_came(fetcher.failing(), timeout_ms)
+
+
+def nothing_came(failing: "Sequence[ClientError]", timeout_ms: int) -> CommandFailed:
+    """`failing`: why partitions gave nothing."""
+    from client.commands.running import exit_code_of
+
+    sentence = f"No records came for {timeout_ms / 1000:g} s, and there should be more."
+    if not failing:
+        return CommandFailed(f"{sentence} Is a broker overloaded?", NO_ANSWER)
+    others = f" So it is with {len(failing) - 1} other partition(s)." if len(failing) > 1 else ""
+    return CommandFailed(f"{sentence} {failing[0]}{others}", exit_code_of(failing[0]))

@@ -126,6 +126,11 @@ class Fetcher:
         """Every partition has come to its end offset, or to an error that `next` has raised."""
         return self._positions.is_finished
 
+    def failing(self) -> list[ClientError]:
+        """Why partitions give nothing at the moment, those first that have failed for longest; they are tried again."""
+        failing = [each for each in self._positions if each.error is not None and not each.is_stopped]
+        return [each.error for each in sorted(failing, key=_failing_since_ms) if each.error is not None]
+
     async def next(self, timeout_ms: float) -> FetchedBatch | None:
         """The next batch of records of any partition; None when none came in time, or `is_finished`.
 
@@ -332,3 +337,7 @@ class Fetcher:
     def _epochs(self, positions: list[Position]) -> dict[TopicPartition, int]:
         leader_of = self._cluster.metadata.leader_of
         return {position.partition: leader_of(*position.partition)[1] for position in positions}
+
+
+def _failing_since_ms(position: Position) -> float:
+    return position.failing_since_ms

@@ -77,6 +77,7 @@ class Position:
 
     __slots__ = (
         "end_offset",
+        "error",
         "failing_since_ms",
         "failures",
         "fetch_offset",
@@ -105,6 +106,8 @@ class Position:
         self.retry_at_ms = 0.0
         self.failures = 0
         self.failing_since_ms = NEVER
+        self.error: ClientError | None = None
+        """Why nothing comes, since `failing_since_ms`; tried again until it has lasted for too long."""
 
     @property
     def has_ended(self) -> bool:
@@ -123,6 +126,7 @@ class Position:
         self.is_asked = False
         self.failures = 0
         self.failing_since_ms = NEVER
+        self.error = None
         self.retry_at_ms = 0.0
 
 
@@ -281,6 +285,7 @@ class Positions:
     def blocked(self, position: Position, error: ClientError, now_ms: float) -> None:
         """A partition cannot be asked for now, for this reason. `retry_timeout_ms` ends that, too."""
         position.failing_since_ms = min(position.failing_since_ms, now_ms)
+        position.error = error
         if now_ms >= self._gives_up_at_ms(position):
             self._stop(position, error)
 

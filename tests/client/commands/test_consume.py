@@ -9,9 +9,11 @@ from click.testing import CliRunner
 
 from client.admin.config import AdminConfig
 from client.commands.consume import Beginning, From, consume, print_all, start_of
-from client.commands.failures import NO_ANSWER, CommandFailed
+from client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
+from client.errors import ClientError, broker_error
 from client.fetching.fetched import FetchedBatch
 from client.topic_partition import TopicPartition
+from protocol.errors import ErrorCode
 from protocol.records import Record
 
 P0 = TopicPartition("orders", 0)
@@ -100,6 +102,10 @@ class Batches:
         self.waiting = list(batches)
         self.ends = ends
         self.asked = 0
+        self.errors: list[ClientError] = []
+
+    def failing(self) -> list[ClientError]:
+        return self.errors
 
     @property
     def is_finished(self) -> bool:
@@ -140,6 +146,16 @@ async def test_records_that_do_not_come_are_an_error_unless_new_ones_are_waited_
     with pytest.raises(CommandFailed, match="No records came for 1 s") as caught:
         await printed(Batches([0], ends=False), None)
     assert caught.value.code == NO_ANSWER
+    failing = Batches([0], ends=False)
+    failing.errors = [broker_error(ErrorCode.UNKNOWN_SERVER_ERROR, "", "Fetch of orders-0 at offset 3")] * 2
+    with pytest.raises(CommandFailed) as caught:
+        await printed(failing, None)
+    assert str(caught.value) == (
+        "No records came for 1 s, and there should be more. Fetch of orders-0 at offset 3 failed with "
+        "UNKNOWN_SERVER_ERROR (-1): The broker failed in a way that it did not expect. The reason stands in the "
+        "broker's log. So it is with 1 other partition(s)."
+    )
+    assert caught.value.code == REFUSED
     following = Batches([0], ends=False)
     assert await printed(following, None, follow=True) == [b"0/0 "]
     assert following.asked > 5

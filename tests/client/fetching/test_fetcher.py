@@ -329,3 +329,23 @@ async def test_settings_come_from_a_configuration() -> None:
     assert settings.auto_offset_reset == "none"
     assert settings_of(config, retry_timeout_ms=5).retry_timeout_ms == 5
     assert settings_of(FetchConfig("localhost:1")) == FetchSettings()
+
+
+async def test_why_partitions_give_nothing_is_told_meanwhile() -> None:
+    """Those first that have failed for longest; an answer with records ends it."""
+
+    def refuse(response: Any) -> None:
+        for partition in (each for topic in response.responses for each in topic.partitions):
+            partition.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+            partition.records = None
+
+    async with reading_cluster(1, 2) as (scripted, _):
+        fill(scripted, TOPIC, 0, values(3))
+        scripted.on(FetchRequest, edited(refuse), times=5)
+        async with fetching(scripted) as fetcher:
+            fetcher.assign(P0, Start.at_offset(1), 3)
+            assert await fetcher.next(200) is None
+            [error] = fetcher.failing()
+            assert error.message.startswith("Fetch of orders-0 at offset 1 failed with UNKNOWN_SERVER_ERROR")
+            assert await read(fetcher) == {0: values(3)[1:]}
+            assert fetcher.failing() == []
