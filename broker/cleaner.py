@@ -35,18 +35,21 @@ class Stopped(Exception):
 
 
 class Throttle:
-    """Keeps `log.cleaner.io.max.bytes.per.second`, on average since it was made."""
+    """Keeps `log.cleaner.io.max.bytes.per.second` from each call to the next: a pause is not made up for."""
 
     def __init__(self, environment: Environment, bytes_per_second: float) -> None:
         self._environment = environment
         self._bytes_per_second = max(1.0, bytes_per_second)
-        self._started_ms = environment.monotonic_ms()
+        self._moved_bytes = 0
+        self._from_ms = environment.monotonic_ms()
 
     async def moved(self, total_bytes: int) -> None:
         """So much has been read and written by now: returns when that was not too fast."""
-        due_ms = self._started_ms + total_bytes * 1000 / self._bytes_per_second
-        if (wait_ms := due_ms - self._environment.monotonic_ms()) > 0:
-            await self._environment.sleep(wait_ms)
+        due_ms = self._from_ms + (total_bytes - self._moved_bytes) * 1000 / self._bytes_per_second
+        now_ms = self._environment.monotonic_ms()
+        self._moved_bytes, self._from_ms = total_bytes, max(due_ms, now_ms)
+        if due_ms > now_ms:
+            await self._environment.sleep(due_ms - now_ms)
 
 
 class Cleaner:

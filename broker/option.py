@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum, IntEnum
+from math import inf, isfinite
 from typing import Any, Generic, NamedTuple, TypeVar, cast, overload
 
 from protocol.errors import ErrorCode, KafkaError
@@ -238,7 +239,9 @@ def _parse_whole(low: int, high: int) -> Callable[[str], int | None]:
 
 
 def _parse_decimal(text: str) -> float | None:
-    return float(text) if _DECIMAL.fullmatch(text) else None
+    """None also for what a double takes for infinity, as 1e999."""
+    value = float(text) if _DECIMAL.fullmatch(text) else inf
+    return value if isfinite(value) else None
 
 
 def _parse_list(text: str) -> tuple[str, ...]:

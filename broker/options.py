@@ -144,7 +144,8 @@ class BrokerOptions:
     log_cleaner_io_max_bytes_per_second = Option(
         "log.cleaner.io.max.bytes.per.second", DOUBLE, sys.float_info.max,
         "How many bytes compaction may read and write in a second.",
-        dynamic=CLUSTER_WIDE, deviation="Kept on average over a segment's compaction; Kafka's is kept at each moment.",
+        dynamic=CLUSTER_WIDE,
+        deviation="Kept from batch to batch within a segment's compaction; Kafka's is kept at each moment.",
     )
     log_cleaner_max_compaction_lag_ms = Option(
         "log.cleaner.max.compaction.lag.ms", LONG, LONG_MAX, "For topics without `max.compaction.lag.ms`.",

@@ -12,6 +12,7 @@ with underscores, as our configurations do.
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from client.admin.admin import Admin
     from client.configuration.client_config import ClientConfig
 
-__all__ = ["Assignment", "Target", "json_option", "on_target"]
+__all__ = ["Assignment", "FiniteRange", "Target", "json_option", "on_target"]
 
 DEFAULT_BOOTSTRAP_SERVER: Final = "localhost:9092"
 DEFAULT_TIMEOUT_S: Final = 10.0
@@ -102,6 +103,16 @@ def by_field(kind: "type[ClientConfig]", settings: Mapping[str, object]) -> dict
     return {fields.get(name, name): value for name, value in settings.items()}
 
 
+class FiniteRange(click.FloatRange):
+    """A number within bounds. Not a number is in none: every comparison with it is false, so click lets it through."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is no finite number.", param, ctx)
+        return number
+
+
 class Assignment(click.ParamType[tuple[str, str]]):
     """NAME=VALUE of a command line, as a pair."""
 
@@ -137,7 +148,7 @@ def on_target(command: Callable[Concatenate[Target, P], Coroutine[Any, Any, None
     @click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(0.001, 86_400.0),
+        type=FiniteRange(0.001, 86_400.0),
         metavar="SECONDS",
         default=DEFAULT_TIMEOUT_S,
         show_default=True,

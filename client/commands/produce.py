@@ -1,5 +1,6 @@
 """`odradek produce`: sends the lines of standard input to a topic, a record each."""
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from client.commands.failures import EXIT_CODES_HELP, CommandFailed
-from client.commands.options import Assignment, Target, on_target
+from client.commands.options import Assignment, FiniteRange, Target, on_target
+from client.commands.pace import RATE_MAX, RATE_MIN, Pace
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from protocol.records import Headers
 
 PROGRESS_MS: Final = 500.0
-PACE_MS: Final = 2.0
-"""With --rate: who is less behind than this does not wait. Timers are not finer."""
+TIMER_MS_MIN: Final = 1.0
+"""A timer may ring a little early; a wait for the rest would be repeated over and over."""
 
 
 @click.command(epilog=EXIT_CODES_HELP)
@@ -34,7 +36,7 @@ PACE_MS: Final = 2.0
 @click.option("--json", "as_json", is_flag=True, help="Lines are JSON objects, as `consume --json` prints them.")
 @click.option("--partition", "-p", type=click.IntRange(0), help="Send to this partition. Default: by key, or any.")
 @click.option("--header", "headers", multiple=True, type=Assignment(), help="A header of every record; repeatable.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="At most so many records a second.")
+@click.option("--rate", type=FiniteRange(RATE_MIN, RATE_MAX), metavar="N", help="At most so many records a second.")
 @click.option(
     "--set", "settings", multiple=True, type=Assignment(), help="A producer's setting, such as compression.type=zstd."
 )
@@ -67,10 +69,10 @@ async def produce(
         raise click.UsageError("--json leaves nothing to do for --key-separator and --null-marker")
     if key_separator == "":
         raise click.UsageError("--key-separator is empty, which stands everywhere")
-    separator = None if key_separator is None else key_separator.encode()
-    marker = None if null_marker is None else null_marker.encode()
+    separator = None if key_separator is None else os.fsencode(key_separator)  # any bytes, as they were written
+    marker = None if null_marker is None else os.fsencode(null_marker)
     parse = record_of_json if as_json else partial(record_of_line, key_separator=separator, null_marker=marker)
-    common = tuple((name, value.encode()) for name, value in headers)
+    common = tuple((name, os.fsencode(value)) for name, value in headers)
     reader = LineReader(sys.stdin.fileno(), asyncio.get_running_loop())
     environment = Environment()
     async with Producer(config=producer_config(target, dict(settings))) as producer:
@@ -132,18 +134,18 @@ class Sending:
     async def send_all(self, parse: "Callable[[bytes], RecordToSend]", rate: float | None) -> None:
         """Sends records until the input ends, or one of them cannot be delivered."""
         number = 0
-        began_ms = self._environment.monotonic_ms()
+        now_ms = self._environment.monotonic_ms
+        pace = None if rate is None else Pace(rate, now_ms())
         while self.error is None and (lines := await self._reader.read()):
             for line in lines:
                 number += 1
-                if rate is not None:
-                    due_ms = began_ms + (number - 1) * 1000.0 / rate
-                    early_ms = due_ms - self._environment.monotonic_ms()
-                    if early_ms > PACE_MS:
-                        await self._environment.sleep(early_ms)
+                while pace is not None and (wait_ms := pace.wait_ms(now_ms())) > 0:
+                    await self._environment.sleep(max(wait_ms, TIMER_MS_MIN))
                 if self.error is not None:
                     return
                 await self._send(number, line, parse)
+                if pace is not None:
+                    pace.sent(now_ms())
 
     async def _send(self, number: int, line: bytes, parse: "Callable[[bytes], RecordToSend]") -> None:
         from client.client_error import ClientError

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.cleaner import Cleaner
+from broker.cleaner import Cleaner, Throttle
 from broker.cluster.topics import delete_topic
 from broker.context import Context
 from broker.log.config import LogConfig
@@ -287,3 +287,17 @@ async def test_options_that_change_meanwhile_count_from_the_next_round() -> None
         await broker.fill(6)
         await broker.cleaner.clean_what_is_due()
         assert broker.read().offsets == [15, *range(16, 26)]
+
+
+async def test_a_pause_of_the_compaction_is_not_made_up_for() -> None:
+    """100 bytes a second, and the device stands still for a minute in between."""
+    environment = VirtualEnvironment()
+    throttle = Throttle(environment, 100)
+    began_ms = environment.monotonic_ms()
+    await throttle.moved(200)
+    assert environment.monotonic_ms() - began_ms == pytest.approx(2_000)
+    await asyncio.sleep(60)
+    await throttle.moved(300)
+    began_ms = environment.monotonic_ms()
+    await throttle.moved(900)
+    assert environment.monotonic_ms() - began_ms == pytest.approx(6_000)

@@ -14,6 +14,7 @@ BOOLEAN = Option("a.boolean", ConfigType.BOOLEAN, False, "")
 INT = Option("an.int", ConfigType.INT, 5, "", minimum=-1, unit="ms")
 LONG = Option("a.long", ConfigType.LONG, 5, "")
 DOUBLE = Option("a.double", ConfigType.DOUBLE, 0.5, "", minimum=0, maximum=1)
+FREE_DOUBLE = Option("a.free.double", ConfigType.DOUBLE, 0.5, "")
 STRING = Option("a.string", ConfigType.STRING, "x", "", choices=("x", "y"))
 LIST = Option("a.list", ConfigType.LIST, ("x",), "", choices=("x", "y"))
 FREE_LIST = Option[tuple[str, ...]]("a.free.list", ConfigType.LIST, (), "")
@@ -58,6 +59,8 @@ def test_lists_hold_each_item_once(text: str, value: tuple[str, ...]) -> None:
         (DOUBLE, "1.01", "a decimal number between 0 and 1"),
         (DOUBLE, "nan", "a decimal number between 0 and 1"),
         (DOUBLE, "inf", "a decimal number between 0 and 1"),
+        (FREE_DOUBLE, "1e999", "a decimal number"),
+        (FREE_DOUBLE, "-1e999", "a decimal number"),
         (STRING, "z", "one of x, y"),
         (STRING, "x,y", "one of x, y"),
         (LIST, "x,z", "a list of x, y"),

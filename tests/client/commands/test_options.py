@@ -55,7 +55,8 @@ def test_the_other_options_reach_the_target(targets: list[Target]) -> None:
     [target] = targets
     assert (target.timeout_ms, target.is_verbose) == (250, True)
     assert target.admin().config.default_api_timeout_ms == 250
-    assert invoke(targets, "--timeout", "0") == 2
+    for refused in ("0", "nan", "-nan", "inf", "1e999"):
+        assert invoke(targets, "--timeout", refused) == 2
     assert invoke(targets, "--config", "no-such-file") == 2
 
 

@@ -93,6 +93,24 @@ async def test_no_more_than_the_rate_is_sent_and_no_less(rate: float) -> None:
 
 
 @pytest.mark.virtual_time
+async def test_a_pause_of_the_input_is_not_made_up_for() -> None:
+    class Pausing(Input):
+        async def read(self) -> list[bytes]:
+            if len(self.chunks) == 2:
+                await asyncio.sleep(5)
+            return await super().read()
+
+    with scripted_cluster() as scripted:
+        scripted.create_topic(TOPIC)
+        async with sending(Pausing([b"x"], [b"y"] * 100), scripted) as (found, producer):
+            await found.send_all(parse, 10)
+            await producer.flush()
+        times_ms = [record.timestamp_ms for batch in scripted.batches(TOPIC) for record in batch.records]
+        assert len(times_ms) == 101
+        assert max(sum(start <= each < start + 1000 for each in times_ms) for start in times_ms) <= 10
+
+
+@pytest.mark.virtual_time
 async def test_a_line_that_is_no_record_ends_it_after_those_before() -> None:
     with scripted_cluster() as scripted:
         scripted.create_topic(TOPIC)
@@ -207,7 +225,17 @@ async def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    ["", "t --json --key-separator :", "t --json --null-marker x", "t --rate 0", "t --partition -1", "t --header x"],
+    [
+        "",
+        "t --json --key-separator :",
+        "t --json --null-marker x",
+        "t --rate 0",
+        "t --rate nan",
+        "t --rate inf",
+        "t --rate 1e-300",
+        "t --partition -1",
+        "t --header x",
+    ],
 )
 def test_a_wrong_command_line_is_told(arguments: str) -> None:
     done = CliRunner().invoke(produce, [*arguments.split(), "-b", "localhost:1"])
