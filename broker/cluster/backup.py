@@ -145,7 +145,7 @@ def _object(line: bytes) -> Mapping[str, object]:
     """The JSON object of a line; empty for what is none."""
     try:
         found: object = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
 

@@ -360,7 +360,7 @@ def decode_restoring(value: bytes) -> str | None:
                 return checksum
             case _:
                 return None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -419,7 +419,7 @@ class _Fields:
         self._what = what
         try:
             decoded: object = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise MalformedMetadata(f"the metadata of {what} is no JSON: {error}") from None
         if not isinstance(decoded, dict):
             raise MalformedMetadata(f"the metadata of {what} is no JSON object")

@@ -10,6 +10,7 @@ Bytes that are no UTF-8 stand as base64 under another name: `key_base64`, `value
 """
 
 import json
+import reprlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeGuard, cast
@@ -80,16 +81,24 @@ def record_of_line(line: bytes, key_separator: bytes | None, null_marker: bytes 
 
 def record_of_json(line: bytes) -> RecordToSend:
     """Raises ValueError for anything that `json_of` would not have written, but for what is left out."""
-    found: object = json.loads(line)
+    try:
+        found: object = json.loads(line)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")
     fields = cast("dict[str, object]", found)
     if unknown := sorted(fields.keys() - KNOWN):
-        raise ValueError(f"{unknown[0]!r} is none of {', '.join(sorted(KNOWN))}")
+        raise ValueError(f"{_shown(unknown[0])} is none of {', '.join(sorted(KNOWN))}")
     timestamp = fields.get("timestamp_ms")
     if not _is_timestamp(timestamp):
-        raise ValueError(f"timestamp_ms is {timestamp!r}, not a number of milliseconds")
+        raise ValueError(f"timestamp_ms is {_shown(timestamp)}, not a number of milliseconds")
     return RecordToSend(_content(fields, "key"), _content(fields, "value"), _headers(fields.get("headers")), timestamp)
+
+
+def _shown(value: object) -> str:
+    """What a line says, for a sentence: neither long nor deep."""
+    return reprlib.repr(value)
 
 
 def _is_timestamp(found: object) -> TypeGuard[int | None]:

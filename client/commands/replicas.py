@@ -9,6 +9,7 @@ A file says which brokers several partitions shall have, in the form of Kafka's 
 
 import json
 import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -45,13 +46,15 @@ def read_targets(path: str) -> "dict[TopicPartition, list[int]]":
     """What a file says, by partition. Raises UsageError, with the place."""
     try:
         content: object = json.loads(Path(path).read_text(encoding="utf-8"))
+    except RecursionError:
+        raise click.UsageError(f"{path}: it is nested too deeply") from None
     except (OSError, ValueError) as error:
         raise click.UsageError(f"{path}: {error}") from error
     if not isinstance(content, dict):
         raise click.UsageError(f"{path}: it is no JSON object")
     found = cast("Mapping[str, object]", content)
     if found.get("version", 1) != 1:
-        raise click.UsageError(f"{path}: it has version {found['version']}, only 1 is known")
+        raise click.UsageError(f"{path}: it has version {reprlib.repr(found['version'])}, only 1 is known")
     listed = found.get("partitions")
     if not isinstance(listed, list) or not listed:
         raise click.UsageError(f"{path}: it has no list `partitions`")

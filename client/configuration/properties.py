@@ -24,7 +24,7 @@ def parse_properties(text: str) -> dict[str, str]:
         match = _PAIR.fullmatch(line)
         assert match is not None, "the pattern fits every line"
         try:
-            name, value = (_ESCAPE.sub(_unescaped, part) for part in match.groups())
+            name, value = (_whole(_ESCAPE.sub(_unescaped, part)) for part in match.groups())
         except ValueError as why:
             raise ValueError(f"line {number}: {why}") from None
         properties[name] = value
@@ -48,6 +48,14 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             parts.clear()
     if parts:
         yield first, "".join(parts)
+
+
+def _whole(text: str) -> str:
+    """Two escapes may be the halves of one character, as in Java. Raises ValueError for a half alone."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ValueError("it has half of a character: \\uD800 to \\uDBFF wants \\uDC00 to \\uDFFF behind it") from None
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -59,6 +59,16 @@ def test_json_is_what_the_documentation_shows() -> None:
         (b'{"headers": [1]}', "a header is an object"),
         (b'{"headers": [{"value": "x"}]}', "a header is an object"),
         (b'{"value": "\xff"}', "decode"),
+        (b'{"value": "\\ud800"}', "surrogates not allowed"),
+        (b'{"timestamp_ms": NaN}', "timestamp_ms is nan"),
+        (b'{"timestamp_ms": 1e999}', "timestamp_ms is inf"),
+        (b'{"timestamp_ms": 123456789012345678901234567890}', "timestamp_ms is 12345678901234567"),
+        (b'{"timestamp_ms": %s}' % (b"9" * 5_000), "4300 digits"),
+        (b'{"timestamp_ms": %s}' % (b"9" * 4_000), r"timestamp_ms is 9{10,30}\.\.\.9{10,30}, not"),
+        (b'{"%s": 1}' % (b"x" * 100_000), r"'x{5,20}\.\.\.x{5,20}' is none of"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"a": ' * 200_000, "nested too deeply"),
+        (b'{"timestamp_ms": %s}' % (b"[" * 800 + b"]" * 800), r"timestamp_ms is \[\[\[\[\[\[\[\.\.\.\]"),
     ],
 )
 def test_an_odd_line_of_json_is_refused(line: bytes, said: str) -> None:
@@ -68,6 +78,14 @@ def test_an_odd_line_of_json_is_refused(line: bytes, said: str) -> None:
 
 def test_a_line_of_json_needs_nothing() -> None:
     assert record_of_json(b"{}") == RecordToSend(None, None, (), None)
+
+
+@given(st.one_of(st.binary(max_size=40), st.text(max_size=20).map(lambda text: b'{"key": "%s"}' % text.encode())))
+def test_a_line_of_json_is_a_record_or_a_value_error(line: bytes) -> None:
+    try:
+        record_of_json(line)
+    except ValueError as error:
+        assert len(str(error)) < 500
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ GOOD = {"topic": "a", "partition": 0, "replicas": [1]}
     [
         ("{", "moves.json: Expecting"),
         ([], "no JSON object"),
+        ("[" * 200_000, "moves.json: it is nested too deeply"),
         ({"version": 2, "partitions": [GOOD]}, "version 2, only 1 is known"),
         ({"version": 1}, "no list `partitions`"),
         ({"partitions": []}, "no list `partitions`"),

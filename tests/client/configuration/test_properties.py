@@ -48,6 +48,16 @@ def test_a_broken_escape_is_refused_with_its_line(text: str) -> None:
         parse_properties(text)
 
 
+def test_two_escapes_may_be_one_character() -> None:
+    assert parse_properties("a=\\uD83D\\uDE00") == {"a": "\N{GRINNING FACE}"}
+
+
+@pytest.mark.parametrize("text", ["x=1\ny=\\uD83D", "x=1\n\\uDE00=y", "x=1\ny=\\uDE00\\uD83D"])
+def test_half_of_a_character_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(ValueError, match=r"line 2: .*half of a character"):
+        parse_properties(text)
+
+
 def written(text: str, *, is_name: bool) -> str:
     """As Properties.store does it."""
     special = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
