@@ -5,25 +5,22 @@ and command line), default. A topic's value is its own, else the broker's under 
 static is checked strictly. What is dynamic was checked when it was stored; if this version cannot use it nevertheless
 (a newer one wrote it), it is left out with a warning, for a broker that does not start helps nobody.
 
-Descriptions follow Kafka's ConfigHelper, in its sources and its order of synonyms. Changes are functions of what is
-stored: they return all new overrides, or raise `ConfigError`, and nothing is half done.
+Descriptions follow Kafka's ConfigHelper, in its sources and its order of synonyms. How what is stored changes stands in
+alterations.py.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from broker.option import LONG_MAX, ConfigError, ConfigType, Dynamic, Option, unknown_name
+from broker.kafka_options import reason_for
+from broker.option import LONG_MAX, ConfigError, ConfigType, Option, nearest, unknown_name
 from broker.options import BROKER_OPTIONS, BrokerOptions
 from broker.topic_options import TOPIC_OPTIONS, TopicOptions
 from client.configuration.properties import parse_properties
-from protocol.configs import Operation
-from protocol.errors import ErrorCode
 
 __all__ = [
-    "Alteration",
     "BrokerConfig",
     "ConfigEntry",
     "ConfigError",
@@ -31,11 +28,8 @@ __all__ = [
     "ConfigType",
     "Synonym",
     "TopicConfig",
-    "alter_broker",
-    "alter_topic",
+    "broker_row",
     "load_static",
-    "new_topic_overrides",
-    "replace_broker",
 ]
 
 logger = logging.getLogger(__name__)
@@ -63,7 +57,10 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One option as DescribeConfigs answers it. `value` is None for no value, and for a sensitive one."""
+    """One option as DescribeConfigs answers it.
+
+    `value` is None for no value, and for a sensitive one; `documentation` is None for an option that is unknown.
+    """
 
     name: str
     value: str | None
@@ -71,7 +68,7 @@ class ConfigEntry(NamedTuple):
     is_read_only: bool
     is_sensitive: bool
     type: ConfigType
-    documentation: str
+    documentation: str | None
     synonyms: tuple[Synonym, ...]
 
 
@@ -89,7 +86,9 @@ class TopicConfig(TopicOptions):
     def __init__(self, values: Mapping[str, Any], overrides: Mapping[str, str], producer_id_expiration_ms: int) -> None:
         self.__dict__.update(values)
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        self.overrides = _usable(overrides, TOPIC_OPTIONS, "a topic")
+        self.overrides, problems = _usable(overrides, TOPIC_OPTIONS)
+        for problem in problems:
+            logger.warning("stored configuration of a topic: %s", problem)
         for name, text in self.overrides.items():
             row = TOPIC_OPTIONS[name]
             self.__dict__[row.attribute] = row.parse(text)
@@ -115,20 +114,39 @@ class BrokerConfig(BrokerOptions):
         self._static = _checked_static(static)
         self._dynamic_default = NOTHING
         self._dynamic = NOTHING
+        self._unknown: tuple[tuple[ConfigSource, frozenset[str]], ...] = ()
+        self._warned_of: frozenset[str] = frozenset()
         self._topic_values: dict[str, Any] = {}
         self._views: dict[int, tuple[Mapping[str, str], TopicConfig]] = {}
         self.update(dynamic_default, dynamic)
 
     def update(self, dynamic_default: Mapping[str, str], dynamic: Mapping[str, str]) -> None:
-        """Takes over what is stored for all brokers and for this one. Views of topics are made anew when asked for."""
-        self._dynamic_default = _usable(dynamic_default, BROKER_OPTIONS, "all brokers")
-        self._dynamic = _usable(dynamic, BROKER_OPTIONS, "this broker")
+        """Takes over what is stored for all brokers and for this one. Views of topics are made anew when asked for.
+
+        What has no effect is warned of when it is new, and not at each change of another option.
+        """
+        self._dynamic_default, problems_of_all = _usable(dynamic_default, BROKER_OPTIONS)
+        self._dynamic, problems_of_one = _usable(dynamic, BROKER_OPTIONS)
+        self._warn(
+            *(f"stored configuration of all brokers: {problem}" for problem in problems_of_all),
+            *(f"stored configuration of this broker: {problem}" for problem in problems_of_one),
+        )
+        self._unknown = (
+            (ConfigSource.DYNAMIC_BROKER, frozenset(dynamic.keys() - BROKER_OPTIONS.keys())),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER, frozenset(dynamic_default.keys() - BROKER_OPTIONS.keys())),
+        )
         values = self.__dict__
         for row in BROKER_OPTIONS.values():
             text = self._dynamic.get(row.name, self._dynamic_default.get(row.name, self._static.get(row.name)))
             values[row.attribute] = row.default if text is None else row.parse(text)
         self._topic_values = {row.attribute: self._inherited(row) for row in TOPIC_OPTIONS.values()}
         self._views = {}
+
+    def _warn(self, *warnings: str) -> None:
+        for warning in warnings:
+            if warning not in self._warned_of:
+                logger.warning("%s", warning)
+        self._warned_of = frozenset(warnings)
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
@@ -178,10 +196,11 @@ class BrokerConfig(BrokerOptions):
 
     def describe_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """All options of this broker, or those named."""
-        return [
-            _entry(row, row.text(self.__dict__[row.attribute]), self._synonyms(row.name), is_read_only=_is_fixed(row))
+        entries = [
+            _entry(row, row.text(self.__dict__[row.attribute]), self._synonyms(row.name), is_read_only=row.is_read_only)
             for row in _selected(BROKER_OPTIONS, names)
         ]
+        return entries + _unknown_entries(self._unknown, names)
 
     def describe_default_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """What is set for all brokers at run time, and nothing else, as Kafka answers for the broker "" ."""
@@ -189,8 +208,8 @@ class BrokerConfig(BrokerOptions):
         for row in _selected(BROKER_OPTIONS, names):
             if (text := self._dynamic_default.get(row.name)) is not None:
                 synonyms = (Synonym(row.name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER),)
-                entries.append(_entry(row, text, synonyms, is_read_only=_is_fixed(row)))
-        return entries
+                entries.append(_entry(row, text, synonyms, is_read_only=row.is_read_only))
+        return entries + _unknown_entries(self._unknown[1:], names)
 
     def _synonyms(self, name: str) -> tuple[Synonym, ...]:
         """By layer, then from the finer unit to the coarser. What stands before the first one of the very name is
@@ -229,47 +248,89 @@ def parse_assignment(text: str) -> tuple[str, str]:
 
 
 def _checked_static(static: Mapping[str, str]) -> dict[str, str]:
+    """Raises ConfigError, which names every mistake: who brings a file of Kafka's corrects it once."""
     checked: dict[str, str] = {}
+    mistakes: list[str] = []
     for name, text in static.items():
-        row = BROKER_OPTIONS.get(name)
-        if row is None:
-            raise unknown_name("broker", name, tuple(BROKER_OPTIONS))
-        checked[name] = _normalised(row, text)
+        try:
+            checked[name] = broker_row(name).normalised(text)
+        except ConfigError as error:
+            mistakes.append(f"{error}: remove it" if reason_for(name) is not None else str(error))
     if checked.get("listeners") == "":
-        raise ConfigError("Invalid value for configuration listeners: it must name at least one NAME://HOST:PORT.")
+        mistakes.append("Invalid value for configuration listeners: it must name at least one NAME://HOST:PORT.")
     # The older name and the newer one stand for each other, as in Kafka; defaults do not.
     node_id, broker_id = checked.get("node.id"), checked.get("broker.id")
     if node_id is not None and broker_id is not None and node_id != broker_id:
-        raise ConfigError(f"broker.id ({broker_id}) and node.id ({node_id}) are one and the same; they must be equal.")
+        mistakes.append(f"broker.id ({broker_id}) and node.id ({node_id}) are one and the same; they must be equal.")
+    if mistakes:
+        raise ConfigError(
+            mistakes[0]
+            if len(mistakes) == 1
+            else "\n  ".join([f"{len(mistakes)} mistakes in the configuration of the broker:", *mistakes])
+        )
     if (either := node_id or broker_id) is not None:
-        checked["broker.id"] = checked["node.id"] = _normalised(BROKER_OPTIONS["node.id"], either)
+        checked["broker.id"] = checked["node.id"] = BROKER_OPTIONS["node.id"].normalised(either)
     return checked
 
 
-def _usable(stored: Mapping[str, str], rows: Mapping[str, Option[Any]], what: str) -> dict[str, str]:
+def broker_row(name: str) -> Option[Any]:
+    """The option of this name. Raises ConfigError, which says why there is none."""
+    if (row := BROKER_OPTIONS.get(name)) is not None:
+        return row
+    if (reason := reason_for(name)) is not None:
+        raise ConfigError(f"{name} is an option of Apache Kafka's that has no effect here ({reason})")
+    raise unknown_name("broker", name, tuple(BROKER_OPTIONS))
+
+
+def _usable(stored: Mapping[str, str], rows: Mapping[str, Option[Any]]) -> tuple[dict[str, str], list[str]]:
+    """What of it has an effect, and a sentence for each option that has none."""
     usable: dict[str, str] = {}
+    problems: list[str] = []
     for name, text in stored.items():
-        row = rows.get(name)
-        if row is None:
-            logger.warning("stored configuration of %s: %s is unknown to this version and has no effect", what, name)
+        if (row := rows.get(name)) is None:
+            problems.append(_without_effect(name, rows))
             continue
         try:
-            usable[name] = _normalised(row, text)
+            usable[name] = row.normalised(text)
         except ConfigError as error:
-            logger.warning("stored configuration of %s has no effect: %s", what, error)
-    return usable
+            problems.append(f"{name} has no effect: {error}")
+    return usable, problems
 
 
-def _normalised(row: Option[Any], text: str) -> str:
-    return row.text(row.parse(text)) or ""
+def _without_effect(name: str, rows: Mapping[str, Option[Any]]) -> str:
+    """The name is a client's, who may have sent anything: it is quoted."""
+    if rows is BROKER_OPTIONS and (reason := reason_for(name)) is not None:
+        return f"{name!r} has no effect here ({reason})"
+    near = nearest(name, tuple(rows))
+    return f"{name!r} is unknown and has no effect{'' if near is None else f'; did you mean {near}?'}"
+
+
+def _unknown_entries(
+    layers: Iterable[tuple[ConfigSource, Collection[str]]], names: Collection[str] | None
+) -> list[ConfigEntry]:
+    """Stored options that are unknown, as Kafka reports them: their values may be secrets, for nobody knows."""
+    found: dict[str, list[Synonym]] = {}
+    for source, unknown in layers:
+        for name in unknown:
+            if names is None or name in names:
+                found.setdefault(name, []).append(Synonym(name, None, source))
+    return [
+        ConfigEntry(
+            name,
+            value=None,
+            source=synonyms[0].source,
+            is_read_only=True,
+            is_sensitive=True,
+            type=ConfigType.UNKNOWN,
+            documentation=None,
+            synonyms=tuple(synonyms),
+        )
+        for name, synonyms in sorted(found.items())
+    ]
 
 
 def _selected(rows: Mapping[str, Option[Any]], names: Collection[str] | None) -> list[Option[Any]]:
     return [row for row in rows.values() if names is None or row.name in names]
-
-
-def _is_fixed(row: Option[Any]) -> bool:
-    return row.dynamic is Dynamic.READ_ONLY
 
 
 def _entry(row: Option[Any], text: str | None, synonyms: tuple[Synonym, ...], *, is_read_only: bool) -> ConfigEntry:
@@ -277,138 +338,3 @@ def _entry(row: Option[Any], text: str | None, synonyms: tuple[Synonym, ...], *,
         text, synonyms = None, tuple(synonym._replace(value=None) for synonym in synonyms)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     return ConfigEntry(row.name, text, source, is_read_only, row.is_sensitive, row.kind, row.doc, synonyms)
-
-
-# -- changing -------------------------------------------------------------------------------------------------------
-
-
-class Alteration(NamedTuple):
-    """One option of one IncrementalAlterConfigs request; `operation` as it came."""
-
-    name: str
-    operation: int
-    value: str | None
-
-
-def new_topic_overrides(values: Mapping[str, str | None]) -> dict[str, str]:
-    """What is stored for a new topic, and for one that AlterConfigs replaces all overrides of. Raises ConfigError."""
-    nulls = sorted(name for name, value in values.items() if value is None)
-    if nulls:
-        raise ConfigError(f"Null value not supported for topic configs: {','.join(nulls)}")
-    overrides = {name: _normalised(_topic_row(name), value) for name, value in values.items() if value is not None}
-    _check_together(overrides)
-    return overrides
-
-
-def alter_topic(current: Mapping[str, str], alterations: Sequence[Alteration]) -> dict[str, str]:
-    """A topic's overrides after IncrementalAlterConfigs. Raises ConfigError (INVALID_CONFIG, INVALID_REQUEST)."""
-    overrides = _altered(current, alterations, TOPIC_OPTIONS)
-    for name in {alteration.name: None for alteration in alterations}:
-        if name in overrides:
-            overrides[name] = _normalised(_topic_row(name), overrides[name])
-    _check_together(overrides)
-    return overrides
-
-
-def alter_broker(current: Mapping[str, str], alterations: Sequence[Alteration], *, per_broker: bool) -> dict[str, str]:
-    """The dynamic options of one broker, or of all, after IncrementalAlterConfigs.
-
-    Raises ConfigError: INVALID_CONFIG, and INVALID_REQUEST for what may not change at run time.
-    """
-    _check_dynamic([alteration.name for alteration in alterations], per_broker=per_broker)
-    overrides = _altered(current, alterations, BROKER_OPTIONS)
-    for name in {alteration.name: None for alteration in alterations}:
-        if name in overrides:
-            overrides[name] = _normalised(_broker_row(name), overrides[name])
-    return overrides
-
-
-def replace_broker(values: Mapping[str, str | None], *, per_broker: bool) -> dict[str, str]:
-    """The dynamic options of one broker, or of all, after AlterConfigs. Raises as `alter_broker` does."""
-    nulls = sorted(name for name, value in values.items() if value is None)
-    if nulls:
-        raise ConfigError(f"Null value not supported for : {','.join(nulls)}", ErrorCode.INVALID_REQUEST)
-    _check_dynamic(list(values), per_broker=per_broker)
-    return {name: _normalised(_broker_row(name), value) for name, value in values.items() if value is not None}
-
-
-def _altered(
-    current: Mapping[str, str], alterations: Sequence[Alteration], rows: Mapping[str, Option[Any]]
-) -> dict[str, str]:
-    """The overrides with each operation applied, not yet checked by value."""
-    times = Counter(alteration.name for alteration in alterations)
-    twice = sorted(name for name, count in times.items() if count > 1)
-    if twice:
-        raise ConfigError(f"Error due to duplicate config keys : {','.join(twice)}", ErrorCode.INVALID_REQUEST)
-    overrides = dict(current)
-    for name, operation, value in alterations:
-        if operation == Operation.DELETE:
-            overrides.pop(name, None)
-            continue
-        if operation not in (Operation.SET, Operation.APPEND, Operation.SUBTRACT):
-            raise ConfigError(f"Unknown operation {operation} for configuration {name}", ErrorCode.INVALID_REQUEST)
-        if value is None:
-            raise ConfigError(f"Null value not supported for : {name}", ErrorCode.INVALID_REQUEST)
-        if operation == Operation.SET:
-            overrides[name] = value
-        else:
-            overrides[name] = _edited_list(name, operation, value, current.get(name), rows)
-    return overrides
-
-
-def _edited_list(name: str, operation: int, value: str, current: str | None, rows: Mapping[str, Option[Any]]) -> str:
-    row = rows.get(name)
-    if row is None or row.kind is not ConfigType.LIST:
-        word = Operation(operation).name
-        raise ConfigError(f"Can't {word} to key {name} because its type is not LIST.")
-    # As Kafka, from the default where the topic has no list of its own, even if the broker sets another one.
-    items = _items(row.default_text or "" if current is None else current)
-    given = _items(value)
-    if operation == Operation.APPEND:
-        items += given  # an item that is there already is dropped when the list is read
-    else:
-        items = [item for item in items if item not in given]
-    return ",".join(items)
-
-
-def _items(text: str) -> list[str]:
-    return list(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
-
-
-def _topic_row(name: str) -> Option[Any]:
-    row = TOPIC_OPTIONS.get(name)
-    if row is not None:
-        return row
-    for each in TOPIC_OPTIONS.values():
-        if each.synonym == name:
-            raise ConfigError(f"Unknown topic config name: {name}; for a topic it is {each.name}")
-    raise unknown_name("topic", name, tuple(TOPIC_OPTIONS))
-
-
-def _broker_row(name: str) -> Option[Any]:
-    row = BROKER_OPTIONS.get(name)
-    if row is None:
-        raise unknown_name("broker", name, tuple(BROKER_OPTIONS))
-    return row
-
-
-def _check_dynamic(names: Sequence[str], *, per_broker: bool) -> None:
-    rows = [BROKER_OPTIONS[name] for name in names if name in BROKER_OPTIONS]
-    fixed = [row.name for row in rows if _is_fixed(row)]
-    if fixed:
-        raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]", ErrorCode.INVALID_REQUEST)
-    single = [row.name for row in rows if row.dynamic is Dynamic.PER_BROKER]
-    if single and not per_broker:
-        raise ConfigError(
-            f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(single)}]",
-            ErrorCode.INVALID_REQUEST,
-        )
-
-
-def _check_together(overrides: Mapping[str, str]) -> None:
-    """What must hold between options of a topic."""
-    shortest, longest = TopicOptions.min_compaction_lag_ms, TopicOptions.max_compaction_lag_ms
-    low = shortest.parse(overrides.get(shortest.name, str(shortest.default)))
-    high = longest.parse(overrides.get(longest.name, str(longest.default)))
-    if low > high:
-        raise ConfigError(f"conflict topic config setting {shortest.name} ({low}) > {longest.name} ({high})")

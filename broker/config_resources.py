@@ -71,11 +71,15 @@ def repeated(resources: Sequence[Resource]) -> dict[Resource, KafkaError]:
 
 
 async def change_topic(context: Context, changes: Changes, name: str, change: Change, *, validate_only: bool) -> None:
-    """Raises KafkaError: as `topic_of`, as `change`, and as `Changes.make`."""
+    """Raises KafkaError: as `topic_of`, as `change`, and as `Changes.make`.
+
+    A mistake in the options is answered before a topic that does not exist (ConfigurationControlManager.java).
+    """
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    check_topic_name(name)
+    change(context.metadata.image.topic_configs(name))
     topic = topic_of(context, name)
-    change(topic.configs)
     if not validate_only:
         await changes.make(lambda: _store_of_topic(context.metadata.store, topic, change))
 

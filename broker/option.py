@@ -185,6 +185,15 @@ class Option(Generic[T]):
             case _:
                 return str(value)
 
+    def normalised(self, text: str) -> str:
+        """The text as it is stored and reported: `parse` and `text`. Raises ConfigError."""
+        return self.text(cast(Value, self.parse(text))) or ""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it cannot be changed while the broker runs."""
+        return self.dynamic is Dynamic.READ_ONLY
+
     @property
     def default_text(self) -> str | None:
         return self.text(cast(Value, self.default))
@@ -217,10 +226,19 @@ class Option(Generic[T]):
         return ConfigError(f"Invalid value {shown} for configuration {self.name}: {reason}.")
 
 
+_NEAR = 0.75
+"""How alike two names must be, of 1, for one to be taken for a misspelling of the other."""
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The option of `known` that `name` may be a misspelling of."""
+    return next(iter(get_close_matches(name, known, n=1, cutoff=_NEAR)), None)
+
+
 def unknown_name(what: str, name: str, known: Sequence[str]) -> ConfigError:
     """A refusal that suggests the nearest name."""
-    near = get_close_matches(name, known, n=1, cutoff=0.75)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    near = nearest(name, known)
+    hint = "" if near is None else f"; did you mean {near}?"
     return ConfigError(f"Unknown {what} config name: {name}{hint}")
 
 

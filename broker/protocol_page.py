@@ -40,6 +40,9 @@ DEVIATIONS = (
     "would leave fewer is refused (INVALID_REPLICA_ASSIGNMENT), and so is UnregisterBroker for a broker that is there "
     "or alone has all of a partition (INVALID_REQUEST). Kafka does each of these; see "
     "[the decision](decisions/011-what-operators-may-take-away.md).",
+    "A wrong value of a broker's option is INVALID_CONFIG, as it is for a topic's; Kafka: INVALID_REQUEST, which "
+    "KAFKA-13609 calls the wrong one. Options of Kafka's that have no effect here are stored for a broker whatever "
+    "their value, and described as an unknown one is: sensitive, and without the value.",
 )
 
 

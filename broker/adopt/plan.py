@@ -16,6 +16,7 @@ from typing import Final
 from broker.adopt.directory import Found
 from broker.adopt.kafka_metadata import KafkaMetadata, KafkaTopic
 from broker.adopt.partition import PartitionFacts
+from broker.alterations import new_topic_overrides, replace_broker
 from broker.cluster.keys import (
     CLUSTER_KEY,
     PRODUCER_IDS_KEY,
@@ -32,7 +33,7 @@ from broker.cluster.keys import (
     topic_key,
 )
 from broker.cluster.store import Entry
-from broker.config import ConfigError, new_topic_overrides, replace_broker
+from broker.config import ConfigError, broker_row
 from broker.partition_directories import KAFKAS_OWN
 from protocol.configs import ResourceType
 from protocol.errors import KafkaError
@@ -270,9 +271,16 @@ def _take_broker_configs(plan: Plan, metadata: KafkaMetadata) -> None:
     for broker_id, name in ((None, ""), (plan.node_id, str(plan.node_id))):
         configs = metadata.configs_of(ResourceType.BROKER, name)
         what = "all brokers" if broker_id is None else "this broker"
-        usable = _usable(plan, what, configs, partial(replace_broker, per_broker=broker_id is not None))
+        usable = _usable(plan, what, configs, partial(_known_of_broker, per_broker=broker_id is not None))
         if usable:
             plan.broker_configs[broker_id] = usable
+
+
+def _known_of_broker(values: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+    """What is stored for these values. Raises ConfigError, also for an option that would have no effect."""
+    for name in values:
+        broker_row(name)
+    return replace_broker(values, per_broker=per_broker)
 
 
 def _usable(plan: Plan, what: str, configs: Mapping[str, str], check: Change) -> dict[str, str]:

@@ -6,8 +6,8 @@ Otherwise it is like that one.
 Versions: 2 flexible.
 """
 
+from broker.alterations import new_topic_overrides, replace_broker
 from broker.changes import Changes
-from broker.config import new_topic_overrides, replace_broker
 from broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
 from broker.context import Call, Context
 from protocol.configs import ResourceType
@@ -47,8 +47,7 @@ async def _replace(context: Context, changes: Changes, resource: AlterConfigsRes
     name = resource.resource_name
     values = _values(resource)
     if resource.resource_type == ResourceType.TOPIC:
-        overrides = new_topic_overrides(values)
-        await change_topic(context, changes, name, lambda _: overrides, validate_only=validate_only)
+        await change_topic(context, changes, name, lambda _: new_topic_overrides(values), validate_only=validate_only)
     elif resource.resource_type == ResourceType.BROKER:
         broker_id = broker_of(context, name)
         overrides = replace_broker(values, per_broker=broker_id is not None)

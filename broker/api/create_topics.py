@@ -11,8 +11,8 @@ Versions: 4 defaults by -1 (KIP-464). 5 flexible, answers counts and configurati
 
 from collections import Counter
 
+from broker.alterations import new_topic_overrides
 from broker.changes import Changes
-from broker.config import new_topic_overrides
 from broker.context import Call, Context
 from broker.new_topics import NewTopic, check_new_name, create, plan_topic
 from protocol.errors import ErrorCode, KafkaError

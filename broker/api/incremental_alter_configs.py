@@ -1,17 +1,19 @@
 """IncrementalAlterConfigs (key 44): set, delete, append to or subtract from single options (KIP-339).
 
 All operations on one resource happen, or none does and the resource answers why. The others of the request are not
-concerned. A change counts when the answer is out. `validate_only` checks everything and changes nothing.
+concerned. A change counts when the answer is out. `validate_only` checks everything and changes nothing. A broker's
+option of an unknown name is stored, without effect; a topic's is refused (INVALID_CONFIG).
 
 Versions: 1 flexible.
 """
 
 from functools import partial
 
+from broker.alterations import Alteration, alter_broker, alter_topic, check_operations
 from broker.changes import Changes
-from broker.config import Alteration, alter_broker, alter_topic
 from broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
 from broker.context import Call, Context
+from broker.topic_options import TOPIC_OPTIONS
 from protocol.configs import ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.incremental_alter_configs import (
@@ -51,6 +53,7 @@ async def _alter(context: Context, changes: Changes, resource: AlterConfigsResou
     name = resource.resource_name
     alterations = [Alteration(config.name, config.config_operation, config.value) for config in resource.configs]
     if resource.resource_type == ResourceType.TOPIC:
+        check_operations(alterations, TOPIC_OPTIONS)
         change = partial(alter_topic, alterations=alterations)
         await change_topic(context, changes, name, change, validate_only=validate_only)
     elif resource.resource_type == ResourceType.BROKER:

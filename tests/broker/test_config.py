@@ -1,29 +1,22 @@
 """Which value counts, where it came from, how it is described and changed: in Kafka's layers, order and words."""
 
 import logging
-from collections.abc import Mapping
 
 import pytest
 
+from broker.alterations import new_topic_overrides
 from broker.config import (
-    Alteration,
     BrokerConfig,
     ConfigEntry,
     ConfigError,
     ConfigSource,
-    alter_broker,
-    alter_topic,
     load_static,
-    new_topic_overrides,
-    replace_broker,
 )
-from broker.option import ConfigType, Dynamic
+from broker.option import ConfigType
 from broker.options import BROKER_OPTIONS
 from broker.topic_options import TOPIC_OPTIONS
-from protocol.configs import Operation
 from protocol.errors import ErrorCode
 
-SET, DELETE, APPEND, SUBTRACT = Operation.SET, Operation.DELETE, Operation.APPEND, Operation.SUBTRACT
 DEFAULT = ConfigSource.DEFAULT
 _MIB = 1024 * 1024
 
@@ -148,8 +141,53 @@ def test_what_is_stored_and_not_usable_is_left_out_with_a_warning(caplog: pytest
         assert (topic.retention_ms, topic.segment_ms) == (604_800_000, 5)
         assert topic.overrides == {"segment.ms": "5"}
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 4
-    assert "from.the.future is unknown to this version" in caplog.text
+    assert "stored configuration of all brokers: 'from.the.future' is unknown and has no effect" in caplog.text
     assert "Invalid value -7 for configuration retention.ms" in caplog.text
+
+
+def test_what_has_no_effect_is_warned_of_once_with_the_nearest_option(caplog: pytest.LogCaptureFixture) -> None:
+    """And again when it was deleted and is set again, but not whenever another option is changed."""
+    unknown = {"log.retention.mss": "1", "forged\nline": "x", "num.io.threads": "secret"}
+    with caplog.at_level(logging.WARNING):
+        config = BrokerConfig()
+        for stored in (unknown, unknown | {"log.retention.ms": "1000"}, {}, {"log.retention.mss": "2"}):
+            config.update({}, stored)
+    mistyped = "stored configuration of this broker: 'log.retention.mss' is unknown and has no effect; did you mean "
+    assert caplog.messages == [
+        f"{mistyped}log.retention.ms?",
+        "stored configuration of this broker: 'forged\\nline' is unknown and has no effect",
+        "stored configuration of this broker: 'num.io.threads' has no effect here (one thread serves everything)",
+        f"{mistyped}log.retention.ms?",
+    ]
+
+
+def test_a_start_is_refused_with_all_mistakes_and_what_to_do_for_each() -> None:
+    """As an operator brings Kafka's own server.properties."""
+    static = {
+        "num.io.threads": "8",
+        "num.partitions": "none",
+        "num.partitons": "1",
+        "listener.name.secure.ssl.keystore.location": "/keys",
+        "node.id": "1",
+        "colour": "red",
+        "broker.id": "2",
+        "process.roles": "broker,controller",
+    }
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig(static)
+    assert refused.value.message.splitlines() == [
+        "7 mistakes in the configuration of the broker:",
+        "  num.io.threads is an option of Apache Kafka's that has no effect here (one thread serves everything): "
+        "remove it",
+        "  Invalid value none for configuration num.partitions: it must be a whole number of 32 bits of at least 1.",
+        "  Unknown broker config name: num.partitons; did you mean num.partitions?",
+        "  listener.name.secure.ssl.keystore.location is an option of Apache Kafka's that has no effect here (there is "
+        "neither encryption nor authentication yet, so keep the listeners on a network that you trust): remove it",
+        "  Unknown broker config name: colour",
+        "  process.roles is an option of Apache Kafka's that has no effect here (the metadata is not kept by KRaft; "
+        "`metadata.store` says where it is): remove it",
+        "  broker.id (2) and node.id (1) are one and the same; they must be equal.",
+    ]
 
 
 def test_the_file_comes_before_the_command_line() -> None:
@@ -247,6 +285,23 @@ def test_all_brokers() -> None:
     assert origins(found) == ["log.segment.bytes=3000000@3"]
 
 
+def test_stored_options_that_are_unknown_are_sensitive_and_without_a_value() -> None:
+    """Kafka 4.3.1's own answer, for one broker and for all."""
+    config = BrokerConfig({}, {"for.all": "1", "for.both": "2"}, {"for.one": "3", "for.both": "4"})
+    unknown = [each for each in config.describe_broker() if each.name.startswith("for.")]
+    assert [(each.name, each.source, origins(each)) for each in unknown] == [
+        ("for.all", ConfigSource.DYNAMIC_DEFAULT_BROKER, ["for.all=None@3"]),
+        ("for.both", ConfigSource.DYNAMIC_BROKER, ["for.both=None@2", "for.both=None@3"]),
+        ("for.one", ConfigSource.DYNAMIC_BROKER, ["for.one=None@2"]),
+    ]
+    for each in unknown:
+        assert (each.value, each.is_sensitive, each.is_read_only) == (None, True, True)
+        assert (each.type, each.documentation) == (ConfigType.UNKNOWN, None)
+    assert [each.name for each in config.describe_default_broker()] == ["for.all", "for.both"]
+    named = config.describe_broker({"for.one", "num.partitions"})
+    assert [each.name for each in named] == ["num.partitions", "for.one"]
+
+
 def test_only_what_was_asked_for() -> None:
     config = BrokerConfig({}, {"log.segment.bytes": "3000000", "max.connections": "5"})
     names = ["log.segment.bytes", "segment.bytes", "unknown"]
@@ -254,120 +309,6 @@ def test_only_what_was_asked_for() -> None:
     assert [each.name for each in config.describe_broker(names)] == ["log.segment.bytes"]
     assert [each.name for each in config.describe_default_broker(names)] == ["log.segment.bytes"]
     assert config.describe_topic({}, []) == []
-
-
-# -- changing ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("current", "alterations", "expected"),
-    [
-        ({}, [("segment.ms", SET, " 07 ")], {"segment.ms": "7"}),
-        ({"segment.ms": "7"}, [("segment.ms", SET, "8"), ("preallocate", SET, "TRUE")],
-         {"segment.ms": "8", "preallocate": "true"}),
-        ({"segment.ms": "7", "gone": "1"},
-         [("segment.ms", DELETE, None), ("gone", DELETE, ""), ("never", DELETE, None)], {}),
-        ({}, [("cleanup.policy", APPEND, "delete")], {"cleanup.policy": "delete"}),
-        ({}, [("cleanup.policy", APPEND, "compact")], {"cleanup.policy": "delete,compact"}),
-        ({"cleanup.policy": "delete"}, [("cleanup.policy", SUBTRACT, "delete,absent")], {"cleanup.policy": ""}),
-        ({}, [("leader.replication.throttled.replicas", APPEND, "0:1, 1:2,0:1")],
-         {"leader.replication.throttled.replicas": "0:1,1:2"}),
-        ({"leader.replication.throttled.replicas": "0:1,1:2"},
-         [("leader.replication.throttled.replicas", APPEND, "1:2,2:3")],
-         {"leader.replication.throttled.replicas": "0:1,1:2,2:3"}),
-        ({"leader.replication.throttled.replicas": "0:1,1:2"},
-         [("leader.replication.throttled.replicas", SUBTRACT, "0:1")],
-         {"leader.replication.throttled.replicas": "1:2"}),
-        ({"from.the.future": "1"}, [("segment.ms", SET, "7")], {"from.the.future": "1", "segment.ms": "7"}),
-    ],
-)  # fmt: skip
-def test_a_topic_is_altered(
-    current: dict[str, str], alterations: list[tuple[str, int, str | None]], expected: Mapping[str, str]
-) -> None:
-    before = dict(current)
-    assert alter_topic(current, [Alteration(*each) for each in alterations]) == expected
-    assert current == before, "what is stored is not touched"
-
-
-@pytest.mark.parametrize(
-    ("alterations", "code", "message"),
-    [
-        ([("nosuch", SET, "1")], ErrorCode.INVALID_CONFIG, "Unknown topic config name: nosuch"),
-        ([("log.segment.bytes", SET, "2000000")], ErrorCode.INVALID_CONFIG,
-         "Unknown topic config name: log.segment.bytes; for a topic it is segment.bytes"),
-        ([("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG,
-         "Can't APPEND to key retention.ms because its type is not LIST."),
-        ([("nosuch", SUBTRACT, "1")], ErrorCode.INVALID_CONFIG,
-         "Can't SUBTRACT to key nosuch because its type is not LIST."),
-        ([("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),
-        ([("cleanup.policy", APPEND, None)], ErrorCode.INVALID_REQUEST,
-         "Null value not supported for : cleanup.policy"),
-        ([("retention.ms", 4, "1")], ErrorCode.INVALID_REQUEST, "Unknown operation 4 for configuration retention.ms"),
-        ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], ErrorCode.INVALID_REQUEST,
-         "Error due to duplicate config keys : retention.ms"),
-        ([("max.compaction.lag.ms", SET, "5")], ErrorCode.INVALID_CONFIG,
-         "conflict topic config setting min.compaction.lag.ms (99) > max.compaction.lag.ms (5)"),
-        ([("cleanup.policy", APPEND, "shrink")], ErrorCode.INVALID_CONFIG,
-         "Invalid value delete,shrink for configuration cleanup.policy: it must be a list of compact, delete."),
-        ([("segment.ms", SET, "7"), ("segment.bytes", SET, "13")], ErrorCode.INVALID_CONFIG,
-         "Invalid value 13 for configuration segment.bytes: it must be a whole number of 32 bits of at least 1048576 "
-         "(bytes)."),
-    ],
-)  # fmt: skip
-def test_a_wrong_alteration_of_a_topic_is_refused(
-    alterations: list[tuple[str, int, str | None]], code: ErrorCode, message: str
-) -> None:
-    with refusal(code, message):
-        alter_topic({"min.compaction.lag.ms": "99"}, [Alteration(*each) for each in alterations])
-
-
-def test_a_new_topic() -> None:
-    assert new_topic_overrides({"segment.ms": " 7", "cleanup.policy": "delete , delete"}) == {
-        "segment.ms": "7",
-        "cleanup.policy": "delete",
-    }
-    with refusal(ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs: a,b"):
-        new_topic_overrides({"b": None, "a": None, "segment.ms": "1"})
-    with refusal(ErrorCode.INVALID_CONFIG, "Unknown topic config name: retention; did you mean retention.ms?"):
-        new_topic_overrides({"retention": "1"})
-    with pytest.raises(ConfigError, match="conflict topic config setting"):
-        new_topic_overrides({"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"})
-
-
-def test_a_broker_is_altered() -> None:
-    alterations = [Alteration("log.segment.bytes", SET, " 2000000"), Alteration("log.roll.ms", DELETE, None)]
-    current = {"log.roll.ms": "5", "max.connections": "3"}
-    for per_broker in (True, False):
-        assert alter_broker(current, alterations, per_broker=per_broker) == {
-            "max.connections": "3",
-            "log.segment.bytes": "2000000",
-        }
-        assert replace_broker({"log.roll.ms": "06"}, per_broker=per_broker) == {"log.roll.ms": "6"}
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "code", "message"),
-    [
-        ("num.partitions", "4", ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: [num.partitions]"),
-        ("nosuch.broker", "1", ErrorCode.INVALID_CONFIG, "Unknown broker config name: nosuch.broker"),
-        ("max.connections", None, ErrorCode.INVALID_REQUEST, "Null value not supported for : max.connections"),
-        ("log.cleanup.policy", "shrink", ErrorCode.INVALID_CONFIG,
-         "Invalid value shrink for configuration log.cleanup.policy: it must be a list of compact, delete."),
-    ],
-)  # fmt: skip
-def test_a_wrong_alteration_of_a_broker_is_refused(name: str, value: str | None, code: ErrorCode, message: str) -> None:
-    with refusal(code, message):
-        alter_broker({}, [Alteration(name, SET, value)], per_broker=True)
-    with refusal(code, message):
-        replace_broker({name: value}, per_broker=True)
-
-
-def test_what_belongs_to_one_broker_is_not_set_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BROKER_OPTIONS["listeners"], "dynamic", Dynamic.PER_BROKER)
-    message = "Cannot update these configs at default cluster level, broker id must be specified: [listeners]"
-    with refusal(ErrorCode.INVALID_REQUEST, message):
-        alter_broker({}, [Alteration("listeners", SET, "A://h:1")], per_broker=False)
-    assert alter_broker({}, [Alteration("listeners", SET, "A://h:1")], per_broker=True) == {"listeners": "A://h:1"}
 
 
 @pytest.mark.parametrize("name", TOPIC_OPTIONS)

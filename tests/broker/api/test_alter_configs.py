@@ -68,6 +68,8 @@ async def test_all_dynamic_options_of_a_broker_are_replaced() -> None:
         (TOPIC, "orders", [("segment.ms", None)], ErrorCode.INVALID_REQUEST, "Null value not supported"),
         (TOPIC, "orders", [("segment.ms", "1"), ("segment.ms", "2")], ErrorCode.INVALID_REQUEST, "duplicate"),
         (TOPIC, "nowhere", [], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "does not exist"),
+        (TOPIC, "nowhere", [("nosuch", "1")], ErrorCode.INVALID_CONFIG, "Unknown topic config name: nosuch"),
+        (TOPIC, "a/b", [("nosuch", "1")], ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid"),
         (TOPIC, "", [], ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
         (BROKER, "7", [], ErrorCode.INVALID_REQUEST, "Unexpected broker id"),
         (BROKER, "0", [("num.partitions", "4")], ErrorCode.INVALID_REQUEST, "Cannot update these configs"),

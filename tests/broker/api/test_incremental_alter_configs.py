@@ -8,6 +8,7 @@ from broker.cluster.memory import MemoryStore
 from broker.cluster.store import Snapshot
 from broker.context import Context
 from protocol.errors import ErrorCode
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -151,6 +152,12 @@ async def test_this_broker_wins_over_all_brokers_and_topics_inherit_from_it() ->
     [
         (TOPIC, "nowhere", (SET, "retention.ms", "1"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "does not exist"),
         (TOPIC, "", (SET, "retention.ms", "1"), ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
+        (TOPIC, "nowhere", (SET, "nosuch", "1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: nosuch"),
+        (TOPIC, "nowhere", (SET, "retention.ms", "soon"), ErrorCode.INVALID_CONFIG, "Invalid value soon"),
+        (TOPIC, "nowhere", (SET, "retention.ms", None), ErrorCode.INVALID_REQUEST, "Null value not supported"),
+        (TOPIC, "nowhere", (DELETE, "nosuch", None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "does not exist"),
+        (TOPIC, "a/b", (SET, "nosuch", "1"), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid"),
+        (TOPIC, "a/b", (APPEND, "retention.ms", "1"), ErrorCode.INVALID_CONFIG, "Can't APPEND"),
         (BROKER, "7", (SET, "message.max.bytes", "1"), ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 0"),
         (BROKER, "x", (SET, "message.max.bytes", "1"), ErrorCode.INVALID_REQUEST, "must be an integer"),
         (BROKER, "0", (SET, "num.partitions", "4"), ErrorCode.INVALID_REQUEST, "Cannot update these configs"),
@@ -168,6 +175,21 @@ async def test_a_resource_that_cannot_be_changed(
         assert context.metadata.image.broker_configs == {}
     assert response.error_code == code
     assert reason in (response.error_message or "")
+
+
+@pytest.mark.parametrize(("name", "source"), [("0", 2), ("", 3)])
+async def test_an_option_that_no_broker_knows_is_stored_and_described_without_its_value(name: str, source: int) -> None:
+    async with running_broker() as context:
+        (response,) = await altered(context, resource(BROKER, name, (SET, "no.such.option", "a secret")))
+        assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+        assert context.metadata.image.configs_of_broker(None if name == "" else 0) == {"no.such.option": "a secret"}
+        described = DescribeConfigsResource(resource_type=BROKER, resource_name=name, configuration_keys=None)
+        answer = await ask(context, DescribeConfigsRequest(resources=[described], include_documentation=True), 4)
+        [found] = [each for each in answer.results[0].configs if each.name == "no.such.option"]
+        assert (found.value, found.is_sensitive, found.read_only, found.config_source) == (None, True, True, source)
+        assert (found.config_type, found.documentation) == (0, None)
+        await altered(context, resource(BROKER, name, (DELETE, "no.such.option", None)))
+        assert context.metadata.image.broker_configs == {}
 
 
 async def test_validate_only_checks_and_changes_nothing() -> None:
