@@ -87,6 +87,7 @@ async def set_options(
 ) -> None:
     """Give options a value. The others stay as they are."""
     from client.admin.configs import ConfigChange
+    from client.commands.warnings import warn_of_topics, warn_of_unknown
 
     changes = [
         *(ConfigChange.set(option, value) for option, value in settings),
@@ -98,7 +99,11 @@ async def set_options(
     resource = resource_of(kind, name)
     async with target.admin() as admin:
         await admin.alter_configs({resource: changes}, validate_only=validate_only)
-    print_line(f"{resource} {'would be changed' if validate_only else 'changed'}")
+        print_line(f"{resource} {'would be changed' if validate_only else 'changed'}")
+        if kind == "topic":
+            await warn_of_topics(admin, [name], settings)
+        elif not validate_only:
+            await warn_of_unknown(admin, resource, [change.name for change in changes])
 
 
 @configs.command("delete", epilog=EXIT_CODES_HELP)

@@ -72,6 +72,7 @@ async def create(
     """Create topics, and wait until their partitions have leaders."""
     from client.admin.errors import ItemsFailed
     from client.admin.topics import NewTopic
+    from client.commands.warnings import MIN_INSYNC, beyond_replicas, warn
     from client.errors import TopicExists
 
     assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
@@ -109,6 +110,11 @@ async def create(
             done = "would be created" if validate_only else "created"
             known = f" with {topic.partitions} partition(s), {topic.replication_factor} replica(s) each"
             print_line(f"{topic.name} {done}{known if topic.partitions > 0 else ''}")
+    for topic in created.values():
+        if topic.replication_factor > 0:
+            value = dict(settings).get(MIN_INSYNC)
+            if (sentence := beyond_replicas(topic.name, value, topic.replication_factor)) is not None:
+                warn(sentence)
     if failed is not None:
         raise failed
 
@@ -126,6 +132,7 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
     """
     from client.admin.configs import ConfigResource
     from client.commands.several import Failures
+    from client.commands.warnings import warn
     from client.errors import UnknownTopic
 
     failures = Failures(but=None if names else UnknownTopic)  # one that was deleted since all were listed
@@ -143,7 +150,21 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
     }
     if found or not failures:
         _print_described(found, settings, ends, as_json)
+    for topic in found.values():
+        for sentence in _warnings(topic, settings.get(topic.name)) if not as_json else ():
+            warn(sentence)
     failures.tell()
+
+
+def _warnings(topic: "TopicDescription", settings: dict[str, str | None] | None) -> list[str]:
+    """What to know of the topic's own options."""
+    from client.commands.warnings import MIN_INSYNC, beyond_replicas
+
+    if not topic.partitions:
+        return []
+    replicas = min(len(each.replicas) for each in topic.partitions)
+    sentence = beyond_replicas(topic.name, (settings or {}).get(MIN_INSYNC), replicas)
+    return [] if sentence is None else [sentence]
 
 
 def _print_described(
@@ -216,6 +237,7 @@ def _described(
         "topic_id": topic.topic_id,
         "is_internal": topic.is_internal,
         "configs": settings,
+        "warnings": _warnings(topic, settings),
         "partitions": partitions,
     }
 
@@ -236,6 +258,7 @@ async def alter(
     """Change the options of topics, and then add partitions to them."""
     from client.admin.configs import ConfigChange, ConfigResource
     from client.commands.several import Failures
+    from client.commands.warnings import warn_of_topics
 
     changes = [ConfigChange.set(name, value) for name, value in settings]
     changes += [ConfigChange.delete(name) for name in unset]
@@ -251,11 +274,12 @@ async def alter(
         altered = changed
         if partitions is not None and changed:
             altered = await failures.or_done(admin.create_partitions(dict.fromkeys(changed, partitions)), changed)
-    for name in changed:
-        if name in altered:
-            print_line(f"{name} altered")
-        elif changes:
-            print_line(f"{name}: options changed")
+        for name in changed:
+            if name in altered:
+                print_line(f"{name} altered")
+            elif changes:
+                print_line(f"{name}: options changed")
+        await failures.or_done(warn_of_topics(admin, changed, settings), changed)
     failures.tell()
 
 

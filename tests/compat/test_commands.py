@@ -121,12 +121,35 @@ def test_options_are_set_shown_and_deleted(odradek: Commands) -> None:
     odradek.run("configs", "describe", "topic", "nowhere", code=1)
 
 
+def test_more_in_sync_replicas_than_there_are_is_warned_of(odradek: Commands) -> None:
+    """Every broker takes such a number, and counts as many as there are."""
+    odradek.run("topics", "create", "beyond", "--partitions", "1", "--replication-factor", "1")
+    assert odradek.run("configs", "set", "topic", "beyond", "min.insync.replicas=4") == b"topic beyond changed\n"
+    warning = (
+        "min.insync.replicas=4 is more than beyond has replicas (1): it counts as 1, and acks=all is refused while "
+    )
+    assert odradek.said.startswith(f"Warning: {warning}")
+    eventually(lambda: odradek.json("topics", "describe", "beyond")[0]["configs"], {"min.insync.replicas": "4"})
+    odradek.run("produce", "beyond", given=b"taken\n")  # with acks=all, the default
+
+
 def test_the_options_of_brokers(odradek: Commands) -> None:
     for broker in odradek.json("brokers")["brokers"]:
         shown = odradek.run("configs", "describe", "broker", str(broker["node_id"]), "num.partitions")
         assert shown == b"num.partitions\t2\tstatic-broker\n"
     odradek.run("configs", "describe", "broker", "77", code=1)
     assert "the cluster has no broker 77" in odradek.said
+
+
+def test_an_option_that_a_broker_does_not_know_is_stored_with_a_warning(odradek: Commands) -> None:
+    broker = str(odradek.json("brokers")["brokers"][0]["node_id"])
+    odradek.run("configs", "set", "broker", broker, "no.such.option=secret")
+    eventually(
+        lambda: odradek.run("configs", "describe", "broker", broker, "no.such.option"),
+        b"no.such.option\t(hidden)\tdynamic-broker\n",
+    )
+    odradek.run("configs", "set", "broker", broker, "no.such.option=another")
+    assert odradek.said == (f"Warning: broker {broker} does not know no.such.option: it is stored, and has no effect\n")
 
 
 @pytest.mark.telling

@@ -196,6 +196,32 @@ async def test_of_several_topics_all_are_altered_and_each_failure_is_told(capsys
         assert capsys.readouterr().out.splitlines() == ["c altered"]
 
 
+@pytest.mark.parametrize(("value", "warns"), [("1", False), ("2", True), ("many", False)])
+@pytest.mark.virtual_time
+async def test_more_in_sync_replicas_than_there_are_is_warned_of(
+    value: str, warns: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By every command that sets it, and by describe; what is printed otherwise stays the same."""
+    setting = f"min.insync.replicas={value}"
+    warning = f"{setting} is more than orders has replicas (1): it counts as 1, and acks=all is refused while any"
+    with scripted_cluster(brokers=2) as scripted:
+        serve_admin(scripted)
+        for arguments in (
+            ("create", "orders", "--partitions", "2", "--set", setting),
+            ("alter", "orders", "--set", setting),
+            ("describe", "orders"),
+        ):
+            assert await ran(scripted, *arguments) is None
+            printed = capsys.readouterr()
+            assert "replicas=" not in printed.out
+            assert printed.err.startswith(f"Warning: {warning}") == warns
+            assert bool(printed.err) == warns
+        assert await ran(scripted, "describe", "orders", "--json") is None
+        printed = capsys.readouterr()
+        [described] = json.loads(printed.out)
+        assert ([each.startswith(warning) for each in described["warnings"]], printed.err) == ([True] * warns, "")
+
+
 @pytest.mark.virtual_time
 async def test_an_id_that_is_none_is_told_before_anything_is_asked() -> None:
     with cluster_of("a") as (scripted, _):
