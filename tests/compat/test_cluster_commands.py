@@ -1,16 +1,18 @@
 """`odradek cluster status`, `partitions` and `topics describe` against three nodes of Apache Kafka, and three of ours.
 
 One story for both, since the nodes take longest: replicas move, throttled and not; a broker stops, is missed, and comes
-back.
+back. Meanwhile topics are created, which it joins, and a move waits for it.
 """
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 
 from broker.disk import FileDisk
 from broker.rescue.rebuilding import rebuild
@@ -32,15 +34,16 @@ Node = OdradekBroker | ApacheKafka
 Nodes = Mapping[int, Node]
 
 ONE = ("--topic", "orders", "--partition", "0")
+OPTIONS = {"auto.create.topics.enable": "true", "default.replication.factor": "3"}
 
 
 @pytest.fixture(scope="module", params=["apache-kafka", ON_THREE])
 def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Nodes]:
     if request.param == THREE_BROKERS:
-        with brokers_on_etcd(tmp_path_factory.mktemp("commands-three")) as ours:
+        with brokers_on_etcd(tmp_path_factory.mktemp("commands-three"), **OPTIONS) as ours:
             yield ours
     else:
-        with kafka_cluster() as theirs:
+        with kafka_cluster(**OPTIONS) as theirs:
             yield theirs
 
 
@@ -77,7 +80,10 @@ def test_replicas_move_and_brokers_go_and_come_back(nodes: Nodes, tmp_path: Path
     _a_move_is_throttled_and_waited_for(odradek)
     _a_slow_move_is_listed_and_cancelled(odradek, nodes[1], tmp_path)
     _a_broker_is_missed(odradek, nodes[3])
+    _topics_are_created_without_it(odradek, nodes[1])
+    waiting = _a_move_waits_for_it(odradek)
     _a_preferred_leader_is_elected(odradek, nodes[3])
+    _what_waited_for_it_is_done(odradek, waiting)
     _their_directories_tell_who_had_what(odradek, nodes)
 
 
@@ -156,6 +162,55 @@ def _a_broker_is_missed(odradek: Commands, node: Node) -> None:
     odradek.run("partitions", "elect", "--unclean", "--topic", "lone", "--yes", code=3)
     assert "lone-0 has no leader. What was acknowledged is on 3: if another replica leads (nobody else)" in odradek.said
     assert "ELIGIBLE_LEADERS_NOT_AVAILABLE" in odradek.said
+
+
+def placed(odradek: Commands, topic: str) -> list[tuple[int, list[int], list[int]]]:
+    """Leader, replicas and those in sync of each partition."""
+    [described] = odradek.json("topics", "describe", topic)
+    return [(each["leader"], each["replicas"], sorted(each["isr"])) for each in described["partitions"]]
+
+
+def _topics_are_created_without_it(odradek: Commands, node: Node) -> None:
+    """It is registered, so it gets replicas: of a topic that a send creates, and of those that somebody creates."""
+    with KafkaProducer(bootstrap_servers=node.bootstrap) as producer:
+        assert producer.send("unborn", b"first").get(timeout=30).offset == 0
+    odradek.run("topics", "create", "late", "--partitions", "2", "--replication-factor", "3")
+    odradek.run("topics", "alter", "late", "--partitions", "3")
+    for topic in ("unborn", "late"):
+        for leader, replicas, isr in placed(odradek, topic):
+            assert (sorted(replicas), isr, leader) == ([1, 2, 3], [1, 2], replicas[0])
+    odradek.run("topics", "create", "byhand", "--replica-assignment", "3:2:1", "--set", "min.insync.replicas=2")
+    assert placed(odradek, "byhand") == [(2, [3, 2, 1], [1, 2])]
+    odradek.run("topics", "create", "nobody", "--replica-assignment", "3", code=1)
+    assert "for partition 0 are fenced or in controlled shutdown" in odradek.said
+    odradek.run("topics", "create", "nobody", "--replication-factor", "4", code=1)
+    assert "Unable to replicate the partition 4 time(s): The target replication factor of 4 " in odradek.said
+    assert "only 3 broker(s) are registered" in odradek.said
+
+
+def _a_move_waits_for_it(odradek: Commands) -> subprocess.Popen[bytes]:
+    """To brokers 2 and 3: broker 1 stays, for 3 is not in sync."""
+    of_it = ("--topic", "byhand", "--partition", "0")
+    waiting = odradek.start(
+        *("partitions", "reassign", *of_it, "--replicas", "2,3", "--wait"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline() == b"byhand-0 waits for 3 (3 is not there) to be in sync.\n"
+    assert odradek.run("partitions", "reassign", "--list") == b"byhand\t0\t2,3\t-\t1\n"
+    odradek.run("produce", "byhand", "--set", "acks=all", given=b"on two\n")
+    assert placed(odradek, "byhand") == [(2, [2, 3, 1], [1, 2])]
+    return waiting
+
+
+def _what_waited_for_it_is_done(odradek: Commands, waiting: subprocess.Popen[bytes]) -> None:
+    said, _ = waiting.communicate(timeout=60)
+    assert (said, waiting.returncode) == (b"byhand-0 moves from 3,2,1 to 2,3\ndone\n", 0)
+    eventually(lambda: placed(odradek, "byhand"), [(2, [2, 3], [2, 3])])
+    for topic in ("unborn", "late"):
+        assert [isr for _, _, isr in placed(odradek, topic)] == [[1, 2, 3]] * (1 if topic == "unborn" else 3)
+    odradek.run("topics", "delete", "unborn", "late", "byhand", "--yes")
 
 
 def _a_preferred_leader_is_elected(odradek: Commands, node: Node) -> None:
