@@ -1,5 +1,6 @@
 """Reassignments: cases, some of Kafka's own, and that whatever operators ask for takes no copy away that is needed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -159,7 +160,7 @@ def states(draw: st.DrawFn) -> PartitionState:
     roles = draw(st.lists(st.sampled_from(("stays", "stays", "adding", "removing")), min_size=6, max_size=6))
     seats = draw(st.lists(st.sampled_from(("isr", "isr", "elr", "none")), min_size=6, max_size=6))
 
-    def those(chosen: list[str], what: str) -> tuple[int, ...]:
+    def those(chosen: Sequence[str], what: str) -> tuple[int, ...]:
         return tuple(broker for broker, found in zip(replicas, chosen, strict=False) if found == what)
 
     adding, removing = those(roles, "adding"), those(roles, "removing")

@@ -1,10 +1,13 @@
 """Histories of three brokers over one store: whoever takes itself for the controller, one at a time decides.
 
 Brokers are killed and come back, are fenced though they live, are cut off from the store or blind for what happens
-there, lose answers, and depose one another. At every change of a partition:
+there, lose answers, and depose one another. Operators give partitions other replicas, cancel that, elect, and
+unregister brokers. At every change of a partition:
 
 - it was made by the one who was the controller in the store at that moment, or by a broker that starts;
-- a new leader was in sync or eligible, and registered; each leader epoch has one leader.
+- a new leader was in sync or eligible, and registered; each leader epoch has one leader;
+- somebody who was in sync or eligible is so still, and of those whose replicas are taken away, so many others are as
+  `min.insync.replicas` asks for, or as there were before.
 
 When all is well again there is one controller, every partition is led by somebody who is there, nothing is left to
 decide, and a leader that was restarted has a leader epoch that is younger than its registration.
@@ -16,10 +19,13 @@ import pytest
 
 from broker.cluster.keys import CONTROLLER_KEY, NO_LEADER, PartitionState, broker_key, decode_controller, stopping_key
 from broker.cluster.partition_changes import changed, with_isr
-from broker.cluster.store import Conflict, Txn
+from broker.cluster.partition_writes import PartitionWrite
+from broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
 from broker.controller.decisions import decided
+from broker.partition_requests import ElectionType, find, with_elected_leader, with_replicas
+from protocol.errors import KafkaError
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
-from tests.broker.controller.brokers import LEASE_MS, TOPIC_ID, Brokers, settle, sleep_ms
+from tests.broker.controller.brokers import LEASE_MS, TOPIC_ID, Brokers, Member, settle, sleep_ms
 
 pytestmark = pytest.mark.virtual_time(seconds_max=1e9)
 
@@ -28,10 +34,11 @@ STEPS = 40
 NODES = (1, 2, 3)
 STATES = tuple(PartitionState(TOPIC_ID, (*NODES[at:], *NODES[:at]), NODES, NODES[at]) for at in range(3))
 ACTIONS = (
-    *("kill", "return", "return", "fence", "depose", "stop"),
+    *("kill", "return", "return", "fence", "depose", "depose", "stop"),
     *("cut", "heal", "heal", "blind", "see", "see", "fate", "deliver"),
-    *("isr", "isr", "wait", "wait"),
+    *("isr", "isr", "wait", "wait", "operator", "operator", "operator"),
 )
+WISHES = ("reassign", "reassign", "reassign", "cancel", "prefer", "unregister")
 FATES = (Fate.LOST, Fate.REFUSED, Fate.LATE, Fate.HELD)
 
 
@@ -45,6 +52,9 @@ class History:
         self.leaders: dict[tuple[int, int], int] = {}
         self.changes = 0
         self.controllers: set[int] = set()
+        self.completions = 0
+        self.broken: list[AssertionError] = []
+        """What was found in commits, most of which nobody awaits here."""
 
     async def run(self) -> None:
         cluster = self.cluster
@@ -59,6 +69,8 @@ class History:
             await self.heal()
         finally:
             await cluster.close()
+        if self.broken:
+            raise self.broken[0]
 
     def watch(self) -> None:
         """Looks at each commit as it arrives."""
@@ -72,7 +84,11 @@ class History:
             after = await self.cluster.states()
             for key, state in after.items():
                 if key in before and state != before[key]:
-                    self.check(txn, key[1], before[key], state, image.controller_revision)
+                    try:
+                        self.check(txn, key[1], before[key], state, image.controller_revision)
+                    except AssertionError as error:
+                        self.broken.append(error)
+                        raise
             if (elected := txn.put.get(CONTROLLER_KEY)) is not None:
                 self.controllers.add(decode_controller(elected))
             return revision
@@ -84,6 +100,13 @@ class History:
     ) -> None:
         self.changes += 1
         assert after.partition_epoch == before.partition_epoch + 1
+        members, left = {*before.isr, *before.elr}, {*after.isr, *after.elr}
+        assert left <= {*members, *after.isr}
+        assert left or not members, "nobody is left who may lead without loss"
+        if not set(before.replicas) <= set(after.replicas):
+            self.completions += 1
+            enough = min(self.cluster.min_insync, len(after.replicas))
+            assert len(left) >= min(enough, len(members)), "copies were taken away"
         if after.leader_epoch == before.leader_epoch:
             assert after.leader == before.leader
             return
@@ -114,10 +137,34 @@ class History:
                 await cluster.store.commit(Txn(delete=(CONTROLLER_KEY,)))
             case "isr":
                 await self.shrink(chance.randrange(len(STATES)))
+            case "operator":
+                for active in set(cluster.active()) - self.dead:
+                    cluster[active].tasks.start(self.operate(cluster[active]), "do what an operator wants")
             case "wait":
                 await sleep_ms(chance.choice((10, 200, LEASE_MS + 100)))
             case _:
                 await self.trouble(action, member.store)
+
+    async def operate(self, member: Member) -> None:
+        """As the handlers do, with what this controller knows."""
+        chance, image, controller = self.chance, member.metadata.image, member.controller
+        index, node_id = chance.randrange(len(STATES)), chance.choice(NODES)
+        try:
+            wish = chance.choice(WISHES)
+            if wish == "unregister":
+                if node_id in image.nodes and node_id not in image.brokers:
+                    await controller.unregister(node_id)
+                return
+            if wish == "prefer":
+                after = with_elected_leader(image, "orders", index, ElectionType.PREFERRED)
+            else:
+                target = chance.sample(NODES, chance.randint(1, 3)) if wish == "reassign" else None
+                after = with_replicas(image, "orders", index, target, self.cluster.min_insync, may_change_count=True)
+            _, before = find(image, "orders", index)
+            if after is not before:
+                await controller.change([PartitionWrite(f"/partitions/orders/{index}", before, after)])
+        except (Conflict, KafkaError, OSError, LeaseLost, StoreClosed):
+            return  # it is told so
 
     async def trouble(self, action: str, way: FaultyStore) -> None:
         """On a broker's way to the store."""
@@ -179,7 +226,7 @@ class History:
 
 
 async def test_whatever_happens_one_decides_and_everything_is_led_at_last() -> None:
-    changes = elections = 0
+    changes = elections = completions = 0
     for seed in range(HISTORIES):
         history = History(seed)
         try:
@@ -188,5 +235,7 @@ async def test_whatever_happens_one_decides_and_everything_is_led_at_last() -> N
             raise AssertionError(f"seed {seed}") from error
         changes += history.changes
         elections += len(history.controllers)
+        completions += history.completions
     assert changes > 5 * HISTORIES
     assert elections > 1.5 * HISTORIES, "the controller changes, too"
+    assert completions > HISTORIES / 2, "replicas are taken away"
