@@ -122,6 +122,11 @@ class Member:
             ),
             ("kafka_controller_kafkacontroller_activebrokercount", "Brokers that are there", len(image.brokers)),
             (
+                "kafka_controller_kafkacontroller_fencedbrokercount",
+                "Brokers that are registered, and not there",
+                len(image.registered) - len(image.brokers),
+            ),
+            (
                 "odradek_metadata_store_silent",
                 "Whether the metadata store does not answer this broker",
                 self.registration.is_silent or self._isr_writer.is_waiting_for_store,

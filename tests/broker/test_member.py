@@ -121,6 +121,11 @@ class One:
         await self.store.close()
 
 
+def gauge(member: Member, name: str) -> float:
+    [value] = [value for found, _, value in member.gauges() if found == f"kafka_controller_kafkacontroller_{name}"]
+    return value
+
+
 @asynccontextmanager
 async def members(*, decides: bool) -> AsyncGenerator[list[One]]:
     store = MemoryStore()
@@ -238,3 +243,12 @@ async def test_a_connection_that_is_not_made_in_time_is_given_up() -> None:
 
 def replace_leader(state: PartitionState, leader: int) -> PartitionState:
     return PartitionState(state.topic_id, state.replicas, state.isr, leader, state.leader_epoch + 1)
+
+
+@pytest.mark.virtual_time
+async def test_the_brokers_that_are_there_are_counted_and_those_that_are_registered_and_gone() -> None:
+    async with members(decides=False) as (first, second, third):
+        assert (gauge(first.member, "activebrokercount"), gauge(first.member, "fencedbrokercount")) == (3, 0)
+        await second.member.registration.leave()
+        await virtual_loop().settle()
+        assert (gauge(third.member, "activebrokercount"), gauge(third.member, "fencedbrokercount")) == (2, 1)

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.cluster.image import ClusterImage, TopicImage
 from broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
 from broker.partition_requests import ElectionType, find, with_elected_leader, with_replicas
 from protocol.errors import ErrorCode, KafkaError
+from tests.broker.controller.test_decisions import BROKERS, clusters, states
 
 TOPIC_ID = bytes(range(16))
 STATE = PartitionState(TOPIC_ID, (1, 2, 3), (1, 2, 3), 1, leader_epoch=4, partition_epoch=7, revision=50)
@@ -154,6 +157,24 @@ def test_a_leader_that_was_restarted_takes_its_new_epoch_with_the_change() -> No
     moving = replace(STATE, replicas=(2, 3, 1), adding=(), removing=(1,), leader=2)
     after = reassign(cluster(replace(moving, isr=(1,), leader=1), restarted=(1,)), (2, 3, 1))
     assert (after.replicas, after.leader, after.leader_epoch) == ((2, 3, 1), 1, 5)
+
+
+@given(states(), clusters(), st.integers(1, 4), st.none() | st.lists(st.sampled_from(BROKERS), unique=True))
+def test_no_request_for_other_replicas_takes_a_copy_away_that_is_needed(
+    state: PartitionState, image: ClusterImage, min_insync: int, target: list[int] | None
+) -> None:
+    image = replace(image, topics=cluster(state).topics, nodes=cluster(state).nodes)
+    try:
+        after = with_replicas(image, "orders", 0, target, min_insync, may_change_count=True)
+    except KafkaError:
+        return
+    here = {each for each in state.isr if image.is_usable(each) and each not in state.offline}
+    members, left = {*state.isr, *state.elr}, {*after.isr, *after.elr}
+    enough = min(min_insync, len(after.replicas))
+    assert len(after.isr) >= min(enough, len(here))
+    assert len(left) >= min(enough, len(members))
+    assert left <= members
+    assert after.leader == NO_LEADER or after.leader in after.isr
 
 
 # -- leaders -----------------------------------------------------------------------------------------------------------
