@@ -64,11 +64,12 @@ def _cancelled(state: PartitionState, now: PartitionState, min_insync: int, name
     if after is now:
         original = original_replicas(now)
         in_sync = [broker_id for broker_id in original if broker_id in now.isr]
+        others = [broker_id for broker_id in (*now.isr, *now.elr) if broker_id not in original]
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{name} cannot go back to its former replicas {list(original)} now: in sync are {in_sync} of them, and "
-            f"{list(now.isr)} of all, with min.insync.replicas={min_insync}. Cancel again when more of them are in "
-            "sync, or reassign the partition to brokers that are",
+            f"{name} cannot go back to its former replicas {list(original)} now: of these only {in_sync} are in sync, "
+            f"too few for min.insync.replicas={min_insync} without {others}, which are in sync or eligible, too. "
+            "Cancel again when more of them are in sync, or reassign the partition to brokers that are",
         )
     return after
 

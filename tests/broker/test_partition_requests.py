@@ -143,9 +143,9 @@ def test_a_cancellation_that_would_leave_too_few_in_sync_is_refused_with_what_to
         reassign(cluster(moving), None, 2)
     assert raised.value.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert raised.value.message == (
-        "orders-0 cannot go back to its former replicas [1, 2, 3] now: in sync are [2] of them, and [4, 2] of all, "
-        "with min.insync.replicas=2. Cancel again when more of them are in sync, or reassign the partition to brokers "
-        "that are"
+        "orders-0 cannot go back to its former replicas [1, 2, 3] now: of these only [2] are in sync, too few for "
+        "min.insync.replicas=2 without [4], which are in sync or eligible, too. Cancel again when more of them "
+        "are in sync, or reassign the partition to brokers that are"
     )
     three = replace(moving, isr=(4, 1, 2))
     assert reassign(cluster(three), None, 2).isr == (1, 2)
