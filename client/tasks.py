@@ -19,7 +19,8 @@ import logging
 import types
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from types import AsyncGeneratorType
+from typing import Any, Final, TypeVar, cast
 from weakref import WeakSet
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Tasks:
         self.failed: Callable[[BaseException], bool] = _unexplained
         """Told what has ended a task; whether the owner has said all that there is to say about it."""
         self._running: dict[asyncio.Task[Any], None] = {}
-        self._shutdown: AsyncGenerator[None] | None = None
+        self._shutdown: AsyncGeneratorType[None, None] | None = None
         """Closes this owner when the loop shuts down; there is one while a task runs."""
         _owners.add(self)
 
@@ -61,7 +62,7 @@ class Tasks:
         self._running[task] = None
         task.add_done_callback(self._ended)
         if self._shutdown is None:
-            self._shutdown = _at_shutdown(self)
+            self._shutdown = cast(AsyncGeneratorType[None, None], _at_shutdown(self))
             _step(self._shutdown.asend(None))
 
     async def close(self) -> None:
