@@ -159,6 +159,20 @@ class InvalidPartition(ClientError):
         self.partition_count = partition_count
 
 
+class PartitionVanished(ClientError):
+    """Records waited for a partition of a topic that was deleted meanwhile, and created again with fewer."""
+
+    def __init__(self, topic: str, partition: int, partition_count: int, record_count: int) -> None:
+        super().__init__(
+            f"{record_count} record(s) for {topic}-{partition} were not delivered: the topic was deleted, and created "
+            f"again with {partition_count} partition(s)",
+            hint="Send them again; with a key, they go to one of those that there are now.",
+        )
+        self.topic = topic
+        self.partition = partition
+        self.partition_count = partition_count
+
+
 class PartitionerFailed(ClientError):
     """The user's partitioner raised an error, which is the `__cause__`."""
 

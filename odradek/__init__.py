@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from client.errors import MetadataMissing as MetadataMissing
     from client.errors import MetadataTimeout as MetadataTimeout
     from client.errors import PartitionerFailed as PartitionerFailed
+    from client.errors import PartitionVanished as PartitionVanished
     from client.errors import ProducerClosed as ProducerClosed
     from client.errors import ProducerNotStarted as ProducerNotStarted
     from client.errors import RequestTimedOut as RequestTimedOut
@@ -144,6 +145,7 @@ PUBLIC = {
     "Operation": "client.admin.configs",
     "PartitionDescription": "client.admin.topics",
     "Partitioner": "client.producer.partitioner",
+    "PartitionVanished": "client.errors",
     "PartitionerFailed": "client.errors",
     "Producer": "client.producer.producer",
     "ProducerClosed": "client.errors",

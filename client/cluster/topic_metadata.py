@@ -18,6 +18,7 @@ from protocol.schema import ZERO_UUID
 
 NO_EPOCH: Final = -1
 RELIABLE_EPOCHS_SINCE: Final = 9
+FORMER_IDS_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ NO_LEADER: Final = Leader(-1, NO_EPOCH)
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic with the leaders of its partitions by index. The last two fields follow from these."""
+    """A topic with the leaders of its partitions by index. `partition_count` and `available` follow from these."""
 
     name: str
     topic_id: bytes
@@ -60,11 +61,18 @@ class TopicMetadata:
     partition_count: int = field(init=False, compare=False)
     available: tuple[int, ...] = field(init=False, compare=False)
     """The partitions with a leader."""
+    former_ids: tuple[bytes, ...] = field(default=(), compare=False)
+    """Of topics that had this name before, as far as brokers told; the last few."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partition_count", len(self.leaders))
         available = tuple(index for index, (node_id, _) in enumerate(self.leaders) if node_id >= 0)
         object.__setattr__(self, "available", available)
+
+    @property
+    def replaces_another(self) -> bool:
+        """Whether it was made anew. (Not where a broker that was not told yet names a former topic.)"""
+        return bool(self.former_ids) and self.topic_id not in self.former_ids
 
     @property
     def is_complete(self) -> bool:
@@ -100,7 +108,10 @@ def merged(
     if not found or len(found) != len(answer.partitions) or min(found) != 0 or max(found) != len(found) - 1:
         return None
     has_id = answer.topic_id != ZERO_UUID
+    former_ids = () if known is None else known.former_ids
     if known is not None and has_id and answer.topic_id != known.topic_id:
+        if known.topic_id != ZERO_UUID and known.topic_id not in former_ids:
+            former_ids = (*former_ids, known.topic_id)[-FORMER_IDS_MAX:]
         known = None
     before: Sequence[Leader] = () if known is None else known.leaders
     leaders = [
@@ -109,7 +120,7 @@ def merged(
     if has_id:
         leaders += before[len(leaders) :]
     topic_id = answer.topic_id if has_id or known is None else known.topic_id
-    return TopicMetadata(name, topic_id, tuple(leaders)).without_leaders_outside(nodes)
+    return TopicMetadata(name, topic_id, tuple(leaders), former_ids=former_ids).without_leaders_outside(nodes)
 
 
 def _newer(answer: MetadataResponsePartition, known: Leader | None, api_version: int) -> Leader:

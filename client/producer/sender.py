@@ -20,7 +20,7 @@ from typing import Final
 
 from client.cluster.cluster import Cluster
 from client.environment import Environment
-from client.errors import ClientError, DeliveryTimeout, UnsupportedVersion, broker_error
+from client.errors import ClientError, DeliveryTimeout, PartitionVanished, UnsupportedVersion, broker_error
 from client.metrics.metrics import (
     BATCH_SIZE,
     COMPRESSION_RATE,
@@ -189,8 +189,19 @@ class Sender:
 
     def _find_leaders(self, topics: set[str], now_ms: float) -> None:
         for topic in topics:
+            self._fail_vanished(topic)
             self._cluster.metadata.use(topic, now_ms)
             self._cluster.metadata.request_update(topic)
+
+    def _fail_vanished(self, topic: str) -> None:
+        """Fails what waits for partitions of a topic that was made anew with fewer."""
+        known = self._cluster.metadata.topic(topic)
+        if known is None or not known.replaces_another:
+            return
+        for queue in self._accumulator.topics[topic].partitions[known.partition_count :]:
+            for batch in list(queue.batches):
+                error = PartitionVanished(topic, queue.partition, known.partition_count, batch.count)
+                self._settlement.give_up(batch, error)
 
     def _send_to(self, node_id: int, queues: Sequence[PartitionQueue], now_ms: float) -> float:
         """Sends a request to a node, if it can take one. Returns when to try again, without an event before."""
