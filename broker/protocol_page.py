@@ -33,8 +33,9 @@ DEVIATIONS = (
     "INVALID_TXN_STATE, also without a transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).",
     "With `full`, records that unpack to more than 100 MiB answer MESSAGE_TOO_LARGE, and a record has at most 65,536 "
     "headers; Kafka has no such bounds.",
-    "A Fetch before version 10 that comes to a zstd batch is answered UNSUPPORTED_COMPRESSION_TYPE, as KIP-110 asks; "
-    "Kafka hands the batch on, unless the topic's own `compression.type` is zstd.",
+    "A Fetch before version 10 of a topic whose `compression.type` is zstd, by itself or by the broker's default, is "
+    "answered UNSUPPORTED_COMPRESSION_TYPE, as KIP-110 asks; Kafka 4.3.1 answers it. Other zstd batches are handed to "
+    "all versions here, too.",
     "IncrementalAlterConfigs with an operation that does not exist is INVALID_REQUEST; Kafka: UNKNOWN_SERVER_ERROR.",
     "A reassignment completes only where as many stay in sync as `min.insync.replicas` asks for; a cancellation that "
     "would leave fewer is refused (INVALID_REPLICA_ASSIGNMENT), and so is UnregisterBroker for a broker that is there "

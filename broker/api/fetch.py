@@ -7,9 +7,9 @@ What is not in the page cache is waited for only if nothing else is to be answer
 
 With read_committed nothing is read behind the last stable offset, and the aborted transactions are named (KIP-98).
 
-Versions: 4 isolation level (KIP-98). 5 log start offset. 7 sessions (KIP-227). 9 leader epochs (KIP-320). 10 zstd
-(KIP-110). 11 rack (KIP-392). 12 flexible, diverging epoch (KIP-595). 13 topic ids (KIP-516). 15 replica state
-(KIP-903). 16 node endpoints (KIP-951). 17 replica directory id (KIP-853).
+Versions: 4 isolation level (KIP-98). 5 log start offset. 7 sessions (KIP-227). 9 leader epochs (KIP-320). 10 topics
+that are compressed with zstd (KIP-110). 11 rack (KIP-392). 12 flexible, diverging epoch (KIP-595). 13 topic ids
+(KIP-516). 15 replica state (KIP-903). 16 node endpoints (KIP-951). 17 replica directory id (KIP-853).
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,8 +26,6 @@ from broker.replication.divergence import diverging
 from broker.replication.isolation import READ_COMMITTED, Isolation
 from broker.replication.partition import Partition
 from broker.replication.watch import Watch
-from protocol.batch import iterate_batches
-from protocol.compression import Codec
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -91,8 +89,6 @@ class Reading:
         self._size_bytes_max = min(request.max_bytes, context.config.fetch_max_bytes)
         self._reads_committed = request.isolation_level == READ_COMMITTED
         self._isolation = Isolation.TXN_COMMITTED if self._reads_committed else Isolation.HIGH_WATERMARK
-        # Older clients must not get zstd: somebody has to look at the batches.
-        self._takes_slices = call.caller.takes_slices and call.version >= ZSTD_SINCE
         self._size_bytes = 0
         self._urgent = False
         self._missing: list[NotCached] = []
@@ -158,6 +154,11 @@ class Reading:
         try:
             self._context.registration.require_lease()
             partition = self._find(key, wanted.current_leader_epoch)
+            if self._call.version < ZSTD_SINCE and partition.config.compression_type == "zstd":
+                raise KafkaError(
+                    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                    f"{partition.topic} has compression.type zstd, which needs Fetch version {ZSTD_SINCE} or later",
+                )
             answer = self._told(partition, wanted.partition)
             if self._rack and partition.is_leader and (closest := self._closest(partition, wanted)) != NO_REPLICA:
                 answer.preferred_read_replica = closest
@@ -221,7 +222,7 @@ class Reading:
         size_bytes_max = max(0, min(wanted.partition_max_bytes, room_bytes))
         offset = wanted.fetch_offset
         try:
-            if self._takes_slices:
+            if self._call.caller.takes_slices:
                 found = partition.slice(offset, size_bytes_max, self._isolation)
                 if found is not None:
                     self._size_bytes += len(found)
@@ -241,10 +242,6 @@ class Reading:
         except NotCached as missing:
             self._missing.append(missing)
             return
-        if self._call.version < ZSTD_SINCE and _has_zstd(records):
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd batches need Fetch version {ZSTD_SINCE} or later"
-            )
         self._size_bytes += len(records)
         answer.records = records
 
@@ -267,10 +264,6 @@ def _replica_id(request: FetchRequest, version: int) -> int:
     if version < REPLICA_STATE_SINCE:
         return request.replica_id
     return -1 if request.replica_state is None else request.replica_state.replica_id
-
-
-def _has_zstd(records: Buffer) -> bool:
-    return any(header.codec == Codec.ZSTD for _, header in iterate_batches(records))
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionData:

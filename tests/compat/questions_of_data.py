@@ -312,7 +312,17 @@ def fetch_of_one_byte_gets_a_whole_batch(peer: Peer, topic: str) -> Answer:
 @question
 def zstd_before_fetch_version_10(peer: Peer, topic: str) -> Answer:
     produced(peer, topic, batch(3, codec=Codec.ZSTD))
-    return [fetched(peer, topic, 0, version=9)]
+    return [fetched(peer, topic, 0, version=version) for version in (4, 9)]
+
+
+@question
+def fetches_of_a_topic_that_is_compressed_with_zstd(peer: Peer, topic: str) -> Answer:
+    """With nothing in it, with a batch, and out of its range; before the version that knows zstd, and since."""
+    name = f"{topic}-z"
+    peer.create_topic(name, compression_type="zstd")
+    empty = [fetched(peer, name, 0, version=version) for version in (4, 9, 10)]
+    produced(peer, name, batch(3))
+    return empty, [fetched(peer, name, offset, version=version)[:2] for version in (4, 9, 10) for offset in (0, 9)]
 
 
 @question

@@ -32,6 +32,8 @@ class Difference(NamedTuple):
 ONE_ANSWER_EACH = "Kafka answers once what a request names twice; we answer each time, so that nothing seems unanswered"
 BY_HEADER = "record.validation=header, docs/decisions/005-record-validation.md"
 REFUSED, TAKEN = [("INVALID_RECORD", -1)], [("NONE", 0)]
+NO_ZSTD = ("UNSUPPORTED_COMPRESSION_TYPE", -1)
+OUT_OF_RANGE = ("OFFSET_OUT_OF_RANGE", -1)
 LAST_FOUND = ("NONE", 2, 1_700_000_000_002)
 
 DIFFERENT: dict[str, Difference] = {
@@ -81,10 +83,13 @@ DIFFERENT: dict[str, Difference] = {
     "a_producer_id_without_an_epoch": Difference(
         TAKEN, REFUSED, "Kafka checks only the sequence; epoch -1 would count as older than any"
     ),
-    "zstd_before_fetch_version_10": Difference(
-        [("NONE", 3, 0, 96)],
-        [("UNSUPPORTED_COMPRESSION_TYPE", -1, -1, 0)],
-        "KIP-110 asks for it; Kafka looks at the topic's compression.type only, not at what the batches are",
+    "fetches_of_a_topic_that_is_compressed_with_zstd": Difference(
+        ([("NONE", 0, -1, 0), ("NONE", 0, 0, 0), ("NONE", 0, 0, 0)], 3 * [("NONE", 3), OUT_OF_RANGE]),
+        (
+            [*2 * [(*NO_ZSTD, -1, 0)], ("NONE", 0, 0, 0)],
+            [*4 * [NO_ZSTD], ("NONE", 3), OUT_OF_RANGE],
+        ),
+        "KIP-110 asks for it; Kafka 4.3.1 has lost the check, which looked at the topic's compression.type alone",
     ),
     "the_largest_timestamp_of_deleted_records": Difference(
         LAST_FOUND, ("NONE", -1, -1), "Kafka answers an offset before the log start"

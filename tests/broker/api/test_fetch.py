@@ -307,13 +307,36 @@ async def test_a_reader_whose_epoch_ended_earlier_is_told_where() -> None:
     assert offsets(agreeing) == [3]
 
 
-@pytest.mark.parametrize(("version", "code"), [(9, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (10, ErrorCode.NONE)])
-async def test_zstd_needs_version_10(version: int, code: ErrorCode) -> None:
+@pytest.mark.parametrize("version", [4, 9, 10])
+async def test_zstd_batches_are_handed_to_every_version(version: int) -> None:
+    """As Kafka does: rskafka asks with version 4, and reads them."""
     async with running_broker() as context:
         await make_topic(context, "orders")
         data = build_batch([Record(0, 1000, None, b"value", ())], codec=Codec.ZSTD)
         append(context.partitions.leader("orders", 0), data)
-        assert codes(await fetched(context, request(wanted()), version)) == [code]
+        (answer,) = await fetched(context, request(wanted()), version)
+    assert (answer.error_code, offsets(answer)) == (ErrorCode.NONE, [0])
+
+
+@pytest.mark.parametrize(("version", "code"), [(9, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (10, ErrorCode.NONE)])
+@pytest.mark.parametrize(
+    ("of_broker", "of_topic"), [({}, {"compression.type": "zstd"}), ({"compression.type": "zstd"}, {})]
+)
+async def test_a_topic_that_is_compressed_with_zstd_needs_version_10(
+    version: int, code: ErrorCode, of_broker: dict[str, str], of_topic: dict[str, str]
+) -> None:
+    """Whether or not there is a batch, as Kafka does (KIP-110); by the topic's option, or the broker's default."""
+    async with running_broker(of_broker) as context:
+        await make_topic(context, "orders", 1, of_topic)
+        for offset in (0, 1):
+            assert codes(await fetched(context, request(wanted(offset=0)), version)) == [code], offset
+            append(context.partitions.leader("orders", 0), batch(b"value"))
+
+
+async def test_a_topic_that_is_compressed_otherwise_than_its_broker_needs_no_version() -> None:
+    async with running_broker({"compression.type": "zstd"}) as context:
+        await make_topic(context, "orders", 1, {"compression.type": "producer"})
+        assert codes(await fetched(context, request(wanted()), 4)) == [ErrorCode.NONE]
 
 
 async def test_a_poisonous_batch_does_not_keep_readers_from_what_follows() -> None:

@@ -88,10 +88,10 @@ async def test_nothing_behind_the_high_watermark_is_in_a_slice() -> None:
         assert kinds(await answers(context, request(wanted(offset=7)))) == [(False, 0)]
 
 
-@pytest.mark.parametrize(("version", "is_slice"), [(9, False), (10, True), (BY_NAME, True)])
-async def test_clients_that_must_not_get_zstd_get_no_slices(version: int, is_slice: bool) -> None:
+@pytest.mark.parametrize("version", [4, 9, BY_NAME])
+async def test_every_version_gets_slices(version: int) -> None:
     async with running() as context:
-        assert kinds(await answers(context, request(wanted()), version)) == [(is_slice, COUNT)]
+        assert kinds(await answers(context, request(wanted()), version)) == [(True, COUNT)]
 
 
 async def test_versions_with_topic_ids_get_slices() -> None:
