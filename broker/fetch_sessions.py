@@ -10,10 +10,12 @@ answer. With a session it names the changes only, and the broker answers only th
 | epoch -1, session id | a full fetch that closes the session |
 | epoch n > 0 | the n-th incremental fetch of that session |
 
-A partition is answered when it has records, an error, or when its high watermark or log start differs from what the
-session last told the client; an error makes it answered again next time. Partitions with records move to the end, so
-that all get their turn. The cache holds `max.incremental.fetch.session.cache.slots` sessions; a full cache evicts the
-least recently used one that was idle for `EVICTION_MS`, and otherwise answers session id 0, which every client accepts.
+A partition is answered when it has records, an error, another replica to read from, an epoch in which the logs part, or
+when its high watermark or log start differs from what the session last told the client; an error makes it answered
+again next time. What ends the wait of a Fetch is always told: else the client would ask the same again at once.
+Partitions with records move to the end, so that all get their turn. The cache holds
+`max.incremental.fetch.session.cache.slots` sessions; a full cache evicts the least recently used one that was idle for
+`EVICTION_MS`, and otherwise answers session id 0, which every client accepts.
 """
 
 from collections.abc import Callable
@@ -51,6 +53,8 @@ class CachedPartition:
         news = (
             bool(answer.records)
             or answer.error_code != 0
+            or answer.preferred_read_replica >= 0
+            or answer.diverging_epoch is not None
             or answer.high_watermark != self.high_watermark
             or answer.log_start_offset != self.log_start_offset
         )

@@ -16,7 +16,7 @@ from broker.fetch_sessions import (
     PartitionKey,
 )
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import FetchPartition, PartitionData
+from protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 from protocol.schema import ZERO_UUID
 
 
@@ -95,6 +95,20 @@ def test_an_error_is_told_and_the_recovery_from_it_too() -> None:
     assert list(session.filter({key(0): failed})) == [key(0)]
     assert list(session.filter({key(0): failed})) == [key(0)], "it is told for as long as it lasts"
     assert list(session.filter({key(0): answer(0, high_watermark=5)})) == [key(0)]
+
+
+@pytest.mark.parametrize(("replica", "diverging"), [(2, None), (0, None), (-1, EpochEndOffset(epoch=1, end_offset=4))])
+def test_what_ends_a_wait_is_told_although_the_high_watermark_is_known(
+    replica: int, diverging: EpochEndOffset | None
+) -> None:
+    """Else the client asks the same again at once, and again (Kafka's CachedPartition.maybeUpdateResponseData)."""
+    _, session = session_of([0])
+    session.filter({key(0): answer(0, high_watermark=5)})
+    told = answer(0, high_watermark=5)
+    told.preferred_read_replica, told.diverging_epoch = replica, diverging
+    assert list(session.filter({key(0): told})) == [key(0)]
+    assert list(session.filter({key(0): told})) == [key(0)], "for as long as it is so"
+    assert session.filter({key(0): answer(0, high_watermark=5)}) == {}
 
 
 def test_partitions_with_records_move_to_the_end() -> None:
