@@ -23,10 +23,11 @@ from contextlib import suppress
 from math import inf
 from typing import cast
 
-from broker.cold_reads import fetched_in
+from broker.cold_reads import TRIES, fetched_in
 from broker.context import Call, Context
 from broker.disk_page_cache import NotCached
 from broker.follower_sessions import Followed, FollowerSession, Key
+from broker.log.indexed_file import FetchData
 from broker.replication.divergence import diverging, require_comparable
 from broker.replication.isolation import Isolation
 from broker.replication.partition import Partition
@@ -139,15 +140,17 @@ class FollowerReading:
     async def _read_patiently(self) -> None:
         """Reads what is due. What is not in the page cache is fetched first if there is nothing else to answer."""
         disk, environment = self._context.disk, self._context.environment
-        with disk.cached_only():
-            missing = self._read()
-        if missing:
+        for _ in range(TRIES):
+            with disk.cached_only():
+                missing = self._read()
+            if not missing:
+                return
             fetching = fetched_in(disk, environment, missing)
             if self._answers:
                 self._context.tasks.start(fetching, "fetch in what a follower will ask for next")
-            else:
-                await fetching
-                self._read()
+                return
+            await fetching
+        self._read()
 
     def _read(self) -> list[NotCached]:
         session = self._session
@@ -164,14 +167,15 @@ class FollowerReading:
                     if not followed.was_told:  # the first answer names every partition
                         self._answers[key] = self._told(followed)
                     continue
-                records = self._records(followed)
+                records, is_cut = self._records(followed)
             except NotCached as not_cached:
                 missing.append(not_cached)
                 continue
             except KafkaError as error:
                 self._fail(key, error)
                 continue
-            session.to_read.pop(key)
+            if records or not is_cut:  # else the answer has no room for it, and its follower need not name it again
+                session.to_read.pop(key)
             if counts:
                 self._context.follower_sessions.quota.record(len(records), self._context.environment.monotonic_ms())
             if records or not followed.was_told:
@@ -202,15 +206,15 @@ class FollowerReading:
                 self._answers.setdefault(key, self._told(followed))
         session.to_tell.clear()
 
-    def _records(self, followed: Followed) -> Buffer:
+    def _records(self, followed: Followed) -> FetchData[Buffer]:
         """Raises KafkaError, NotCached."""
         partition, wanted = followed.partition, followed.request
         size_bytes_max = min(wanted.partition_max_bytes, self._size_bytes_max - self._size_bytes)
         if self._call.caller.takes_slices:
             found = partition.slice(wanted.fetch_offset, size_bytes_max, Isolation.LOG_END)
             if found is not None:
-                return cast(Buffer, found)  # the encoder needs nothing but its length
-        return partition.read(
+                return cast(FetchData[Buffer], found)  # the encoder needs nothing but its length
+        return partition.fetch(
             wanted.fetch_offset,
             size_bytes_max,
             at_least_one_batch=self._size_bytes == 0,

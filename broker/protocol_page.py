@@ -36,6 +36,8 @@ DEVIATIONS = (
     "A Fetch before version 10 of a topic whose `compression.type` is zstd, by itself or by the broker's default, is "
     "answered UNSUPPORTED_COMPRESSION_TYPE, as KIP-110 asks; Kafka 4.3.1 answers it. Other zstd batches are handed to "
     "all versions here, too.",
+    "A Fetch of which a partition holds more than a limit or the end of a segment let through is answered at once, "
+    "also with fewer than `min_bytes`; Kafka waits where a limit is below `min_bytes`.",
     "IncrementalAlterConfigs with an operation that does not exist is INVALID_REQUEST; Kafka: UNKNOWN_SERVER_ERROR.",
     "A reassignment completes only where as many stay in sync as `min.insync.replicas` asks for; a cancellation that "
     "would leave fewer is refused (INVALID_REPLICA_ASSIGNMENT), and so is UnregisterBroker for a broker that is there "

@@ -2,8 +2,11 @@
 
 Subscribe, read everything, and answer at once if there is enough, time is up, or anything is urgent (an error, a
 diverging epoch); otherwise wait for news and read again. The handler's own task is the purgatory. At least one whole
-batch is answered even when it is larger than the limits (KIP-74). Fetch sessions: `broker/fetch_sessions.py` (KIP-227).
-What is not in the page cache is waited for only if nothing else is to be answered (`broker/cold_reads.py`).
+batch is answered even when it is larger than the limits (KIP-74). What is enough: `min_bytes`, or any bytes at all once
+a partition's read was cut before the end that this reader may see, at a limit or where a segment ends. The log holds
+more, and no wait makes that read longer; Kafka's DelayedFetch waits where the limit is below `min_bytes`.
+Fetch sessions: `broker/fetch_sessions.py` (KIP-227). What is not in the page cache is waited for only if nothing else
+is to be answered (`broker/cold_reads.py`).
 
 With read_committed nothing is read behind the last stable offset, and the aborted transactions are named (KIP-98).
 
@@ -26,6 +29,7 @@ from broker.replication.divergence import diverging
 from broker.replication.isolation import READ_COMMITTED, Isolation
 from broker.replication.partition import Partition
 from broker.replication.watch import Watch
+from protocol.batch import HEADER_SIZE
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -48,6 +52,9 @@ LEADERS_TOLD_SINCE = 16
 """Where the new leader is, and where it listens (KIP-951). The field is older, and was for Raft alone."""
 ZSTD_SINCE = 10
 STORAGE_ERROR_SINCE = 6
+
+SMALLEST_BATCH_BYTES = HEADER_SIZE + 7
+"""One record without key and value. Where a limit has less room than this, nothing more can come."""
 
 NO_ENDPOINTS: Mapping[int, NodeEndpoint] = {}
 
@@ -87,9 +94,15 @@ class Reading:
         self._request = request
         self._wanted = wanted
         self._size_bytes_max = min(request.max_bytes, context.config.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, max(1, self._size_bytes_max))
+        self._tight_bytes = self._min_bytes + SMALLEST_BATCH_BYTES
         self._reads_committed = request.isolation_level == READ_COMMITTED
         self._isolation = Isolation.TXN_COMMITTED if self._reads_committed else Isolation.HIGH_WATERMARK
         self._size_bytes = 0
+        self._is_cut = False
+        """Whether records were left that could be read now."""
+        self._rooms: dict[Partition, int] = {}
+        """Where a partition has fewer bytes left to its limit than `min_bytes`: so many may be added to the answer."""
         self._urgent = False
         self._missing: list[NotCached] = []
         self.node_endpoints: dict[int, NodeEndpoint] = {}
@@ -105,18 +118,21 @@ class Reading:
         answers = await self._read_patiently()
         if self._is_enough(answers) or self._request.max_wait_ms <= 0:
             return answers
-        with Watch(environment.loop, self._watched()) as watch, self._context.interruptible(watch.interrupt):
+        watch = Watch(environment.loop, self._watched(), self._isolation)
+        with watch, self._context.interruptible(watch.interrupt):
             while True:
                 watch.mark()
                 answers = await self._read_patiently()
                 remaining_ms = deadline_ms - environment.monotonic_ms()
                 if self._is_enough(answers) or remaining_ms <= 0 or self._context.stopping:
                     return answers
-                if not await watch.wait(self._request.min_bytes - self._size_bytes, remaining_ms):
+                if not await watch.wait(self._min_bytes - self._size_bytes, remaining_ms, self._rooms):
                     return await self._read_patiently()
 
     def _is_enough(self, answers: Answers) -> bool:
-        return self._urgent or not answers or self._size_bytes >= self._request.min_bytes
+        if self._urgent or not answers or self._size_bytes >= self._min_bytes:
+            return True
+        return self._is_cut and self._size_bytes > 0  # without a byte it is what is cold, and is waited for
 
     def _watched(self) -> list[Partition]:
         partitions: list[Partition] = []
@@ -145,6 +161,8 @@ class Reading:
     def _read(self) -> Answers:
         self._size_bytes = 0
         self._urgent = False
+        self._is_cut = False
+        self._rooms = {}
         self._missing = []
         if self._rack:
             self._racks = {broker.broker_id: broker.rack for broker in self._context.metadata.image.brokers.values()}
@@ -225,10 +243,12 @@ class Reading:
             if self._call.caller.takes_slices:
                 found = partition.slice(offset, size_bytes_max, self._isolation)
                 if found is not None:
-                    self._size_bytes += len(found)
-                    answer.records = cast(Buffer, found)  # the encoder needs nothing but its length
+                    answer.records = cast(Buffer, found.records)  # the encoder needs nothing but its length
+                    self._size_bytes += (size_bytes := len(found.records))
+                    if found.is_cut or size_bytes_max - size_bytes < self._tight_bytes:
+                        self._note_limit(partition, size_bytes, size_bytes_max, found.is_cut)
                     return
-            records = partition.read(
+            records, is_cut = partition.fetch(
                 offset,
                 size_bytes_max,
                 at_least_one_batch=self._size_bytes == 0,
@@ -242,8 +262,18 @@ class Reading:
         except NotCached as missing:
             self._missing.append(missing)
             return
-        self._size_bytes += len(records)
         answer.records = records
+        self._size_bytes += (size_bytes := len(records))
+        if is_cut or size_bytes_max - size_bytes < self._tight_bytes:
+            self._note_limit(partition, size_bytes, size_bytes_max, is_cut)
+
+    def _note_limit(self, partition: Partition, size_bytes: int, size_bytes_max: int, is_cut: bool) -> None:
+        """Takes note that the limit has cut the read, or how much more it would let through: whole batches only."""
+        room_bytes = size_bytes_max - size_bytes - SMALLEST_BATCH_BYTES
+        if is_cut or (size_bytes and room_bytes < 0):
+            self._is_cut = True
+        else:
+            self._rooms[partition] = max(0, room_bytes)
 
 
 def _wanted(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:

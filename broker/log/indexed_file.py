@@ -7,6 +7,7 @@ walk and loses nothing.
 """
 
 import logging
+from typing import Generic, NamedTuple, TypeVar
 
 from broker.disk import Disk, File
 from broker.file_slice import SLICE_BYTES_MIN, FileSlice
@@ -24,6 +25,21 @@ _RESUME_POINTS = 16
 _MAGIC_POSITION = 16
 # So many headers are walked rather than looking into the index, which takes some reads, too.
 _WALKED_BATCHES = 16
+
+
+T = TypeVar("T", bound=Buffer | FileSlice)
+
+
+class FetchData(NamedTuple, Generic[T]):
+    """What a read found: whole batches, and why there are no more of them (Kafka's FetchDataInfo)."""
+
+    records: T
+    is_cut: bool
+    """Whether nothing makes the same read any longer, neither appends nor an end that moves: it stopped at a limit, at
+    the end of a segment that has a successor, or at what is not in the page cache. Most often the log holds more."""
+
+
+NOTHING = FetchData[Buffer](b"", is_cut=False)
 
 
 class IndexedFile:
@@ -110,14 +126,17 @@ class IndexedFile:
             return False
         return bool(self.base_offset <= base_offset and base_offset + last_offset_delta <= entry.offset)
 
-    def read(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> Buffer:
+    def read(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> FetchData[Buffer]:
         """Whole batches from the one that holds `offset` on, as many as fit and end before `end_offset`.
+
+        `is_cut` tells of this file alone: a read that ends where the file ends is not cut.
 
         Within `Disk.cached_only()` they are those that are in the page cache, if one is; else it raises NotCached.
         """
         start = self.locate(offset)
         file_end = self.file.size_bytes
-        end = min(file_end, start + max(size_bytes_max, 0))
+        limit = start + max(size_bytes_max, 0)
+        end = min(file_end, limit)
         is_rest = end == file_end and end_offset >= self.next_offset
         # One header more than asked for: it tells the size of a first batch that does not fit, and the offset at
         # which this reader will go on.
@@ -127,30 +146,38 @@ class IndexedFile:
             stop = end
         else:
             stop = self._end_of_whole(data, start, min(end, start + len(data)), end_offset)
+        is_cut = False
         if stop == start and len(data):
             base_offset, first_size_bytes, last_offset_delta = bounds(self.file, data, 0, start)
             fits = at_least_one_batch or start + first_size_bytes <= end
-            if fits and base_offset + last_offset_delta < end_offset:
+            is_readable = base_offset + last_offset_delta < end_offset
+            is_cut = is_readable or not fits
+            if fits and is_readable:
                 stop = start + first_size_bytes
                 data = self.file.pread(min(stop + HEADER_SIZE, file_end) - start, start, first_size_bytes)
         if len(data) < stop - start:
             raise OSError(f"{self.file.path} has lost its end")
         if stop == start:
-            return b""
-        if stop == file_end:
+            return FetchData(b"", is_cut)
+        is_cut = stop != file_end
+        if not is_cut:
             self._remember(self.next_offset, stop)
-        elif stop - start + HEADER_SIZE <= len(data):
-            self._remember(BOUNDS.unpack_from(data, stop - start)[0], stop)
+        elif stop - start + HEADER_SIZE <= len(data):  # else the page cache holds no more
+            next_offset, batch_length, last_offset_delta = BOUNDS.unpack_from(data, stop - start)
+            self._remember(next_offset, stop)
+            is_cut = next_offset + last_offset_delta < end_offset or stop + batch_length + LENGTH_OVERHEAD > limit
         if len(data) == stop - start:
-            return data
+            return FetchData(data, is_cut)
         # A view keeps all of `data` alive, which is only worth it where most of it is asked for.
-        return memoryview(data)[: stop - start] if 2 * (stop - start) > len(data) else data[: stop - start]
+        whole = memoryview(data)[: stop - start] if 2 * (stop - start) > len(data) else data[: stop - start]
+        return FetchData(whole, is_cut)
 
-    def slice(self, offset: int, size_bytes_max: int, end_offset: int) -> FileSlice | None:
+    def slice(self, offset: int, size_bytes_max: int, end_offset: int) -> FetchData[FileSlice] | None:
         """What `read` answers, as a slice of the file. None where that is little, or the file has no slices."""
         start = self.locate(offset)
         file_end = self.file.size_bytes
-        stop = min(file_end, start + size_bytes_max)
+        limit = start + size_bytes_max
+        stop = min(file_end, limit)
         if stop - start < SLICE_BYTES_MIN:
             return None
         if stop < file_end or end_offset < self.next_offset:
@@ -158,11 +185,14 @@ class IndexedFile:
             if stop - start < SLICE_BYTES_MIN:
                 return None
         found = self.file.slice(stop - start, start)
-        if found is not None and stop == file_end:
+        if found is None:
+            return None
+        if stop == file_end:
             self._remember(self.next_offset, stop)
-        elif found is not None:
-            self._remember(bounds(self.file, self.file.pread(HEADER_SIZE, stop), 0, stop)[0], stop)
-        return found
+            return FetchData(found, is_cut=False)
+        next_offset, size_bytes, last_offset_delta = bounds(self.file, self.file.pread(HEADER_SIZE, stop), 0, stop)
+        self._remember(next_offset, stop)
+        return FetchData(found, next_offset + last_offset_delta < end_offset or stop + size_bytes > limit)
 
     def _end_of_whole(self, data: Buffer, start: int, end: int, end_offset: int) -> int:
         """Where the last of the batches from `start` on ends that end before `end` and `end_offset`.

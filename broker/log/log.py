@@ -17,6 +17,7 @@ from collections.abc import Callable
 from broker.disk import Disk
 from broker.log.config import LogConfig
 from broker.log.flush import DataNotSynced, Flush
+from broker.log.indexed_file import NOTHING, FetchData
 from broker.log.leftovers import UNSYNCED
 from broker.log.lookup import TimestampOffset, first_at_or_after, with_max_timestamp
 from broker.log.producers import AbortedTxn
@@ -104,8 +105,12 @@ class Log(Tail):
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    @watched
     def read(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> Buffer:
+        """The records of `fetch`."""
+        return self.fetch(offset, size_bytes_max, end_offset, at_least_one_batch).records
+
+    @watched
+    def fetch(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> FetchData[Buffer]:
         """Whole batches from the one with `offset` on, which may begin before it, all before `end_offset`.
 
         At most `size_bytes_max` bytes, but the first batch in any case if `at_least_one_batch`; out of one segment.
@@ -117,14 +122,19 @@ class Log(Tail):
                 f"offset {offset} is not between {self.log_start_offset} and {self.log_end_offset}",
             )
         if offset >= end_offset:
-            return b""
-        for segment in self.segments.from_offset(offset):
+            return NOTHING
+        segments = self.segments
+        for segment in segments.from_offset(offset):
             if offset < segment.next_offset:
-                data = segment.read(offset, size_bytes_max, end_offset, at_least_one_batch)
-                if len(data) or segment.locate(offset) < segment.size_bytes:
-                    return data
+                found = segment.read(offset, size_bytes_max, end_offset, at_least_one_batch)
+                if len(found.records):
+                    if found.is_cut or segment is segments.active:
+                        return found
+                    return segments.cut_at_end(segment, found, end_offset)
+                if segment.locate(offset) < segment.size_bytes:
+                    return found
                 self._pass_over(offset, segment)
-        return b""
+        return NOTHING
 
     def _pass_over(self, offset: int, segment: Segment) -> None:
         """The segment ends before `offset`, which is the next one's business. Compaction takes its last batches, and

@@ -10,21 +10,25 @@ import logging
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from broker.disk import Disk
 from broker.file_slice import SLICE_BYTES_MIN, FileSlice
 from broker.log.aborted import CorruptTransactionIndex
 from broker.log.batches import Damage
 from broker.log.config import LogConfig
+from broker.log.indexed_file import FetchData
 from broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
 from broker.log.producers import AbortedTxn, Producers
 from broker.log.recovery import replay
 from broker.log.segment import LOG_SUFFIX, Segment, segment_path
 from broker.log.segment_facts import SegmentFacts
 from broker.log.snapshot_files import SnapshotFiles
+from protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Buffer | FileSlice)
 
 
 class Source(NamedTuple):
@@ -91,7 +95,7 @@ class Segments:
         for number in range(max(0, bisect_right(self.base_offsets, offset) - 1), len(self._list)):
             yield self._list[number]
 
-    def slice(self, offset: int, size_bytes_max: int, end_offset: int) -> FileSlice | None:
+    def slice(self, offset: int, size_bytes_max: int, end_offset: int) -> FetchData[FileSlice] | None:
         """The whole batches from the one with `offset` on, as a slice of a file. None where they had better be read:
         where it is little, where somebody has to look at them for aborted transactions, and where this fails."""
         if size_bytes_max < SLICE_BYTES_MIN or self.have_aborted(offset):
@@ -99,8 +103,15 @@ class Segments:
         segment = next(self.from_offset(offset))
         if offset < segment.next_offset:
             with suppress(OSError):
-                return segment.slice(offset, size_bytes_max, end_offset)
+                found = segment.slice(offset, size_bytes_max, end_offset)
+                if found is None or found.is_cut or segment is self._list[-1]:
+                    return found
+                return self.cut_at_end(segment, found, end_offset)
         return None
+
+    def cut_at_end(self, segment: Segment, found: FetchData[T], end_offset: int) -> FetchData[T]:
+        """What a reader up to `end_offset` found in `segment`, which grows no more: its end cuts a read, too."""
+        return found if end_offset < segment.next_offset else found._replace(is_cut=True)
 
     # -- coming and going -----------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from broker.cluster.keys import NO_LEADER, PartitionState
 from broker.config import TopicConfig
 from broker.file_slice import FileSlice
+from broker.log.indexed_file import NOTHING, FetchData
 from broker.log.log import Log
 from broker.log.tail import Appended
 from broker.progress import Progress
@@ -43,6 +44,7 @@ class Partition:
 
     __slots__ = (
         "appended_bytes",
+        "changes",
         "config",
         "durability",
         "environment",
@@ -112,6 +114,8 @@ class Partition:
         self.high_watermark = Progress(min(max(high_watermark, log.log_start_offset), log.log_end_offset))
         self.appended_bytes = 0
         """How many bytes were appended since the start: what a waiting Fetch measures growth by."""
+        self.changes = 0
+        """How often something else changed that readers must hear of at once."""
         self.watchers: dict[Callable[[Partition], None], None] = {}
         self.log_watchers: dict[Callable[[Partition], None], None] = {}
         """Called at each append: followers read further than the high watermark."""
@@ -323,7 +327,7 @@ class Partition:
             )
         if self.high_watermark.advance(end_offset):
             self.log.producers.high_watermark_moved(self.high_watermark.value)
-            self.notify()
+            self.notify(changes=0)
 
     # -- followers ----------------------------------------------------------------------------------------------
 
@@ -409,12 +413,13 @@ class Partition:
         self.high_watermark.advance(log.log_start_offset)
         log.producers.high_watermark_moved(self.high_watermark.value)
         self.was_cut(self)
+        self.notify()  # whoever waits to read on from where it was cut is out of range (Kafka's DelayedFetch, case F)
 
     def replicated_up_to(self, leader_high_watermark: int) -> None:
         """As a follower: everything that was fetched is in the log, and the leader's high watermark is this."""
         if self.high_watermark.advance(min(leader_high_watermark, self.log.log_end_offset)):
             self.log.producers.high_watermark_moved(self.high_watermark.value)
-            self.notify()
+            self.notify(changes=0)
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -425,14 +430,14 @@ class Partition:
         high_watermark = self.high_watermark.value
         return high_watermark if first_unstable is None else min(first_unstable, high_watermark)
 
-    def read(
+    def fetch(
         self,
         offset: int,
         size_bytes_max: int,
         *,
         at_least_one_batch: bool,
         isolation: Isolation = Isolation.HIGH_WATERMARK,
-    ) -> Buffer:
+    ) -> FetchData[Buffer]:
         """Whole batches from the one that holds `offset`, as far as `isolation` allows, with aborted records
         (`Log.aborted_transactions`); empty when there is none.
 
@@ -441,8 +446,8 @@ class Partition:
         self.require_offset(offset)
         end_offset = self.readable_end(isolation)
         if offset >= end_offset:
-            return b""
-        return self.log.read(offset, size_bytes_max, end_offset, at_least_one_batch)
+            return NOTHING
+        return self.log.fetch(offset, size_bytes_max, end_offset, at_least_one_batch)
 
     def require_offset(self, offset: int) -> None:
         """Raises KafkaError OFFSET_OUT_OF_RANGE below the log start or above the log end."""
@@ -456,8 +461,8 @@ class Partition:
 
     def slice(
         self, offset: int, size_bytes_max: int, isolation: Isolation = Isolation.HIGH_WATERMARK
-    ) -> FileSlice | None:
-        """What `read` answers, as a slice of a file; None where it had better be read, and where it would raise."""
+    ) -> FetchData[FileSlice] | None:
+        """What `fetch` answers, as a slice of a file; None where it had better be read, and where it would raise."""
         end_offset = self.readable_end(isolation)
         if not self.log.log_start_offset <= offset < end_offset:
             return None
@@ -468,8 +473,10 @@ class Partition:
             return self.high_watermark.value
         return self.last_stable_offset if isolation is Isolation.TXN_COMMITTED else self.log.log_end_offset
 
-    def notify(self) -> None:
-        """Wakes the fetches that watch this partition."""
+    def notify(self, *, changes: int = 1) -> None:
+        """Has the fetches that watch this partition look at it again, whatever they wait for; with 0 `changes` they
+        look at the high watermark alone, which may not have moved far enough."""
+        self.changes += changes
         for wake in tuple(self.watchers):
             wake(self)
 

@@ -14,12 +14,14 @@ from broker.cluster.keys import BrokerState, broker_config_key, encode_configs
 from broker.cluster.store import Txn
 from broker.context import Caller, Context
 from broker.follower_sessions import GATHERING_TURNS_MAX, IDLE_TURNS_MAX, NEWS_DELAY_MS
+from broker.log.config import LogConfig
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchResponse, PartitionData
 from tests.broker.api import fetching
 from tests.broker.api.fetching import BY_NAME, LARGE, offsets, request
-from tests.broker.support import HERE, NO_SETTINGS, append, ask, batch, make_topic, running_broker
+from tests.broker.cold_disk import ColdDisk
+from tests.broker.support import DATA_DIR, HERE, NO_SETTINGS, append, ask, batch, make_topic, running_broker
 
 VERSION = 17
 OTHER = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093), "PUBLIC": ("127.0.0.1", 9193)})
@@ -286,6 +288,36 @@ async def test_what_does_not_fit_comes_with_the_next_answers_and_all_partitions_
             seen += [answer.partition_index for answer in answers if answer.records]
             answers = await replica.fetch(*(wanted(answer.partition_index, offset=1) for answer in answers))
         assert seen == [0, 1, 2]
+
+
+async def test_a_batch_for_which_an_answer_has_no_room_left_is_in_the_next_one() -> None:
+    """Though its follower does not name it: it is where it was. Without another append nobody would have sent it."""
+    async with led(2, {"replica.fetch.response.max.bytes": "1000"}) as (context, replica):
+        append(leader(context, 0), batch(bytes(600)))
+        append(leader(context, 1), batch(bytes(700)))
+        answers = await replica.fetch(wanted(0), wanted(1))
+        assert [(answer.partition_index, offsets(answer)) for answer in answers] == [(0, [0]), (1, [])]
+        later = await replica.fetch(wanted(0, offset=1), max_wait_ms=LONG_MS)
+        assert [answer.partition_index for answer in later if offsets(answer)] == [1]
+
+
+async def test_what_is_cold_in_several_places_is_answered_once_it_is_read() -> None:
+    """The index first, then the batches to which it leads: the loop waits for neither, nor does the answer."""
+    disk = ColdDisk()
+    async with running_broker(disk=disk, brokers=(HERE, OTHER)) as context:
+        replica = Replica(context, await make_topic(context, "orders", replicas=(0, 1)))
+        partition = leader(context)
+        partition.log.config = LogConfig(index_interval_bytes=20_000, segment_bytes=100_000)
+        for _ in range(12):
+            append(partition, batch(bytes(10_000)))
+        await asyncio.sleep(0)
+        disk.evict_all(f"{DATA_DIR}/orders-0")
+        began_ms = context.environment.monotonic_ms()
+        (answer,) = await replica.fetch(wanted(offset=3, max_bytes=25_000), max_wait_ms=LONG_MS)
+        assert offsets(answer) == [3, 4]
+        assert context.environment.monotonic_ms() - began_ms < PATIENCE_S * 1000 / 2
+        assert len(disk.fetched) > 1
+        assert disk.waits == []
 
 
 async def test_a_restarted_follower_begins_again_and_its_former_life_counts_no_more() -> None:

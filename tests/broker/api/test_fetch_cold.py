@@ -142,6 +142,14 @@ async def test_of_a_read_that_is_hot_in_part_the_whole_batches_are_answered(whol
     assert disk.waits == []
 
 
+async def test_what_is_hot_in_part_does_not_wait_for_min_bytes_either() -> None:
+    disk = ColdDisk()
+    async with running(disk) as context:
+        disk.evict(path(), keep_bytes=3 * SIZE + 10)
+        (answer,), took_ms = await timed(context, (0, 0), min_bytes=LARGE, max_wait_ms=60_000)
+    assert (offsets(answer), took_ms) == ([0, 1, 2], 0)
+
+
 async def test_a_first_batch_that_is_larger_than_asked_for_is_answered_when_it_is_hot() -> None:
     disk = ColdDisk()
     async with running(disk) as context:

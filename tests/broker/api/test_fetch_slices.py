@@ -1,5 +1,6 @@
 """When an answer holds slices of files, and when somebody has to look at the batches instead."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -92,6 +93,19 @@ async def test_nothing_behind_the_high_watermark_is_in_a_slice() -> None:
 async def test_every_version_gets_slices(version: int) -> None:
     async with running() as context:
         assert kinds(await answers(context, request(wanted()), version)) == [(True, COUNT)]
+
+
+async def test_a_slice_that_a_limit_cut_is_answered_at_once() -> None:
+    async with running() as context:
+        sent = request(wanted(max_bytes=5 * SIZE), min_bytes=2_000_000, max_bytes=2_000_000, max_wait_ms=60_000)
+        assert kinds(await asyncio.wait_for(answers(context, sent), 5)) == [(True, 5)]
+
+
+async def test_a_slice_of_an_older_segment_is_answered_at_once() -> None:
+    async with running() as context:
+        context.partitions.leader("orders", 0).log.roll(0)
+        sent = request(wanted(), min_bytes=2_000_000, max_bytes=2_000_000, max_wait_ms=60_000)
+        assert kinds(await asyncio.wait_for(answers(context, sent), 5)) == [(True, COUNT)]
 
 
 async def test_versions_with_topic_ids_get_slices() -> None:

@@ -85,7 +85,7 @@ def check_reads(segment: Segment, model: Model, offsets: range | None = None) ->
             wanted = offset, size_bytes_max, end_offset
             if offset % 2:
                 assert sliced(segment, *wanted) == model.read(*wanted, False), wanted
-            assert bytes(segment.read(*wanted, True)) == model.read(*wanted, True), wanted
+            assert bytes(segment.read(*wanted, True).records) == model.read(*wanted, True), wanted
             if not offset % 2:
                 assert sliced(segment, *wanted) == model.read(*wanted, False), wanted
     assert segment.next_offset == end
@@ -93,7 +93,21 @@ def check_reads(segment: Segment, model: Model, offsets: range | None = None) ->
 
 def sliced(segment: Segment, offset: int, size_bytes_max: int, end_offset: int) -> bytes:
     found = segment.slice(offset, size_bytes_max, end_offset)
-    return b"" if found is None else found.read()
+    return b"" if found is None else found.records.read()
+
+
+def test_a_slice_is_cut_where_a_read_is() -> None:
+    disk = SlicingDisk()
+    model = written(disk)
+    segment, end = reopened(disk, model), model.log_end_offset
+    seen: set[bool] = set()
+    for offset in range(BASE, end):
+        for wanted in ((offset, 400, end), (offset, 10_000, end), (offset, 500, offset + 5), (offset, 10_000, end - 3)):
+            found = segment.slice(*wanted)
+            if found is not None:
+                assert found.is_cut == segment.read(*wanted, False).is_cut, wanted
+                seen.add(found.is_cut)
+    assert seen == {True, False}
 
 
 def test_the_index_is_opened_with_its_first_use() -> None:
@@ -288,7 +302,7 @@ def test_a_rebuild_that_would_have_to_wait_is_done_when_the_log_is_in_memory(ind
         assert segment.next_offset == model.log_end_offset
         try:
             with disk.cached_only():
-                data = bytes(segment.read(middle[0], 10, model.log_end_offset, True))
+                data = bytes(segment.read(middle[0], 10, model.log_end_offset, True).records)
         except NotCached as missing:
             disk.read_range(missing.path, missing.position, missing.size_bytes)
         else:

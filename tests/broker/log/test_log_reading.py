@@ -42,9 +42,29 @@ def test_read_answers_whole_batches_up_to_its_limits(filled: tuple[Log, Model]) 
         for end_offset in range(log.log_end_offset + 1):
             for size_bytes_max in (0, 1, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE + 5, 300, 10_000):
                 for at_least_one_batch in (True, False):
-                    data = bytes(log.read(offset, size_bytes_max, end_offset, at_least_one_batch))
+                    asked = offset, size_bytes_max, end_offset, at_least_one_batch
+                    found = log.fetch(*asked)
                     wanted = model.read(offset, size_bytes_max, min(end_offset, segment_end), at_least_one_batch)
-                    assert data == wanted, (offset, end_offset, size_bytes_max, at_least_one_batch)
+                    assert bytes(found.records) == wanted, asked
+                    assert found.is_cut == is_cut(model, log, wanted, *asked), asked
+
+
+def is_cut(
+    model: Model, log: Log, data: bytes, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool
+) -> bool:
+    """Whether `data` ends with a segment that grows no more, or the next batch may be read, or is too large."""
+    if offset >= end_offset:
+        return False
+    if data:
+        offset = max(last for _, last, one in model.batches if one in data) + 1
+        if offset in log.base_offsets[1:]:
+            return True
+    behind = [(last, one) for _, last, one in model.batches if last >= offset]
+    if not behind:
+        return False
+    last, one = behind[0]
+    fits = len(data) + len(one) <= size_bytes_max or (at_least_one_batch and not data)
+    return last < end_offset or not fits
 
 
 def test_reads_are_the_same_in_any_order(filled: tuple[Log, Model]) -> None:

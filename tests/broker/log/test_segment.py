@@ -66,7 +66,7 @@ def test_a_deletion_that_cannot_begin_changes_nothing() -> None:
     disk.fail_at(0, full, for_good=True)
     with pytest.raises(OSError):
         segment.retire()
-    assert segment.read(5, 1000, 6, True) == stored(ONE, 5)
+    assert segment.read(5, 1000, 6, True).records == stored(ONE, 5)
 
 
 def test_a_deletion_that_cannot_be_completed_is_done_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
@@ -86,7 +86,7 @@ def test_positions_of_readers_are_remembered_in_bounded_number() -> None:
     for offset in range(100):
         segment.append([stored(ONE, offset)], offset, T0, LogConfig(index_interval_bytes=10_000))
     for offset in range(99):
-        assert segment.read(offset, len(ONE), 100, True) == stored(ONE, offset)
+        assert segment.read(offset, len(ONE), 100, True).records == stored(ONE, offset)
     points = segment._resume_points  # pyright: ignore[reportPrivateUsage]
     assert len(points) == 16
     assert points == {offset: offset * len(ONE) for offset in range(84, 100)}

@@ -142,7 +142,7 @@ def produce(partition: Partition, acks: int, count: int = 1) -> asyncio.Task[Non
 
 def visible(partition: Partition) -> int:
     """How many records a consumer can read."""
-    data = partition.read(partition.log.log_start_offset, 1 << 20, at_least_one_batch=True)
+    data = partition.fetch(partition.log.log_start_offset, 1 << 20, at_least_one_batch=True).records
     count = position = 0
     while position < len(data):
         header = read_header(data, position)

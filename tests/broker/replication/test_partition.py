@@ -137,13 +137,13 @@ async def test_below_the_effective_minimum_the_high_watermark_stays() -> None:
     partition = partition_with(PAIR, ALONE, 2)
     append(partition, batch(b"a"))
     assert (partition.log.log_end_offset, partition.high_watermark.value) == (1, 0)
-    assert partition.read(0, 1 << 20, at_least_one_batch=True) == b""
+    assert partition.fetch(0, 1 << 20, at_least_one_batch=True).records == b""
     follower_at(partition, 1, 1)
     assert partition.high_watermark.value == 0, "caught up, and not in the stored set yet"
     partition.replicas.isr = PAIR
     partition.update_high_watermark()
     assert partition.high_watermark.value == 1
-    assert partition.read(0, 1 << 20, at_least_one_batch=True) != b""
+    assert partition.fetch(0, 1 << 20, at_least_one_batch=True).records != b""
 
 
 async def test_who_does_not_lead_moves_no_high_watermark() -> None:
@@ -177,7 +177,7 @@ async def test_too_few_replicas_after_the_append_and_the_record_stays() -> None:
     partition.replicas.isr = ALONE  # it leaves between its fetch and the answer
     assert await code_of(task) == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     assert partition.log.log_end_offset == 1
-    assert bytes(partition.read(0, 1 << 20, at_least_one_batch=True))[8:] != b""
+    assert bytes(partition.fetch(0, 1 << 20, at_least_one_batch=True).records)[8:] != b""
 
 
 async def test_after_the_append_a_pending_member_counts() -> None:
@@ -254,7 +254,7 @@ async def test_what_is_appended_carries_the_epoch_of_its_leader() -> None:
     append(partition, batch(b"a"))
     partition.become_leader(7, Replicas(0, ALONE, ALONE))
     append(partition, batch(b"b"))
-    stored = [bytes(partition.read(offset, 0, at_least_one_batch=True)) for offset in (0, 1)]
+    stored = [bytes(partition.fetch(offset, 0, at_least_one_batch=True).records) for offset in (0, 1)]
     assert [int.from_bytes(data[12:16], "big") for data in stored] == [0, 7]
     assert [tuple(entry) for entry in partition.log.epochs.entries] == [(0, 0), (7, 1)]
 
@@ -267,14 +267,16 @@ async def test_reading_stops_at_the_high_watermark_and_is_refused_outside_the_lo
     append(partition, batch(b"a"))
     append(partition, batch(b"b"))
     follower_at(partition, 1, 1)
-    assert bytes(partition.read(0, 1 << 20, at_least_one_batch=True))[:8] == bytes(8)
-    assert len(partition.read(0, 1 << 20, at_least_one_batch=True)) == len(batch(b"a"))
+    assert bytes(partition.fetch(0, 1 << 20, at_least_one_batch=True).records)[:8] == bytes(8)
+    assert len(partition.fetch(0, 1 << 20, at_least_one_batch=True).records) == len(batch(b"a"))
     for offset in (1, 2):
-        assert partition.read(offset, 1 << 20, at_least_one_batch=True) == b"", "in the log, and not replicated yet"
+        assert partition.fetch(offset, 1 << 20, at_least_one_batch=True).records == b"", (
+            "in the log, and not replicated yet"
+        )
     partition.log.advance_log_start(1)
     for offset in (-1, 0, 3):
         with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
-            partition.read(offset, 1 << 20, at_least_one_batch=True)
+            partition.fetch(offset, 1 << 20, at_least_one_batch=True)
 
 
 # -- a disk that runs full --------------------------------------------------------------------------------------------
@@ -292,7 +294,7 @@ async def test_a_full_disk_refuses_appends_and_nothing_is_lost_when_there_is_roo
     assert partition.appended_bytes == len(batch(b"a"))
     disk.size_bytes_max = None
     assert append(partition, batch(b"d" * 200)) == 1
-    values = b"".join(bytes(partition.read(offset, 0, at_least_one_batch=True)) for offset in (0, 1))
+    values = b"".join(bytes(partition.fetch(offset, 0, at_least_one_batch=True).records) for offset in (0, 1))
     assert values.count(b"d" * 200) == 1
     assert b"bbb" not in values
     assert b"ccc" not in values

@@ -57,7 +57,7 @@ class Led:
         seen: list[tuple[int, bytes | None]] = []
         offset = 0
         while data := bytes(
-            partition.read(offset, 1 << 20, at_least_one_batch=True, isolation=Isolation.TXN_COMMITTED)
+            partition.fetch(offset, 1 << 20, at_least_one_batch=True, isolation=Isolation.TXN_COMMITTED).records
         ):
             seen += filtered(data, offset, self.log.aborted_transactions(offset, data))
             offset = max(last for _, last, one in model.batches if one in data) + 1

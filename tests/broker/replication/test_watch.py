@@ -82,6 +82,58 @@ async def test_a_high_watermark_that_a_follower_moves_ends_the_wait(context: Con
         assert await asyncio.wait_for(task, 5) is True
 
 
+async def test_what_was_hidden_counts_when_the_reader_comes_to_see_it(context: Context) -> None:
+    """Appended before the reading, and behind its end: once that is known to be little, a little is not enough."""
+    partition = led(context)
+    partition.become_leader(1, Replicas(0, (0, 1), (0, 1)))
+
+    def replicate(offset: int) -> None:
+        partition.replicas.followers[1].fetched(offset, context.environment.monotonic_ms(), offset)
+        partition.update_high_watermark()
+
+    append(partition, ONE)
+    with Watch(context.environment.loop, [partition]) as watch:
+        append(partition, ONE)
+        replicate(1)
+        assert await watch.wait(1 << 20, LONG_MS) is True, "nobody knows how much was hidden before"
+        watch.mark()
+        append(partition, ONE)
+        replicate(3)
+        assert await watch.wait(2 * len(ONE), LONG_MS) is True, "two batches"
+        watch.mark()
+        append(partition, ONE)
+        replicate(4)
+        assert await watch.wait(len(ONE) + 1, 5) is False, "one batch"
+
+
+async def test_more_than_a_partition_has_room_for_ends_the_wait(context: Context) -> None:
+    with Watch(context.environment.loop, [led(context), led(context, 1)]) as watch:
+        rooms = {led(context, 1): len(ONE) - 1}
+        task = asyncio.ensure_future(watch.wait(1 << 20, LONG_MS, rooms))
+        append(led(context), ONE)
+        await asyncio.sleep(0)
+        assert not task.done()
+        append(led(context, 1), ONE)
+        assert await asyncio.wait_for(task, 5) is True
+        assert await watch.wait(1 << 20, LONG_MS, rooms) is True, "known before the wait"
+        assert await watch.wait(1 << 20, 5) is True, "the wait before has found it out; nothing was read since"
+        watch.mark()
+        assert await watch.wait(1 << 20, 5, rooms) is False
+
+
+async def test_a_new_segment_ends_the_wait(context: Context) -> None:
+    """Whoever has read the one before has all of it."""
+    partition = led(context)
+    append(partition, ONE)
+    with Watch(context.environment.loop, [partition]) as watch:
+        partition.log.roll(0)
+        append(partition, ONE)
+        assert await watch.wait(1 << 20, LONG_MS) is True
+        watch.mark()
+        append(partition, ONE)
+        assert await watch.wait(1 << 20, 5) is False
+
+
 async def test_an_interruption_ends_the_wait_and_is_remembered_until_the_next_reading(context: Context) -> None:
     with Watch(context.environment.loop, [led(context)]) as watch:
         watch.mark()
