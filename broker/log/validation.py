@@ -28,6 +28,7 @@ from protocol.records import CheckedRecords, Record, check_records, iterate_reco
 
 __all__ = ["RECORD_ERRORS_MAX", "RecordError", "RecordsRefused", "validated"]
 
+LONG_MIN: Final = -LONG_MAX - 1
 RECORD_ERRORS_MAX: Final = 1000
 """Of one batch. Kafka lists all, so that few bytes of compressed records could make an answer of gigabytes."""
 
@@ -133,7 +134,7 @@ def _check_rules(batch: memoryview, checked: CheckedRecords, config: TopicConfig
         elif bounds is not None and _is_out_of(bounds, record):
             # As in Kafka, one such record makes it the code for all; clients go by the messages.
             code = ErrorCode.INVALID_TIMESTAMP
-            why = f"its timestamp {record.timestamp_ms} is not between {bounds[0]} and {bounds[1]}"
+            why = f"its timestamp {record.timestamp_ms} is {_where(bounds)}"
         else:
             continue
         refused_count += 1
@@ -145,10 +146,25 @@ def _check_rules(batch: memoryview, checked: CheckedRecords, config: TopicConfig
 
 
 def _timestamp_bounds(config: TopicConfig, now_ms: int) -> tuple[int, int] | None:
-    """The earliest and the latest timestamp that a record may have; None where the broker's time replaces it."""
+    """The earliest and the latest timestamp that a record may have; None where the broker's time replaces it.
+
+    A bound that is not set is the first or the last timestamp that there is.
+    """
     if config.message_timestamp_type == "LogAppendTime":
         return None
-    return now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
+    before_ms, after_ms = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+    return (
+        LONG_MIN if before_ms == LONG_MAX else now_ms - before_ms,
+        LONG_MAX if after_ms == LONG_MAX else now_ms + after_ms,
+    )
+
+
+def _where(bounds: tuple[int, int]) -> str:
+    """Where a timestamp is that `bounds` refuse; only those that are set are named."""
+    earliest_ms, latest_ms = bounds
+    if earliest_ms == LONG_MIN:
+        return f"after {latest_ms}"
+    return f"before {earliest_ms}" if latest_ms == LONG_MAX else f"not between {earliest_ms} and {latest_ms}"
 
 
 def _is_out_of(bounds: tuple[int, int], record: Record) -> bool:

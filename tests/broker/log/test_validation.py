@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from broker.config import BrokerConfig, TopicConfig
 from broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
+from broker.option import LONG_MAX
 from protocol.batch import HEADER_SIZE, BatchHeader, crc_matches, read_header
 from protocol.compression import Codec, compress
 from protocol.errors import ErrorCode, KafkaError
@@ -184,6 +185,19 @@ def test_what_is_wrong_with_a_record_is_said() -> None:
         f"its timestamp {NOW + 6} is not between {NOW - 10} and {NOW + 5}",
     ]
     assert error.message == f"records refused: 2, the first is record 1: {error.record_errors[0].message}"
+
+
+def test_a_bound_that_is_not_set_is_not_named() -> None:
+    late = refusal(timed(NOW + HOUR_MS + 1), topic())
+    assert late.message.endswith(f": its timestamp {NOW + HOUR_MS + 1} is after {NOW + HOUR_MS}")
+    early = refusal(timed(NOW - 11), topic(message_timestamp_before_max_ms=10, message_timestamp_after_max_ms=LONG_MAX))
+    assert early.message.endswith(f": its timestamp {NOW - 11} is before {NOW - 10}")
+
+
+def test_a_bound_that_is_not_set_refuses_nothing() -> None:
+    config = topic(message_timestamp_after_max_ms=LONG_MAX)
+    assert is_untouched(timed(-(2**63)), config)
+    assert is_untouched(timed(2**63 - 1), config)
 
 
 @pytest.mark.parametrize("codec", Codec)
