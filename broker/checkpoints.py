@@ -1,6 +1,6 @@
 """What the data directory says of all its logs together (CheckpointFile.java, CleanShutdownFileHandler.java).
 
-    log-start-offset-checkpoint          where DeleteRecords moved the starts of logs
+    log-start-offset-checkpoint          where DeleteRecords moved the starts of logs, and where leaders' logs started
     recovery-point-offset-checkpoint     up to where each log, and what is derived from it, is on the device
     replication-offset-checkpoint        the high watermarks
     cleaner-offset-checkpoint            up to where each log was compacted

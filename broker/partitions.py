@@ -28,6 +28,7 @@ from broker.data_directory import DataDirectory
 from broker.log.checkpoint import CorruptCheckpoint
 from broker.log.config import LogConfig
 from broker.log.log import Log
+from broker.log_starts import LogStarts
 from broker.openings import OPENED_AT_ONCE, Openings
 from broker.replication.partition import Partition
 from broker.replication.roles import Roles
@@ -101,6 +102,7 @@ class Partitions:
         self._is_loaded = False
         self._has_cuts = False
         self.written = WrittenOffsets(directories, environment, self._placed)
+        self._log_starts = LogStarts(environment, tasks, self.place, self.__contains__, roles.log_start_moved)
         directories.watch(self._directory_failed)
 
     def __len__(self) -> int:
@@ -275,7 +277,7 @@ class Partitions:
                 return
             self._unopened.pop(key, None)
             self._partitions[key] = partition
-            partition.log_start_moves = self._follow_log_start
+            partition.log_start_moves = self._log_starts.follow
             partition.was_cut = self._was_cut
         self._roles.give(partition, topic.partitions[index])
 
@@ -404,57 +406,31 @@ class Partitions:
     # -- log start ----------------------------------------------------------------------------------------------
 
     async def delete_records(self, partition: Partition, offset: int) -> None:
-        """Moves the log start, on disk before the answer: records below it never come back (KIP-107).
+        """Moves the log start, on disk before it returns: records below it never come back here (KIP-107).
 
-        Raises KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION when the topic was deleted meanwhile.
+        Raises KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION when the topic was deleted meanwhile,
+        NOT_LEADER_OR_FOLLOWER when this replica was given away, or cut.
         """
-        key = partition.topic, partition.index
-        place = self.place(partition)
-        log_starts = place.checkpoints.log_starts
-        before = log_starts.get(key)
-        log_starts[key] = max(offset, before or 0)
         try:
-            await self._environment.run_blocking(place.checkpoints.writing_log_starts())
-        except OSError as error:
-            place.suspect(error)
-            if self._partitions.get(key) is partition and log_starts.get(key) == offset:
-                # What a later request wrote stays.
-                if before is None:
-                    del log_starts[key]
-                else:
-                    log_starts[key] = before
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"the log start of {key[0]}-{key[1]} could not be written: {error}"
-            ) from error
-        if self.find(*key) is not partition:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key[0]}-{key[1]} was deleted meanwhile")
-        partition.log.advance_log_start(offset)
-        partition.notify()
+            await self._log_starts.move(partition, offset)
+        except KafkaError:
+            self.find(partition.topic, partition.index)  # knows better what has become of one that is not there
+            raise
 
     def _was_cut(self, partition: Partition) -> None:
         """What is appended from now on is not what the recovery point was written down for: behind it everything must
         be looked at again after a loss of power. All that are cut in this turn of the loop share the writing, which
         comes before anything can be fetched."""
         logger.info("%r: cut to offset %d", partition, partition.log.log_end_offset)
+        self._log_starts.cut(partition)
         if not self._has_cuts:
             self._has_cuts = True
             self._environment.loop.call_soon(self._write_down_cuts)
 
     def _write_down_cuts(self) -> None:
         self._has_cuts = False
+        self._log_starts.write_cuts()
         self.written.write_cuts()
-
-    def _follow_log_start(self, partition: Partition, offset: int) -> None:
-        """The leader's log starts there. Written down first: a follower that leads one day must not bring back what
-        was deleted."""
-        if self.checkpoints(partition).log_starts.get((partition.topic, partition.index), 0) < offset:
-            self._tasks.start(self._move_log_start(partition, offset), f"move the log start of {partition!r}")
-
-    async def _move_log_start(self, partition: Partition, offset: int) -> None:
-        try:
-            await self.delete_records(partition, min(offset, partition.log.log_end_offset))
-        except KafkaError as error:
-            logger.warning("%r: the log start stays at %d: %s", partition, partition.log.log_start_offset, error)
 
     # -- all of them ---------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 """What stands in the checkpoints about partitions, and when it is written: how far each log is on the device, and its
-high watermark. (Log starts are written when they are moved, partitions.py; what compaction notes, by cleaner.py, and
+high watermark. (Log starts are written when they are moved, log_starts.py; what compaction notes, by cleaner.py, and
 here where a log was cut.)
 
 Each data directory has the checkpoints of what lies in it, and is written to only if there is news. What is to be

@@ -2,6 +2,7 @@
 
     log_start_offset <= everything that may be read < log_end_offset (the offset that the next record gets)
     recovery_point (no start looks before it) <= durable_offset (all before is on the device) <= log_end_offset
+    durable_log_start_offset: where the log starts at least after a loss of power, for a checkpoint says so
 
 It consists of segments (segment.py), of which the last one grows, and knows its idempotent producers (producers.py)
 and leader epochs (epochs.py). How far consumers may read, the high watermark, is the replica's business.
@@ -90,6 +91,7 @@ class Log(Tail):
             )
             log.truncate_fully_and_start_at(log_start_offset)
         log.log_start_offset = max(log_start_offset, log.log_start_offset)
+        log.durable_log_start_offset = log_start_offset
         merge_epochs(log.epochs, recovered, log.log_start_offset, log.log_end_offset)
         return log
 

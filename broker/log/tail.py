@@ -53,6 +53,7 @@ class Tail:
         "_truncations",
         "config",
         "directory",
+        "durable_log_start_offset",
         "durable_offset",
         "epochs",
         "has_rolled",
@@ -81,6 +82,7 @@ class Tail:
         self.producers = recovered.producers
         self.segments = segments
         self.log_start_offset = segments[0].base_offset
+        self.durable_log_start_offset = 0  # what the checkpoint says, wherever the log starts
         self.log_end_offset = segments.active.next_offset
         self.durable_offset = self.recovery_point = self.log_start_offset
 
@@ -178,7 +180,8 @@ class Tail:
                 position, done = end, done + len(run)
         except OSError as error:
             raise self._ailing(error) from error
-        self.log_start_offset = min(max(start_offset, self.log_start_offset), self.log_end_offset)
+        finally:  # what was deleted of the first batch stays so
+            self.log_start_offset = min(max(start_offset, self.log_start_offset), self.log_end_offset)
         if self._is_ailing and position:
             self._recovered(first_offset)
         return position

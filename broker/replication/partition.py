@@ -494,4 +494,5 @@ def _anybody(broker_id: int, broker_epoch: int) -> bool:
 
 
 def _move_at_once(partition: Partition, log_start_offset: int) -> None:
+    partition.log.durable_log_start_offset = log_start_offset
     partition.log.advance_log_start(log_start_offset)

@@ -33,6 +33,10 @@ class Fetchers(Protocol):
         """Nothing more is appended to the partition, not even what is on its way."""
         ...
 
+    def changed(self, partition: Partition) -> None:
+        """Its log start on the disk has moved: its leader is to hear of that."""
+        ...
+
 
 class Roles:
     """The roles of one broker's partitions."""
@@ -76,6 +80,10 @@ class Roles:
     def take(self, partition: Partition) -> None:
         """The partition goes."""
         self._fetchers.stop(partition)
+
+    def log_start_moved(self, partition: Partition) -> None:
+        """It is on the disk: whoever leads the partition is to hear of it."""
+        self._fetchers.changed(partition)
 
     def check_in_sync(self, partition: Partition) -> None:
         """Has the in-sync set written anew if a follower lags behind. To be called now and then for each leader: the

@@ -21,6 +21,9 @@ class NobodyFetches:
     def stop(self, partition: Partition) -> None:
         self.followed.pop(partition, None)
 
+    def changed(self, partition: Partition) -> None:
+        """There is nobody to tell."""
+
 
 def roles_alone(node_id: int, environment: Environment, tasks: Tasks) -> Roles:
     writer = IsrWriter(MemoryStore(), node_id, environment, tasks, image=ClusterImage, broker_epoch=lambda: 0)
