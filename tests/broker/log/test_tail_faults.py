@@ -213,3 +213,23 @@ def test_power_that_fails_leaves_what_was_on_the_device(name: str) -> None:
         check_epochs(log)
         finish(log, target(name))
     assert gaps, "without the cut some of these logs would lack batches in the middle"
+
+
+def test_what_was_deleted_of_the_first_batch_stays_so_where_the_disk_takes_only_some_of_an_answer() -> None:
+    """A follower's log that begins within a batch: it is appended as a whole, and the log starts within it still."""
+    leader = leader_model((batch(T0, T0, T0, T0), 0), (batch(T0), 0), (batch(T0), 0))
+    answer = b"".join(data for _, _, data in leader.batches)
+    for step in range(2 * len(answer)):
+        disk = FaultyDisk()
+        disk.make_dir(DIRECTORY)
+        log = open_log(disk, CONFIG)
+        log.truncate_fully_and_start_at(2)
+        disk.fail_at(step, full, for_good=True)
+        try:
+            log.append_replicated(answer, LEADER_EPOCH, 0)
+        except KafkaError:
+            assert log.log_start_offset == min(2, log.log_end_offset)
+        else:
+            assert (log.log_start_offset, log.log_end_offset) == (2, leader.log_end_offset)
+            return
+    pytest.fail("the disk never took all of it")
