@@ -101,7 +101,7 @@ class FollowerReading:
             while True:
                 await session.gather()
                 await self._read_patiently()
-                if self._answers or has_waited:
+                if self._answers or has_waited or session.is_urgent:
                     self._tell_news()
                 remaining_ms = deadline_ms - context.environment.monotonic_ms()
                 if self._answers or remaining_ms <= 0 or context.stopping or caller.has_more():
@@ -198,13 +198,15 @@ class FollowerReading:
         return wait_ms > 0
 
     def _tell_news(self) -> None:
-        """High watermarks travel with records, or alone if they have waited long enough for some."""
+        """High watermarks travel with records, or alone if they have waited long enough for some; so do log starts,
+        unless a DeleteRecords waits for that."""
         session = self._session
         for key in list(session.to_tell):
             followed = session.followed.get(key)
             if followed is not None and followed.is_news and followed.partition.is_leader:
                 self._answers.setdefault(key, self._told(followed))
         session.to_tell.clear()
+        session.is_urgent = False
 
     def _records(self, followed: Followed) -> FetchData[Buffer]:
         """Raises KafkaError, NotCached."""

@@ -54,6 +54,13 @@ class Followed:
             or self.partition.log.log_start_offset != self.log_start_offset
         )
 
+    @property
+    def must_hear(self) -> bool:
+        """Whether a DeleteRecords moved the log start, and the follower was not told: the answer waits for it. What
+        retention moved has time."""
+        partition = self.partition
+        return self.log_start_offset < min(partition.deletions.asked_offset, partition.log.log_start_offset)
+
 
 class FollowerSession:
     """Everything that one follower fetches from this broker."""
@@ -82,6 +89,8 @@ class FollowerSession:
         self._gathered = 0  # of these, up to the last answer
         self.to_tell: dict[Key, None] = {}
         """Of which nothing is new but the high watermark or the log start."""
+        self.is_urgent = False
+        """Whether a DeleteRecords waits for the follower to hear of a log start."""
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -131,7 +140,10 @@ class FollowerSession:
             self.interrupt()
         else:
             self.to_tell[key] = None
-            if self._waiter is not None and self._timer is None and self._tells_soon:
+            if self.followed[key].must_hear:
+                self.is_urgent = True
+                self.interrupt()
+            elif self._waiter is not None and self._timer is None and self._tells_soon:
                 self._timer = self._loop.call_later(NEWS_DELAY_MS / 1000, self.interrupt)
 
     @property

@@ -18,6 +18,9 @@ DEVIATIONS = (
     "them.",
     "A topic or partition named twice in one request of CreateTopics, CreatePartitions, DeleteTopics or ListOffsets is "
     "refused each time; Kafka refuses it once.",
+    "DeleteRecords waits, up to its timeout, for replicas on live brokers as Kafka does, and for all who may be "
+    "elected, live or not; all of them have the new log start on disk then. See "
+    "[the decision](decisions/010-what-an-answer-promises.md).",
     "ListOffsets for the largest timestamp (-3) ignores deleted records; Kafka may answer an offset before the log "
     "start.",
     "By default (`record.validation=header`) records inside a batch are not looked at, so that batches are taken that "

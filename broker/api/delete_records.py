@@ -1,11 +1,21 @@
 """DeleteRecords (key 21): move a partition's log start forward; what lies before it is gone (KIP-107).
 
 Offset -1 stands for the high watermark, which is also the furthest that may be asked for. An offset at or before the
-log start changes nothing. The new log start is on disk before the answer. With one replica the low watermark is the
-log start at once, so the request's timeout has nothing to wait for.
+log start moves nothing, and is waited for all the same.
+
+The answer promises that the records do not come back with another leader. It is given once the log starts at the offset
+on the disk of every replica on a live broker, and of every member of the in-sync set and every eligible leader replica,
+live or not (`Deletions.held_by_all`). Apache Kafka waits for live replicas, in memory. The low watermark that is
+answered is the lowest start of these. All partitions wait together, up to `timeout_ms` from when the request came; then
+those that are not done are answered REQUEST_TIMED_OUT, with the low watermark that there was when the leader had
+deleted (DelayedDeleteRecords.scala). Their records are gone for now, and may come back with another leader. Without any
+time one look is taken.
 
 Versions: 2 flexible.
 """
+
+import asyncio
+from typing import NamedTuple
 
 from broker.cluster_view import is_internal
 from broker.context import Call, Context
@@ -23,31 +33,76 @@ HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
 
+class Deadline(NamedTuple):
+    """When the time of a request is up, by the monotonic clock."""
+
+    at_ms: float
+    has_time: bool
+    """Whether it was given any."""
+
+
 async def handle(context: Context, call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    deadline = Deadline(context.environment.monotonic_ms() + request.timeout_ms, has_time=request.timeout_ms > 0)
+    results = iter(
+        await asyncio.gather(
+            *(
+                _delete(context, call, topic.name, wanted, deadline)
+                for topic in request.topics
+                for wanted in topic.partitions
+            )
+        )
+    )
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[await _delete(context, call, topic.name, wanted) for wanted in topic.partitions],
-            )
+            DeleteRecordsTopicResult(name=topic.name, partitions=[next(results) for _ in topic.partitions])
             for topic in request.topics
         ]
     )
 
 
 async def _delete(
-    context: Context, call: Call, topic: str, wanted: DeleteRecordsPartition
+    context: Context, call: Call, topic: str, wanted: DeleteRecordsPartition, deadline: Deadline
 ) -> DeleteRecordsPartitionResult:
+    result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=NO_LOW_WATERMARK)
     try:
         partition = context.partitions.leader(topic, wanted.partition_index)
         offset = _checked(partition, wanted.offset)
-        if offset > partition.log.log_start_offset:
-            await context.partitions.delete_records(partition, offset)
+        terms_ended = partition.terms_ended
+        partition.deletions.ask(offset)
+        await _delete_here(context, partition, offset, deadline)
+        partition.require_term(terms_ended)
+        result.low_watermark = partition.deletions.look()
+        if result.low_watermark < offset:
+            partition.notify()  # also where retention had come that far: followers may not have heard of it
+        result.low_watermark = await partition.deletions.held_by_all(offset, deadline.at_ms)
     except KafkaError as error:
-        return _failed(wanted, call.failed(error))
-    return DeleteRecordsPartitionResult(
-        partition_index=wanted.partition_index, low_watermark=partition.log.log_start_offset
-    )
+        result.error_code = call.failed(_explained(context, topic, wanted.partition_index, error))
+        if result.error_code != ErrorCode.REQUEST_TIMED_OUT:
+            result.low_watermark = NO_LOW_WATERMARK
+    return result
+
+
+async def _delete_here(context: Context, partition: Partition, offset: int, deadline: Deadline) -> None:
+    """On this leader's disk, which goes on if the time is up. A request without any time waits for it, as Kafka's
+    answer to that comes after the leader's part. Raises KafkaError."""
+    remaining_ms = max(0.0, deadline.at_ms - context.environment.monotonic_ms())
+    try:
+        async with asyncio.timeout(remaining_ms / 1000 if deadline.has_time else None):
+            await context.partitions.delete_records(partition, offset)
+    except TimeoutError:
+        raise KafkaError(
+            ErrorCode.REQUEST_TIMED_OUT, f"the log start of {partition!r} is not on the disk yet; that goes on"
+        ) from None
+
+
+def _explained(context: Context, topic: str, index: int, error: KafkaError) -> KafkaError:
+    """What has become of a partition that is not led here any more: its topic may be deleted."""
+    if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        try:
+            context.partitions.find(topic, index)
+        except KafkaError as gone:
+            return gone
+    return error
 
 
 def _checked(partition: Partition, offset: int) -> int:

@@ -53,6 +53,9 @@ HURRY_AGAIN_MS: Final = 250.0
 HURRY_PARTITION_MS: Final = 2.0
 """And so much for each partition that the next request has to name anew: else to create many topics, one after the
 other, would cost the square of their number. The leader answers after `replica.fetch.wait.max.ms` anyway."""
+NEWS_SOON_MS: Final = 5.0
+"""How long the leader may hold a request back while a log start is being written down; twice as long each time. A
+DeleteRecords waits for what the next request says of it."""
 BREATHE_BYTES: Final = 256 * 1024
 """After so many appended bytes the loop gets a turn."""
 SESSION_ERRORS: Final = frozenset(
@@ -98,6 +101,7 @@ class Fetcher:
         self._hurried_ms = -HURRY_AGAIN_MS
         self._is_hurried = False
         self._failures = 0
+        self._soon_ms = NEWS_SOON_MS
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -119,7 +123,7 @@ class Fetcher:
         self._news.set()
 
     def changed(self, key: PartitionId) -> None:
-        """Something that a fetch says has moved without it: the log start."""
+        """Something that a fetch says has moved without it: the log start on the disk."""
         self._followed.touch(key)
         self._news.set()
 
@@ -242,8 +246,12 @@ class Fetcher:
                 self._followed.failed(following, error, self._environment.monotonic_ms())
 
     def _rest_ms(self, now_ms: float) -> float:
-        """How long the leader may hold a request back: until somebody has waited long enough."""
+        """How long the leader may hold a request back: until somebody has waited long enough, or has news."""
         most_ms = min(self._config.replica_fetch_wait_max_ms, self._config.replica_socket_timeout_ms / 2)
+        if self._followed.has_news_soon:
+            most_ms, self._soon_ms = min(most_ms, self._soon_ms), 2 * self._soon_ms
+        else:
+            self._soon_ms = NEWS_SOON_MS
         deadline_ms = self._followed.next_deadline_ms()
         return most_ms if deadline_ms is None else min(most_ms, max(0.0, deadline_ms - now_ms))
 

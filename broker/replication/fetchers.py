@@ -71,7 +71,7 @@ class Fetchers:
             task.cancel()
 
     def changed(self, partition: Followed) -> None:
-        """Its log start has moved by itself: the leader is told with the next fetch."""
+        """Its log start on the disk has moved: the leader is told with the next fetch."""
         key = partition.topic_id, partition.index
         if (leader_id := self._leaders.get(key)) is not None:
             self._running[leader_id].fetcher.changed(key)

@@ -61,7 +61,7 @@ class Followed(Protocol):
         ...
 
     def follow_log_start(self, log_start_offset: int) -> None:
-        """The leader's log begins there: so will this one, once that is written down."""
+        """This log will begin there once that is written down, as the leader's does."""
         ...
 
     def truncated(self) -> None:
@@ -73,22 +73,29 @@ class Followed(Protocol):
 class Following:
     """One partition, at one leader and in one leader epoch."""
 
-    __slots__ = ("_backoff_ms", "key", "partition", "state")
+    __slots__ = ("_backoff_ms", "_log_start_wanted", "key", "partition", "state")
 
     def __init__(self, partition: Followed, backoff_ms: float) -> None:
         self.partition = partition
         self.key: PartitionId = partition.topic_id, partition.index
         self.state = FollowerState(partition.leader_epoch)
         self._backoff_ms = backoff_ms
+        self._log_start_wanted = 0
 
     def __repr__(self) -> str:
         return f"<Following {self.partition.topic}-{self.partition.index} epoch {self.state.leader_epoch}>"
 
     @property
     def position(self) -> FetchPosition:
-        """Where the next fetch begins."""
+        """Where the next fetch begins. It says a log start that is on the disk: a DeleteRecords is answered for it."""
         log = self.partition.log
-        return FetchPosition(self.state.leader_epoch, log.log_end_offset, log.epochs.latest, log.log_start_offset)
+        log_start_offset = min(log.log_start_offset, log.durable_log_start_offset)
+        return FetchPosition(self.state.leader_epoch, log.log_end_offset, log.epochs.latest, log_start_offset)
+
+    @property
+    def has_news_soon(self) -> bool:
+        """Whether a log start is being written down, of which the leader is to hear."""
+        return self.partition.log.durable_log_start_offset < self._log_start_wanted
 
     @property
     def is_fetching(self) -> bool:
@@ -151,11 +158,18 @@ class Following:
             if not size_bytes:
                 raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, "the leader sent batches of a later epoch")
         partition.replicated_up_to(answer.high_watermark)
-        log_start_offset = min(answer.log_start_offset, log.log_end_offset)
-        if log_start_offset > log.log_start_offset:
-            partition.follow_log_start(log_start_offset)
+        self._follow_log_start(answer.log_start_offset)
         self.state.appended(answer.high_watermark, log.log_end_offset)
         return size_bytes
+
+    def _follow_log_start(self, leader_log_start_offset: int) -> None:
+        """Also where this log starts later than its checkpoint says: retention did that while it led, or it began
+        anew."""
+        log = self.partition.log
+        wanted = max(log.log_start_offset, min(leader_log_start_offset, log.log_end_offset))
+        if wanted > min(log.log_start_offset, log.durable_log_start_offset):
+            self._log_start_wanted = wanted
+            self.partition.follow_log_start(wanted)
 
     def compare(self, leader_offsets: tuple[int, int] | None, asked: FetchPosition, now_ms: float) -> None:
         """After OFFSET_OUT_OF_RANGE: the leader's log start and log end, None where it did not tell."""
@@ -188,6 +202,7 @@ class Following:
         try:
             log.truncate_to(offset)
         finally:
+            self._log_start_wanted = 0
             self.partition.truncated()
         logger.info("%s: cut from offset %d to %d: %s", log.directory, before, log.log_end_offset, why)
         self.state.truncated()

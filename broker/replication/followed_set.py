@@ -20,13 +20,14 @@ logger = logging.getLogger(__name__)
 class FollowedSet:
     """See the module. Times are those of the monotonic clock, but for `wall_ms`."""
 
-    __slots__ = ("_dirty", "_following", "_quota", "_waiting")
+    __slots__ = ("_dirty", "_following", "_quota", "_waiting", "_with_news_soon")
 
     def __init__(self, quota: ReplicationQuota) -> None:
         self._quota = quota
         self._following: dict[PartitionId, Following] = {}
         self._dirty: dict[PartitionId, None] = {}
         self._waiting: dict[PartitionId, None] = {}
+        self._with_news_soon: dict[PartitionId, None] = {}
 
     def __len__(self) -> int:
         return len(self._following)
@@ -104,6 +105,15 @@ class FollowedSet:
         """When somebody has waited long enough; None where nobody waits."""
         return min((self._following[key].state.deadline_ms for key in self._waiting), default=None)
 
+    @property
+    def has_news_soon(self) -> bool:
+        """Whether a log start is being written down somewhere, of which the leader is to hear."""
+        for key in list(self._with_news_soon):
+            following = self._following.get(key)
+            if following is None or not following.has_news_soon:
+                del self._with_news_soon[key]
+        return bool(self._with_news_soon)
+
     # -- with an answer -------------------------------------------------------------------------------------------
 
     def take(self, key: PartitionId, answer: PartitionData, asked: FetchPosition, now_ms: float, wall_ms: int) -> int:
@@ -122,6 +132,8 @@ class FollowedSet:
             why = f"{type(error).__name__}: {error}"
             following.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, why), now_ms)
         self._note_phase(following)
+        if following.has_news_soon:
+            self._with_news_soon[key] = None
         if size_bytes and following.partition.is_follower_throttled:
             self._quota.record(size_bytes, now_ms)
         return size_bytes

@@ -22,7 +22,7 @@ in-sync set that is stored.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from broker.cluster.image import ClusterImage
@@ -129,6 +129,13 @@ class IsrWriter:
         """Whether a broker may come into an in-sync set, as far as it is known here."""
         image = self._image()
         return image.is_usable(broker_id) and image.brokers[broker_id].epoch == broker_epoch
+
+    def live_replicas(self, partition: Partition) -> Collection[int]:
+        """Those on brokers that are there, but for what lies in a data directory that cannot be used: it moves no log
+        start, and has to join again when it is back."""
+        brokers, state = self._image().brokers, partition.state
+        offline = () if state is None else state.offline
+        return [each for each in partition.replicas.assigned if each in brokers and each not in offline]
 
     async def _store_all(self, writes: Sequence[IsrWrite]) -> None:
         """Stores them together if they can be, else each by itself."""

@@ -25,6 +25,7 @@ from broker.log.indexed_file import NOTHING, FetchData
 from broker.log.log import Log
 from broker.log.tail import Appended
 from broker.progress import Progress
+from broker.replication.deletions import Deletions
 from broker.replication.durability import Durability
 from broker.replication.isolation import Isolation
 from broker.replication.quota import is_throttled
@@ -46,6 +47,7 @@ class Partition:
         "appended_bytes",
         "changes",
         "config",
+        "deletions",
         "durability",
         "environment",
         "epoch_start_offset",
@@ -96,6 +98,7 @@ class Partition:
         self.tasks = tasks
         self.durability = Durability(log, environment, tasks, syncs, self.update_high_watermark)
         self.durability.configure(config)
+        self.deletions = Deletions(log, environment)
         self.replica_lag_ms_max = replica_lag_ms_max
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
@@ -143,6 +146,7 @@ class Partition:
         self.log.begin_epoch(leader_epoch)
         self.replicas = replicas
         self.failure = None
+        self.deletions.begin(replicas)
         self.high_watermark.restart(max(self.high_watermark.value, self.log.log_start_offset))
         self.log.producers.high_watermark_moved(self.high_watermark.value)
         self.update_high_watermark()
@@ -209,6 +213,7 @@ class Partition:
         self.terms_ended += 1
         self.failure = error or self._not_leader()
         self.high_watermark.fail(self.failure)
+        self.deletions.fail(self.failure)
         self.notify()
 
     def require_leader(self, current_leader_epoch: int = -1) -> None:
@@ -328,13 +333,14 @@ class Partition:
         if self.high_watermark.advance(end_offset):
             self.log.producers.high_watermark_moved(self.high_watermark.value)
             self.notify(changes=0)
+        self.deletions.replicas_changed()
 
     # -- followers ----------------------------------------------------------------------------------------------
 
     def follower_fetched(self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int = 0) -> None:
         """A follower has everything from `log_start_offset` to `fetch_offset`, and is where its log and ours are equal.
-        Raises KafkaError NOT_LEADER_OR_FOLLOWER for who is no replica, or a former life of one.
-        """
+        That log start is on its disk. Raises KafkaError NOT_LEADER_OR_FOLLOWER for who is no replica, or a former life
+        of one."""
         follower = self.replicas.followers.get(broker_id)
         if follower is None or not follower.identify(broker_epoch, is_in_sync=broker_id in self.replicas.isr):
             raise KafkaError(
@@ -402,7 +408,7 @@ class Partition:
         self.sync_if_rolled()
 
     def follow_log_start(self, log_start_offset: int) -> None:
-        """The leader's log begins there: so will this one, once that is written down."""
+        """This log will begin there once that is written down, as the leader's does."""
         self.log_start_moves(self, log_start_offset)
 
     def truncated(self) -> None:

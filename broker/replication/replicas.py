@@ -10,6 +10,11 @@ up and are about to join it; it never goes back, and does not move while the sto
 minimum (KIP-966, `Partition.maybeIncrementLeaderHW`), nor while the stored state names eligible leader replicas: the
 log of each of those must hold what is below the high watermark, whatever `min.insync.replicas` has become meanwhile.
 
+**Log starts.** A DeleteRecords that was acknowledged is a promise of whoever leads next, too: no member of the maximal
+ISR and no eligible leader replica has a log start on its disk that is lower, and nobody joins with one
+(`promised_log_start`). A leader does not know what leaders before it acknowledged. It was one of those sets, so its own
+log start is at least that: it promises the one that it begins its epoch with. Retention promises nothing.
+
 **Followers** are known by their fetches alone. One that was restarted fetches with a new broker epoch, and begins
 again: how far its former life had come says nothing (KIP-903).
 
@@ -17,7 +22,7 @@ again: how far its former life had come says nothing (KIP-903).
 as Kafka does (`Partition.effectiveMinIsr`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from math import inf
 
 UNKNOWN_OFFSET = -1
@@ -44,8 +49,8 @@ class Follower:
     def __init__(self, last_caught_up_ms: float = NEVER_MS) -> None:
         """A member of the in-sync set counts as caught up at the moment at which its leader begins."""
         self.log_end_offset = UNKNOWN_OFFSET
-        self.log_start_offset = 0
-        """Which may be behind the leader's: each deletes what is too old by itself."""
+        self.log_start_offset = UNKNOWN_OFFSET
+        """That is on its disk; it may be behind the leader's, and ahead of it."""
         self.last_fetch_leader_end = 0
         self.last_fetch_ms = NEVER_MS
         self.last_caught_up_ms = last_caught_up_ms
@@ -61,7 +66,7 @@ class Follower:
             return False
         if broker_epoch > self.broker_epoch:
             if self.broker_epoch != UNKNOWN_EPOCH:
-                self.log_end_offset = UNKNOWN_OFFSET
+                self.log_end_offset = self.log_start_offset = UNKNOWN_OFFSET
                 self.last_fetch_leader_end = 0
                 self.last_fetch_ms = NEVER_MS
                 if not is_in_sync:
@@ -99,7 +104,7 @@ class Follower:
 class Replicas:
     """In-sync set and follower positions of a partition, at the broker `leader_id` that leads it."""
 
-    __slots__ = ("assigned", "elr", "followers", "isr", "leader_id", "pending_isr")
+    __slots__ = ("assigned", "elr", "followers", "isr", "leader_id", "pending_isr", "promised_log_start")
 
     def __init__(
         self,
@@ -117,6 +122,8 @@ class Replicas:
         """Eligible leader replicas, as stored (cluster/partition_changes.py)."""
         self.pending_isr: tuple[int, ...] = ()
         """Additions proposed to the store and not yet answered."""
+        self.promised_log_start = 0
+        """What DeleteRecords was acknowledged with, or may have been before this leader's epoch: see the module."""
         self.followers: dict[int, Follower] = {}
         self.update(assigned, isr, elr, now_ms)
 
@@ -172,6 +179,17 @@ class Replicas:
                 lowest = min(lowest, follower.log_end_offset)
         return max(current, lowest)
 
+    def low_watermark(self, leader_log_start_offset: int, live: Container[int]) -> int:
+        """The lowest log start of all that a DeleteRecords waits for: the leader's, those of replicas on `live` brokers
+        (`Partition.lowWatermarkIfLeader`), and those of the maximal ISR and of eligible leader replicas, live or not,
+        for each of these may lead next. UNKNOWN_OFFSET while one of them has not said its own."""
+        may_lead = (*self.maximal_isr, *self.elr)
+        lowest = leader_log_start_offset
+        for broker_id, follower in self.followers.items():
+            if broker_id in may_lead or broker_id in live:
+                lowest = min(lowest, follower.log_start_offset)
+        return lowest
+
     def is_in_step(self, leader_end_offset: int) -> bool:
         """Whether all assigned replicas are in sync and have all there is: then no time that passes changes anything.
         That is what most partitions are most of the time, so it is asked before all else."""
@@ -206,10 +224,12 @@ class Replicas:
 
     def may_join(self, broker_id: int, high_watermark: int, epoch_start_offset: int) -> bool:
         """Whether a follower has come far enough for the in-sync set: up to the high watermark, and up to where this
-        leader's epoch began, below which the high watermark may still be behind (`Partition.isFollowerInSync`)."""
+        leader's epoch began, below which the high watermark may still be behind (`Partition.isFollowerInSync`); and
+        whether it has deleted what was promised to be gone."""
         follower = self.followers.get(broker_id)
         return (
             follower is not None
             and broker_id not in self.maximal_isr
             and follower.log_end_offset >= max(high_watermark, epoch_start_offset)
+            and max(0, follower.log_start_offset) >= self.promised_log_start
         )

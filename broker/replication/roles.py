@@ -7,6 +7,7 @@ gives it a new one first (controller/decisions.py).
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from broker.cluster.keys import NO_LEADER, PartitionState
@@ -59,6 +60,7 @@ class Roles:
     def give(self, partition: Partition, state: PartitionState) -> None:
         """The partition takes the role that `state` says."""
         partition.isr_may_change, partition.may_join = self._isr_writer.wake, self._isr_writer.may_join
+        partition.deletions.live_replicas = partial(self._isr_writer.live_replicas, partition)
         if state.leader_epoch > partition.leader_epoch:
             if state.leader == self._node_id and not self._is_of_former_life(partition, state):
                 self._fetchers.stop(partition)

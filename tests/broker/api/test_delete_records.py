@@ -1,13 +1,21 @@
-"""DeleteRecords moves the log start up to the high watermark and no further, and answers the new low watermark."""
+"""DeleteRecords moves the log start up to the high watermark and no further, and answers the new low watermark once all
+replicas have deleted that count (who these are: tests/broker/replication/test_deletions.py)."""
 
+import asyncio
 import errno
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import pytest
 
+from broker.cluster.keys import BrokerState
+from broker.cluster.topics import delete_topic
 from broker.context import Context
 from broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
 from broker.memory_disk import MemoryDisk
 from broker.replication.replicas import Replicas
+from client.tasks import breathe
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -15,11 +23,13 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from protocol.schema import Buffer
-from tests.broker.support import DATA_DIR, append, ask, batch, make_topic, running_broker
+from tests.broker.support import DATA_DIR, HERE, append, ask, batch, make_topic, running_broker
+
+OTHER = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})
 
 
 async def deleted(
-    context: Context, *wanted: tuple[int, int], topic: str = "orders", version: int = 2
+    context: Context, *wanted: tuple[int, int], topic: str = "orders", version: int = 2, timeout_ms: int = 1000
 ) -> list[tuple[int, int, int]]:
     """Partition, low watermark and error of each answer."""
     request = DeleteRecordsRequest(
@@ -29,7 +39,7 @@ async def deleted(
                 partitions=[DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in wanted],
             )
         ],
-        timeout_ms=1000,
+        timeout_ms=timeout_ms,
     )
     answer = await ask(context, request, version)
     (told,) = answer.topics
@@ -57,6 +67,7 @@ async def test_minus_one_stands_for_the_high_watermark() -> None:
         partition = context.partitions.leader("orders", 0)
         partition.become_leader(1, Replicas(0, (0, 1), (0, 1)))
         append(partition, batch(b"unreplicated"))
+        partition.replicas.followers[1].log_start_offset = 3
         assert await deleted(context, (0, -1)) == [(0, 3, 0)]
         assert partition.log.log_end_offset == 4
 
@@ -64,7 +75,8 @@ async def test_minus_one_stands_for_the_high_watermark() -> None:
 async def test_the_log_start_never_goes_back_on_disk_neither() -> None:
     async with running_broker() as context:
         await with_records(context)
-        assert await deleted(context, (0, 2), (0, 1), (0, 0)) == [(0, 2, 0), (0, 2, 0), (0, 2, 0)]
+        for offset in (2, 1, 0):
+            assert await deleted(context, (0, offset)) == [(0, 2, 0)]
         assert read_offsets(context.disk, f"{DATA_DIR}/{LOG_START_OFFSETS}") == {("orders", 0): 2}
 
 
@@ -134,4 +146,158 @@ async def test_nothing_is_deleted_when_the_log_start_cannot_be_written() -> None
         assert await deleted(context, (0, 2)) == [(0, -1, ErrorCode.KAFKA_STORAGE_ERROR)]
         assert context.partitions.leader("orders", 0).log.log_start_offset == 0
         disk.is_full = False
+        assert await deleted(context, (0, 2)) == [(0, 2, 0)]
+
+
+# -- with other replicas ----------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def led(partition_count: int = 1) -> AsyncGenerator[Context]:
+    """Broker 0 leads partitions of "orders", each with three records; broker 1 follows, and has all of them."""
+    async with running_broker(brokers=(HERE, OTHER)) as context:
+        await make_topic(context, "orders", partition_count, replicas=(0, 1))
+        for index in range(partition_count):
+            append(context.partitions.leader("orders", index), batch(b"a", b"b", b"c"))
+            says(context, index, 0)
+        yield context
+
+
+def says(context: Context, index: int, log_start_offset: int) -> None:
+    """The follower of a partition fetches, and has all of it from there on."""
+    epoch = context.metadata.image.brokers[1].epoch
+    context.partitions.leader("orders", index).follower_fetched(1, epoch, 3, log_start_offset)
+
+
+async def settled(context: Context, *starts: int) -> None:
+    """Returns when the leaders have deleted."""
+    while [partition.log.durable_log_start_offset for partition in context.partitions] != list(starts):
+        await breathe()
+    for _ in range(10):
+        await breathe()
+
+
+async def test_it_is_answered_when_the_follower_has_deleted() -> None:
+    async with led() as context:
+        asked = asyncio.ensure_future(deleted(context, (0, 2)))
+        await settled(context, 2)
+        assert not asked.done(), "records that are gone here would be back with the follower"
+        says(context, 0, 2)
+        assert await asked == [(0, 2, 0)]
+
+
+@pytest.mark.parametrize("timeout_ms", [30, 0, -1])
+async def test_a_follower_that_does_not_delete_takes_all_the_time_there_is(timeout_ms: int) -> None:
+    """The low watermark is the one that there was when the leader had deleted, as Apache Kafka answers."""
+    async with led() as context:
+        assert await deleted(context, (0, 2), timeout_ms=timeout_ms) == [(0, 0, ErrorCode.REQUEST_TIMED_OUT)]
+        assert context.partitions.leader("orders", 0).log.log_start_offset == 2
+        says(context, 0, 2)
+        assert await deleted(context, (0, 2), timeout_ms=timeout_ms) == [(0, 2, 0)]
+
+
+async def test_without_others_no_time_is_needed() -> None:
+    async with running_broker() as context:
+        await with_records(context)
+        assert await deleted(context, (0, 2), timeout_ms=0) == [(0, 2, 0)]
+
+
+async def test_all_partitions_wait_together() -> None:
+    """One fails at once, one is done, one is done while others wait, and the time of two is up together."""
+    async with led(4) as context:
+        says(context, 0, 1)
+        before_ms = context.environment.monotonic_ms()
+        asked = asyncio.ensure_future(deleted(context, (9, 0), (0, 1), (1, 2), (2, 2), (3, 1), timeout_ms=200))
+        await settled(context, 1, 2, 2, 1)
+        says(context, 1, 3)
+        assert await asked == [
+            (9, -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            (0, 1, 0),
+            (1, 2, 0),
+            (2, 0, ErrorCode.REQUEST_TIMED_OUT),
+            (3, 0, ErrorCode.REQUEST_TIMED_OUT),
+        ]
+        assert 190 <= context.environment.monotonic_ms() - before_ms < 390
+
+
+async def test_a_leader_that_is_replaced_while_it_waits_says_so_at_once() -> None:
+    async with led() as context:
+        partition = context.partitions.leader("orders", 0)
+        asked = asyncio.ensure_future(deleted(context, (0, 2), timeout_ms=60_000))
+        await settled(context, 2)
+        partition.become_follower(1, 1)
+        assert await asyncio.wait_for(asked, 5) == [(0, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+
+
+async def test_a_leader_that_was_replaced_while_it_deleted_promises_nothing() -> None:
+    """Also where it leads again when the disk is done: it leads in another epoch."""
+    async with led() as context:
+        partition = context.partitions.leader("orders", 0)
+        says(context, 0, 3)
+        asked = asyncio.ensure_future(deleted(context, (0, 2), timeout_ms=60_000))
+        while not partition.deletions.asked_offset:
+            await breathe()
+        partition.become_follower(1, 1)
+        partition.become_leader(2, Replicas(0, (0, 1), (0, 1)))
+        assert await asyncio.wait_for(asked, 5) == [(0, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+
+
+async def test_a_topic_that_is_deleted_meanwhile_is_not_there() -> None:
+    async with led() as context:
+        asked = asyncio.ensure_future(deleted(context, (0, 2), timeout_ms=60_000))
+        await settled(context, 2)
+        await context.metadata.applied(
+            await delete_topic(context.metadata.store, context.metadata.image.topics["orders"])
+        )
+        assert await asyncio.wait_for(asked, 5) == [(0, -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
+async def test_a_start_that_retention_had_reached_is_written_down_and_waited_for() -> None:
+    """Retention's own start is on no disk, and the follower was not told of it."""
+    async with led() as context:
+        partition = context.partitions.leader("orders", 0)
+        partition.log.advance_log_start(3)
+        asked = asyncio.ensure_future(deleted(context, (0, 2)))
+        await settled(context, 2)
+        assert not asked.done()
+        says(context, 0, 3)
+        assert await asked == [(0, 3, 0)]
+        assert read_offsets(context.disk, f"{DATA_DIR}/{LOG_START_OFFSETS}") == {("orders", 0): 2}
+
+
+async def test_many_partitions_share_the_writing() -> None:
+    class CountingDisk(MemoryDisk):
+        written = 0
+
+        def write_whole(self, path: str, data: Buffer) -> None:
+            self.written += path.endswith(LOG_START_OFFSETS)
+            super().write_whole(path, data)
+
+    disk = CountingDisk()
+    async with running_broker(disk=disk) as context:
+        await make_topic(context, "orders", 50)
+        for index in range(50):
+            append(context.partitions.leader("orders", index), batch(b"a", b"b", b"c"))
+        disk.written = 0
+        answers = await deleted(context, *((index, 2) for index in range(50)))
+        assert answers == [(index, 2, 0) for index in range(50)]
+        assert disk.written == 1
+
+
+async def test_a_device_that_does_not_answer_takes_no_more_than_the_time() -> None:
+    is_done = threading.Event()
+
+    class StuckDisk(MemoryDisk):
+        def write_whole(self, path: str, data: Buffer) -> None:
+            if path.endswith(LOG_START_OFFSETS):
+                assert is_done.wait(10)
+            super().write_whole(path, data)
+
+    async with running_broker(disk=StuckDisk()) as context:
+        await with_records(context)
+        try:
+            assert await deleted(context, (0, 2), timeout_ms=20) == [(0, -1, ErrorCode.REQUEST_TIMED_OUT)]
+        finally:
+            is_done.set()
+        await settled(context, 2, 0)
         assert await deleted(context, (0, 2)) == [(0, 2, 0)]

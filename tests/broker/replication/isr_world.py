@@ -82,6 +82,10 @@ class IsrWorld:
         put = {broker_key(broker_id): state.encode()}
         self.epochs[broker_id] = await self.store.store.commit(Txn(put=put, delete=(stopping_key(broker_id),)))
 
+    async def unregister(self, broker_id: int) -> None:
+        """It is gone."""
+        await self.store.store.commit(Txn(delete=(broker_key(broker_id),)))
+
     async def stop(self, broker_id: int) -> None:
         put = {stopping_key(broker_id): encode_stopping(self.epochs[broker_id])}
         await self.store.store.commit(Txn(put=put))

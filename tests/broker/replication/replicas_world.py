@@ -86,6 +86,9 @@ class FollowingReplica:
         self.appended_bytes = 0
         self.truncations: list[int] = []
         self.durability: Durability | None = None
+        self.is_device_slow = False
+        """Whether a log start is not on the disk before `device_is_done`."""
+        self.log_starts_wanted: list[int] = []
 
     def sync_each(self, environment: Environment, tasks: Tasks) -> None:
         """From now on a fetch may claim only what is on the device."""
@@ -111,7 +114,14 @@ class FollowingReplica:
         self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
 
     def follow_log_start(self, log_start_offset: int) -> None:
-        self.log.advance_log_start(log_start_offset)
+        self.log_starts_wanted.append(log_start_offset)
+        if not self.is_device_slow:
+            self.device_is_done()
+
+    def device_is_done(self) -> None:
+        """What was wanted of the log start is on the disk."""
+        self.log.durable_log_start_offset = max(self.log.durable_log_start_offset, *self.log_starts_wanted)
+        self.log.advance_log_start(self.log.durable_log_start_offset)
 
     def truncated(self) -> None:
         end = self.log.log_end_offset

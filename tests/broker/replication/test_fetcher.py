@@ -10,9 +10,10 @@ import pytest
 
 from broker.memory_disk import MemoryDisk
 from broker.replication.fetcher import HURRY_AGAIN_MS, HURRY_MS
+from protocol.messages.fetch import FetchPartition
 from tests.broker.log.logs import append, open_log, read_all
 from tests.broker.replication.fake_leader import PORT
-from tests.broker.replication.fetcher_world import BROKER_EPOCH, EPOCH, data, world
+from tests.broker.replication.fetcher_world import BROKER_EPOCH, EPOCH, World, data, world
 from tests.broker.replication.replicas_world import FollowingReplica, Led
 from tests.client.virtual_time import virtual_loop
 
@@ -41,6 +42,7 @@ async def test_a_request_says_who_fetches_and_from_where() -> None:
         for number in range(4):
             append(log, data(number), 2)
         log.advance_log_start(2)
+        log.durable_log_start_offset = 1
         it.lead(log=open_log(MemoryDisk()))
         it.follow(log=log)
         await it.run(10)
@@ -51,7 +53,7 @@ async def test_a_request_says_who_fetches_and_from_where() -> None:
         assert (request.isolation_level, request.session_id, request.session_epoch) == (0, 0, 0)
         ((wanted,),) = (topic.partitions for topic in request.topics)
         assert (wanted.partition, wanted.current_leader_epoch, wanted.partition_max_bytes) == (0, EPOCH, 5000)
-        assert (wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset) == (4, 2, 2)
+        assert (wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset) == (4, 2, 1)
 
 
 async def test_the_high_watermark_and_the_log_start_follow_the_leaders() -> None:
@@ -73,6 +75,39 @@ async def test_the_high_watermark_and_the_log_start_follow_the_leaders() -> None
         await it.run(600)
         last = [wanted for fetch in it.leader.fetches for topic in fetch.topics for wanted in topic.partitions][-1]
         assert last.log_start_offset == 3, "which the leader is told"
+
+
+@pytest.mark.parametrize("device_ms", [1, 12, 200])
+async def test_the_leader_hears_of_a_log_start_soon_after_it_is_on_the_disk_and_not_before(device_ms: int) -> None:
+    """A DeleteRecords waits for that, and the leader may hold a request back for half a second. What is appended while
+    the device is slow is fetched, and when it is done the requests are long ones again."""
+    async with world() as it:
+        replica, led = it.pair(), it.leader.led[b"o" * 16, 0]
+        for number in range(6):
+            it.leader.append(0, data(number))
+        led.high_watermark = 6
+        await it.run(600)
+        replica.is_device_slow = True
+        led.log.advance_log_start(3)
+        it.leader.append(0, data(7))
+        await it.run(device_ms)
+        assert replica.log_starts_wanted == [3]
+        assert {position.log_start_offset for position in _said(it)} == {0}
+        count = len(it.leader.fetches)
+        assert count < 20, "it does not ask all the time"
+        replica.device_is_done()
+        it.fetchers.changed(replica)
+        await it.run(max(10, 2 * device_ms))
+        assert [position.log_start_offset for position in _said(it)][-1] == 3
+        assert (replica.log.log_end_offset, it.is_equal()) == (7, True)
+        count = len(it.leader.fetches)
+        await it.run(2000)
+        assert len(it.leader.fetches) <= count + 5
+
+
+def _said(it: World) -> list[FetchPartition]:
+    """What all requests said of partitions, in order."""
+    return [wanted for fetch in it.leader.fetches for topic in fetch.topics for wanted in topic.partitions]
 
 
 async def test_quiet_partitions_are_in_no_request_and_no_answer() -> None:

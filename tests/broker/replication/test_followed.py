@@ -50,8 +50,24 @@ def test_a_position_is_where_the_log_ends() -> None:
     assert one.position == FetchPosition(EPOCH, 0, -1, 0)
     append(replica.log, batch(T0, T0), 1)
     append(replica.log, batch(T0), 2)
-    replica.log.advance_log_start(1)
+    replica.follow_log_start(1)
     assert one.position == FetchPosition(EPOCH, 3, 2, 1)
+
+
+def test_a_position_says_no_log_start_that_is_not_on_the_disk() -> None:
+    """The leader answers a DeleteRecords for it. Here retention has moved the start while this broker led: the first
+    answer has it written down, and then it is said."""
+    one, replica = following()
+    append(replica.log, batch(T0, T0), EPOCH)
+    replica.log.advance_log_start(1)
+    assert one.position.log_start_offset == 0
+    replica.is_device_slow = True
+    one.take(answer(), one.position, NOW_MS, 0)
+    assert (replica.log_starts_wanted, one.has_news_soon, one.position.log_start_offset) == ([1], True, 0)
+    replica.device_is_done()
+    assert (one.has_news_soon, one.position.log_start_offset) == (False, 1)
+    one.take(answer(), one.position, NOW_MS, 0)
+    assert replica.log_starts_wanted == [1]
 
 
 def test_records_are_appended_and_then_counted() -> None:
@@ -87,7 +103,7 @@ def test_a_log_start_that_moved_by_itself_makes_no_answer_stale() -> None:
     one, replica = following()
     append(replica.log, batch(T0), EPOCH)
     asked = one.position
-    replica.log.advance_log_start(1)
+    replica.follow_log_start(1)
     assert one.is_answered_by(asked)
 
 

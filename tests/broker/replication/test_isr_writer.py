@@ -206,6 +206,42 @@ async def test_who_may_join_is_there_in_the_life_that_fetches() -> None:
         assert here.writer.may_join(1, here.epochs[1])
 
 
+async def test_a_delete_records_waits_for_live_replicas_and_not_for_those_in_a_directory_that_has_failed() -> None:
+    """Broker 2 is not in sync, and counts while it is there."""
+    async with world(PartitionState(TOPIC_ID, (0, 1, 2, 3), (0, 1), 0, offline=(3,))) as here:
+        partition = here.partition
+        assert sorted(here.writer.live_replicas(partition)) == [0, 1, 2]
+        here.append()
+        here.fetch(1)
+        partition.log.advance_log_start(1)
+        asked = asyncio.ensure_future(partition.deletions.held_by_all(1, LAG_MS_MAX))
+        await settle()
+        await here.unregister(2)
+        await here.see()
+        await settle()
+        assert not asked.done()
+        partition.follower_fetched(1, here.epochs[1], 1, 1)
+        assert await asked == 1
+
+
+async def test_who_has_not_deleted_what_was_acknowledged_joins_when_it_says_that_it_has() -> None:
+    async with world(PartitionState(TOPIC_ID, (0, 1), (0,), 0)) as here:
+        partition = here.partition
+        end = here.append()
+        await here.unregister(1)
+        await here.see()
+        partition.log.advance_log_start(end)
+        assert await partition.deletions.held_by_all(end, 0.0) == end
+        await here.register(1)
+        await here.see()
+        here.fetch(1)
+        await sleep_ms(1000)
+        assert (await here.stored()).isr == (0,)
+        partition.follower_fetched(1, here.epochs[1], end, end)
+        await settle()
+        assert (await here.stored()).isr == (0, 1)
+
+
 async def test_a_follower_that_is_gone_holds_nothing_up_although_it_had_caught_up_a_moment_ago() -> None:
     async with world(ALONE) as here:
         here.append()
