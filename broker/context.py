@@ -6,6 +6,7 @@ protocol has no answer (Produce with acks=0) and raises `CloseConnection` where 
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from client.environment import Environment
 from client.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema import Request
+
+logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -101,6 +104,20 @@ class Call:
             self.errors = []
         self.errors.append(error.code)
         return error.code
+
+
+def of_partition(error: Exception, topic: str, index: int) -> KafkaError:
+    """What one partition is answered whose handling has failed with this; the other partitions of the request go on.
+
+    An error of the disk that nobody has turned into an answer is KAFKA_STORAGE_ERROR. What nobody foresaw is
+    UNKNOWN_SERVER_ERROR, with the trace in the log.
+    """
+    if isinstance(error, KafkaError):
+        return error
+    if isinstance(error, OSError):
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+    logger.error("%s-%d: a request of it failed", topic, index, exc_info=error)
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{topic}-{index}: {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ tests put a failing one. What callers rely on, for every implementation (tests/c
 * `File.append` writes all of its parts behind `size_bytes`, or leaves `size_bytes` alone and raises OSError. What a
   failed append left behind is cut off at once, and if even that fails, before the next append: bytes of a half-written
   batch never end up between two batches.
-* `File.pread` never answers bytes beyond `size_bytes`, whatever is preallocated there.
+* `File.pread` never answers bytes beyond `size_bytes`, whatever is preallocated there. A position below 0 is an
+  OSError, for such a number comes out of a damaged file.
+* An OSError of a file names the file: `strerror: 'path'` is what people read.
 * `write_whole` and `rename` are atomic: a reader, or the next start, finds the old content or the new one.
 * Nothing is durable before `sync`, a `syncer`, `write_whole`, `write_new` or `sync_dir` returned.
 * Within `cached_only` no read waits for the device.
@@ -31,7 +33,7 @@ from struct import Struct
 from typing import Protocol
 
 from broker.disk_descriptors import Descriptor, Descriptors
-from broker.disk_file import DescriptorFile, sync_content, write_all
+from broker.disk_file import DescriptorFile, named, sync_content, write_all
 from broker.disk_page_cache import PageCache, read_all
 from broker.file_slice import FileSlice
 from protocol.primitives import Buffer
@@ -312,8 +314,7 @@ class FileDisk:
             with open(descriptor, "rb", closefd=False) as stream:
                 return stream.read()
         except OSError as error:
-            error.filename = path  # the kernel knew the descriptor only
-            raise
+            raise named(error, path) from None
         finally:
             os.close(descriptor)
 
@@ -321,6 +322,8 @@ class FileDisk:
         descriptor = self._descriptors.open(path, os.O_RDONLY)
         try:
             data = read_all(descriptor, size_bytes, position)
+        except OSError as error:
+            raise named(error, path) from None
         finally:
             os.close(descriptor)
         self._page_cache.warmed.add(path, position, size_bytes)
@@ -337,9 +340,11 @@ class FileDisk:
                 sync_content(descriptor)
             finally:
                 os.close(descriptor)
-        except BaseException:
+        except BaseException as error:
             with suppress(OSError):
                 os.remove(path)
+            if isinstance(error, OSError):
+                named(error, path)
             raise
         return size_bytes
 
@@ -353,16 +358,18 @@ class FileDisk:
             finally:
                 os.close(descriptor)
             os.replace(temporary, path)
-        except OSError:
+        except OSError as error:
             if os.path.exists(temporary):
                 os.remove(temporary)
-            raise
+            raise named(error, path) from None
         self.sync_dir(os.path.dirname(path) or ".")
 
     def sync_dir(self, path: str) -> None:
         descriptor = self._descriptors.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            raise named(error, path) from None
         finally:
             os.close(descriptor)
 

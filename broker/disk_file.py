@@ -27,16 +27,19 @@ _NO_DEVICE = -1
 class DescriptorSyncer:
     """Makes the file durable, once, through a descriptor that it holds."""
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "_path")
 
-    def __init__(self, descriptor: Descriptor) -> None:
+    def __init__(self, descriptor: Descriptor, path: str) -> None:
         self._descriptor: Descriptor | None = descriptor
+        self._path = path
 
     def __call__(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
         assert descriptor is not None, "a syncer is called once, and not when it was closed"
         try:
             sync_content(descriptor.number)
+        except OSError as error:
+            raise named(error, self._path) from None
         finally:
             del descriptor  # an error would hold it as long as anybody holds the error
 
@@ -80,33 +83,47 @@ class DescriptorFile:
             written = os.pwritev(descriptor, parts, position) if len(parts) <= PARTS_MAX else 0
             if written != total:
                 write_all(descriptor, parts, position, written)
-        except BaseException:
+        except BaseException as error:
             self._is_torn = True
             # A cut that fails is tried again before the next append, which fails as long as the cut does.
             with suppress(OSError):
                 self._cut_back(descriptor)
+            if isinstance(error, OSError):
+                named(error, self.path)
             raise
         self.size_bytes = position + total
         return position
 
     def _cut_back(self, descriptor: int) -> None:
-        os.ftruncate(descriptor, self.size_bytes)
+        self._cut(descriptor, self.size_bytes)
         self._is_torn = self._is_preallocated = False
 
+    def _cut(self, descriptor: int, size_bytes: int) -> None:
+        try:
+            os.ftruncate(descriptor, size_bytes)
+        except OSError as error:
+            raise named(error, self.path) from None
+
     def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes | bytearray:
+        if position < 0:
+            check_position(position, self.path)
         size_bytes = min(size_bytes, self.size_bytes - position)
         if size_bytes <= 0:
             return b""
         descriptor = self._descriptors.of(self)
         page_cache = self._page_cache
-        if page_cache.thread_id and page_cache.thread_id == get_ident():
-            if self._device == _NO_DEVICE:
-                self._device = os.fstat(descriptor).st_dev
-            return page_cache.pread(descriptor, self._device, self.path, size_bytes, position, at_least)
-        data = os.pread(descriptor, size_bytes, position)
-        return data if len(data) == size_bytes else complete(data, descriptor, size_bytes, position)
+        try:
+            if page_cache.thread_id and page_cache.thread_id == get_ident():
+                if self._device == _NO_DEVICE:
+                    self._device = os.fstat(descriptor).st_dev
+                return page_cache.pread(descriptor, self._device, self.path, size_bytes, position, at_least)
+            data = os.pread(descriptor, size_bytes, position)
+            return data if len(data) == size_bytes else complete(data, descriptor, size_bytes, position)
+        except OSError as error:
+            raise named(error, self.path) from None
 
     def slice(self, size_bytes: int, position: int) -> FileSlice | None:
+        check_position(position, self.path)
         assert 0 < size_bytes <= self.size_bytes - position, "there is as much"
         if not self._page_cache.is_cached(self._descriptors.of(self), position, size_bytes):
             return None
@@ -127,25 +144,38 @@ class DescriptorFile:
             with suppress(OSError):
                 self._cut_back(descriptor)
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-                raise
+                raise named(error, self.path) from None
 
     def truncate(self, size_bytes: int) -> None:
         assert 0 <= size_bytes <= self.size_bytes, "a file is only ever cut, never extended"
         descriptor = self._descriptors.of(self)
         if size_bytes == self.size_bytes and not self._is_torn and not self._is_preallocated:
             return
-        os.ftruncate(descriptor, size_bytes)
+        self._cut(descriptor, size_bytes)
         self.size_bytes = size_bytes
         self._is_torn = self._is_preallocated = False
 
     def syncer(self) -> DescriptorSyncer:
-        return DescriptorSyncer(self._descriptors.shared(self))
+        return DescriptorSyncer(self._descriptors.shared(self), self.path)
 
     def sync(self) -> None:
         self.syncer()()
 
     def close(self) -> None:
         self._descriptors.forget(self)
+
+
+def named(error: OSError, path: str) -> OSError:
+    """The same error, with the name of the file, for the kernel knew the descriptor only."""
+    if error.errno is not None and not isinstance(error.filename, str):
+        error.filename = path
+    return error
+
+
+def check_position(position: int, path: str) -> None:
+    """Raises OSError EINVAL, with the file's name, for a position before the file's beginning."""
+    if position < 0:
+        raise OSError(errno.EINVAL, f"Invalid argument: {position} is no position", path)
 
 
 def sync_content(descriptor: int) -> None:

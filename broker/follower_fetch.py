@@ -24,7 +24,7 @@ from math import inf
 from typing import cast
 
 from broker.cold_reads import TRIES, fetched_in
-from broker.context import Call, Context
+from broker.context import Call, Context, of_partition
 from broker.disk_page_cache import NotCached
 from broker.follower_sessions import Followed, FollowerSession, Key
 from broker.log.indexed_file import FetchData
@@ -134,8 +134,8 @@ class FollowerReading:
                 session.broker_id, session.broker_epoch, wanted.fetch_offset, wanted.log_start_offset
             )
             self._session.add(partition, wanted)
-        except KafkaError as error:
-            self._fail(key, error)
+        except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
+            self._fail(key, self._of_partition(key, error))
 
     async def _read_patiently(self) -> None:
         """Reads what is due. What is not in the page cache is fetched first if there is nothing else to answer."""
@@ -171,8 +171,8 @@ class FollowerReading:
             except NotCached as not_cached:
                 missing.append(not_cached)
                 continue
-            except KafkaError as error:
-                self._fail(key, error)
+            except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
+                self._fail(key, self._of_partition(key, error))
                 continue
             if records or not is_cut:  # else the answer has no room for it, and its follower need not name it again
                 session.to_read.pop(key)
@@ -186,6 +186,9 @@ class FollowerReading:
             elif followed.is_news:
                 session.to_tell[key] = None
         return missing
+
+    def _of_partition(self, key: Key, error: Exception) -> KafkaError:
+        return of_partition(error, self._context.metadata.image.names.get(key[0], ""), key[1])
 
     def _is_throttled(self, partition: Partition) -> bool:
         return self._session.broker_id not in partition.replicas.isr and partition.is_leader_throttled

@@ -14,6 +14,7 @@ from functools import lru_cache
 from threading import get_ident
 
 from broker.disk import File, Lock, LockHeld, Syncer
+from broker.disk_file import check_position
 from broker.disk_page_cache import CachedOnly, NotCached, WarmedRanges
 from broker.file_slice import FileSlice
 from protocol.primitives import Buffer
@@ -93,6 +94,7 @@ class _MemoryFile:
 
     def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes:
         self._check_open()
+        check_position(position, self.path)
         size_bytes = min(size_bytes, self.size_bytes - position)
         if size_bytes <= 0:
             return b""
@@ -102,6 +104,7 @@ class _MemoryFile:
         return bytes(memoryview(self._content)[position : position + there])
 
     def slice(self, size_bytes: int, position: int) -> FileSlice | None:
+        check_position(position, self.path)
         return self._disk.slice(self.path, self._content, position, size_bytes)
 
     def preallocate(self, size_bytes: int) -> None:

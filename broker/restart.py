@@ -59,7 +59,7 @@ from broker.config import BrokerConfig
 from broker.data_directories import DataDirectories
 from broker.disk import Disk
 from broker.log.leftovers import UNSYNCED
-from broker.meta_properties import VERSION, read_properties
+from broker.meta_properties import VERSION, ForeignDirectory, read_properties
 from broker.registration import Identity
 
 logger = logging.getLogger(__name__)
@@ -99,15 +99,18 @@ class Findings:
 
 
 def look(disk: Disk, data_dir: str, directory_id: bytes, boot_id: str | None, node: NodeState | None) -> Found:
-    """What this start finds in one directory. Before the clean-shutdown marker is taken away. Raises ForeignDirectory,
-    OSError."""
+    """What this start finds in one directory. Before the clean-shutdown marker is taken away. Raises OSError."""
     if node is None:
         return Found.FIRST
     if directory_id not in node.directory_ids:
         return Found.NOTHING
     if disk.exists(posixpath.join(data_dir, CLEAN_SHUTDOWN)):
         return Found.ALL
-    found = read_properties(disk, posixpath.join(data_dir, BOOT_ID_FILE))
+    try:
+        found = read_properties(disk, posixpath.join(data_dir, BOOT_ID_FILE))
+    except ForeignDirectory as error:
+        logger.warning("nothing says under which boot of the machine the last start was: %s", error)
+        found = None
     was_same_boot = found is not None and bool(boot_id) and found.get("boot.id") == boot_id
     return Found.ALL if was_same_boot else Found.NOT_THE_NEWEST
 
@@ -115,7 +118,7 @@ def look(disk: Disk, data_dir: str, directory_id: bytes, boot_id: str | None, no
 def look_at_all(
     disk: Disk, directories: DataDirectories, boot_id: str | None, image: ClusterImage, node_id: int
 ) -> Findings:
-    """What this start finds. Before the clean-shutdown markers are taken away. Raises ForeignDirectory, OSError."""
+    """What this start finds. Before the clean-shutdown markers are taken away. Raises OSError."""
     node = image.nodes.get(node_id)
     if node is None:
         return Findings()

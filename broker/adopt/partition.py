@@ -16,7 +16,7 @@ from zlib import crc32
 
 from broker.disk import Disk, File
 from broker.log.batches import LENGTH_OVERHEAD, Damage, walk
-from broker.log.checkpoint import CorruptCheckpoint, read_checkpoint, read_numbers, read_partition_metadata
+from broker.log.checkpoint import CorruptCheckpoint, read_epochs, read_partition_metadata
 from broker.log.epochs import LEADER_EPOCHS
 from broker.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_path
 from broker.log.snapshots import SNAPSHOT_SUFFIX, CorruptSnapshot, read_entries
@@ -97,7 +97,7 @@ def _read_topic_id(disk: Disk, directory: str, facts: PartitionFacts) -> None:
 def _read_epochs(disk: Disk, directory: str, facts: PartitionFacts) -> None:
     path = f"{directory}/{LEADER_EPOCHS}"
     try:
-        rows = [read_numbers(path, entry) for entry in read_checkpoint(disk, path, 2)]
+        rows = read_epochs(disk, path)
     except CorruptCheckpoint as error:
         facts.remarks.append(f"its leader epochs are taken from the batches: {error}")
         return
@@ -146,7 +146,7 @@ def _take_first(file: File, base_offset: int, facts: PartitionFacts) -> None:
     """Raises Damage, OSError."""
     head = file.pread(HEADER_SIZE, 0)
     if len(head) < HEADER_SIZE or head[_MAGIC_POSITION] != MAGIC:
-        raise Damage(0, "no batch starts there")
+        raise Damage(file.path, 0, "no batch starts there")
     _take(facts, read_header(head), base_offset)
 
 

@@ -18,8 +18,9 @@ import asyncio
 from typing import NamedTuple
 
 from broker.cluster_view import is_internal
-from broker.context import Call, Context
+from broker.context import Call, Context, of_partition
 from broker.replication.partition import Partition
+from client.tasks import run_together
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -43,15 +44,10 @@ class Deadline(NamedTuple):
 
 async def handle(context: Context, call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     deadline = Deadline(context.environment.monotonic_ms() + request.timeout_ms, has_time=request.timeout_ms > 0)
-    results = iter(
-        await asyncio.gather(
-            *(
-                _delete(context, call, topic.name, wanted, deadline)
-                for topic in request.topics
-                for wanted in topic.partitions
-            )
-        )
-    )
+    deletions = [
+        _delete(context, call, topic.name, wanted, deadline) for topic in request.topics for wanted in topic.partitions
+    ]
+    results = iter(await run_together(deletions, "DeleteRecords"))
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(name=topic.name, partitions=[next(results) for _ in topic.partitions])
@@ -75,7 +71,8 @@ async def _delete(
         if result.low_watermark < offset:
             partition.notify()  # also where retention had come that far: followers may not have heard of it
         result.low_watermark = await partition.deletions.held_by_all(offset, deadline.at_ms)
-    except KafkaError as error:
+    except Exception as failure:  # noqa: BLE001 - the other partitions are answered all the same
+        error = of_partition(failure, topic, wanted.partition_index)
         result.error_code = call.failed(_explained(context, topic, wanted.partition_index, error))
         if result.error_code != ErrorCode.REQUEST_TIMED_OUT:
             result.low_watermark = NO_LOW_WATERMARK

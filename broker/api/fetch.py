@@ -20,7 +20,7 @@ from typing import cast
 
 from broker.closest_replica import NO_REPLICA, RACK_AWARE, closest_replica
 from broker.cold_reads import TRIES, fetched_in
-from broker.context import Call, Context
+from broker.context import Call, Context, of_partition
 from broker.current_leader import current_leader
 from broker.disk_page_cache import NotCached
 from broker.fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
@@ -169,6 +169,7 @@ class Reading:
         return {key: self._read_partition(key, wanted) for key, wanted in self._wanted.items()}
 
     def _read_partition(self, key: PartitionKey, wanted: FetchPartition) -> PartitionData:
+        answer = _failed(wanted.partition, ErrorCode.NONE)
         try:
             self._context.registration.require_lease()
             partition = self._find(key, wanted.current_leader_epoch)
@@ -188,7 +189,11 @@ class Reading:
             else:
                 self._read_records(partition, wanted, answer)
             return answer
-        except KafkaError as error:
+        except NotCached as missing:
+            self._missing.append(missing)
+            return answer
+        except Exception as failure:  # noqa: BLE001 - the other partitions are answered all the same
+            error = of_partition(failure, key[0] or self._context.metadata.image.names.get(key[1], ""), key[2])
             self._urgent = True
             code = self._call.failed(error)
             if code == ErrorCode.KAFKA_STORAGE_ERROR and self._call.version < STORAGE_ERROR_SINCE:

@@ -19,7 +19,7 @@ Versions: 2 isolation level (KIP-98). 4 leader epochs (KIP-320). 5 OFFSET_NOT_AV
 from typing import NamedTuple
 
 from broker.cold_reads import patiently
-from broker.context import Call, Context
+from broker.context import Call, Context, of_partition
 from broker.replication.divergence import end_offset_for_epoch
 from broker.replication.isolation import READ_COMMITTED
 from broker.replication.partition import Partition
@@ -99,8 +99,8 @@ async def _answer(
             return _found(partition, wanted, asker)
 
         return await patiently(context.disk, context.environment, found)
-    except KafkaError as error:
-        code = call.failed(error)
+    except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
+        code = call.failed(of_partition(error, topic, wanted.partition_index))
         if code == ErrorCode.OFFSET_NOT_AVAILABLE and call.version < OFFSET_NOT_AVAILABLE_SINCE:
             code = ErrorCode.LEADER_NOT_AVAILABLE
         return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)

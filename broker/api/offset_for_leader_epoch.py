@@ -7,9 +7,9 @@ not know, as one later than its own.
 Versions: 2 current leader epoch (KIP-320). 3 replica id. 4 flexible.
 """
 
-from broker.context import Call, Context
+from broker.context import Call, Context, of_partition
 from broker.replication.divergence import end_offset_for_epoch
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -35,8 +35,9 @@ def _end_offset(context: Context, call: Call, topic: str, wanted: OffsetForLeade
     try:
         partition = context.partitions.leader(topic, wanted.partition, wanted.current_leader_epoch)
         leader_epoch, end_offset = end_offset_for_epoch(partition, wanted.leader_epoch)
-    except KafkaError as error:
-        return EpochEndOffset(partition=wanted.partition, error_code=call.failed(error))
+    except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
+        code = call.failed(of_partition(error, topic, wanted.partition))
+        return EpochEndOffset(partition=wanted.partition, error_code=code)
     return EpochEndOffset(partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset)
 
 

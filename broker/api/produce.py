@@ -11,7 +11,7 @@ Versions: 3 transactional id, magic 2 only (KIP-98). 5 log start offset. 7 zstd 
 advertised and not served: librdkafka switches gzip and snappy off unless it sees 0 (KAFKA-18659).
 """
 
-from broker.context import Call, CloseConnection, Context
+from broker.context import Call, CloseConnection, Context, of_partition
 from broker.current_leader import current_leader
 from broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
 from broker.replication.partition import ACKS_ALL, Partition
@@ -48,8 +48,8 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
             answers.append(answer)
             try:
                 _append(context, call, request, topic.name, data, answer, parked, now_ms)
-            except KafkaError as error:
-                _fail(context, call, topic.name, answer, error, response)
+            except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
+                _fail(context, call, topic.name, answer, of_partition(error, topic.name, data.index), response)
         response.responses.append(TopicProduceResponse(name=topic.name, partition_responses=answers))
     if request.acks == 0:
         if call.errors:

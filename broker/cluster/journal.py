@@ -13,11 +13,14 @@ that they were damaged later. (A flipped bit in the very last commit looks like 
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from broker.cluster.store import Change, Entry, Event, StoreDamaged
 from protocol.crc32c import crc32c
+
+T = TypeVar("T")
 
 FORMAT_VERSION = 1
 MAGIC = b"ODRMETA\n"
@@ -74,13 +77,13 @@ def decode_file(data: bytes) -> Journal:
     payload, position = _decode_record(data, _HEADER.size)
     if payload is None:
         raise StoreDamaged("the snapshot at its beginning is damaged")
-    journal = _decode_snapshot(payload)
+    journal = _decoded(_decode_snapshot, payload, _HEADER.size)
     while position < len(data):
         payload, end = _decode_record(data, position)
         if payload is None:
             _check_torn(data, position)
             break
-        change, is_leased = _decode_commit(payload)
+        change, is_leased = _decoded(_decode_commit, payload, position)
         if change.revision != journal.revision + 1:
             raise StoreDamaged(
                 f"the commit at byte {position} has revision {change.revision} after revision {journal.revision}"
@@ -89,6 +92,15 @@ def decode_file(data: bytes) -> Journal:
         position = end
     journal.end_position = position
     return journal
+
+
+def _decoded(decode: Callable[[bytes], T], payload: bytes, position: int) -> T:
+    """What the payload of the record at `position` holds. Its checksum is right; raises StoreDamaged all the same where
+    its lengths or its keys are none."""
+    try:
+        return decode(payload)
+    except (struct.error, IndexError, ValueError) as error:
+        raise StoreDamaged(f"the record at byte {position} does not hold what its format says: {error}") from error
 
 
 def _apply(journal: Journal, change: Change, is_leased: bool) -> None:
@@ -159,7 +171,8 @@ def _decode_snapshot(payload: bytes) -> Journal:
         position += length
         if is_leased:
             leased[key] = None
-    assert position == len(payload), "the checksum was right, so the length must be"
+    if position != len(payload):
+        raise ValueError(f"it has {len(payload)} bytes, and says of {position} what they are")
     return Journal(entries, leased, revision, 0)
 
 
@@ -180,7 +193,8 @@ def _decode_commit(payload: bytes) -> tuple[Change, bool]:
         position += _VALUE.size
         events.append(Event(key, payload[position : position + length]))
         position += length
-    assert position == len(payload), "the checksum was right, so the length must be"
+    if position != len(payload):
+        raise ValueError(f"it has {len(payload)} bytes, and says of {position} what they are")
     return Change(revision, tuple(events)), bool(is_leased)
 
 

@@ -11,7 +11,8 @@ from bisect import bisect_right
 from broker.disk import Disk
 from broker.dump.findings import Inconsistency, Note
 from broker.dump.stored import Stored
-from broker.log.checkpoint import CorruptCheckpoint, read_checkpoint, read_numbers
+from broker.log import checkpoint
+from broker.log.checkpoint import CorruptCheckpoint
 from broker.log.epochs import NO_EPOCH, EpochEntry
 from protocol.batch import BatchHeader
 
@@ -19,7 +20,7 @@ from protocol.batch import BatchHeader
 def read_epochs(disk: Disk, path: str) -> list[EpochEntry]:
     """The entries, in order; none where there is no file. Raises Inconsistency, OSError."""
     try:
-        rows = [read_numbers(path, entry) for entry in read_checkpoint(disk, path, 2)]
+        rows = checkpoint.read_epochs(disk, path)
     except CorruptCheckpoint as error:
         raise Inconsistency(path, str(error)) from error
     entries = [EpochEntry(epoch, start_offset) for epoch, start_offset in rows]

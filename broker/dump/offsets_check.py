@@ -12,7 +12,7 @@ from broker.disk import Disk
 from broker.dump.findings import Inconsistency, Note
 from broker.dump.names import base_name
 from broker.dump.partition_check import Report
-from broker.log.checkpoint import RECOVERY_POINTS, CorruptCheckpoint, read_checkpoint, read_numbers
+from broker.log.checkpoint import RECOVERY_POINTS, CorruptCheckpoint, read_offset_entries
 
 _FIRST_LINE = 3
 
@@ -29,13 +29,9 @@ def read_entries(disk: Disk, path: str) -> list[Entry]:
     """The entries, each for another partition. Raises Inconsistency, OSError."""
     entries: dict[Key, Entry] = {}
     try:
-        for line, (topic, *rest) in enumerate(read_checkpoint(disk, path, 3), _FIRST_LINE):
-            partition, offset = read_numbers(path, rest)
+        for line, (topic, partition, offset) in enumerate(read_offset_entries(disk, path), _FIRST_LINE):
             if (topic, partition) in entries:
                 raise Inconsistency(path, f"{topic}-{partition} stands in it twice", line=line)
-            if partition < 0 or offset < 0:
-                text = f"partition {partition}, offset {offset}: neither can be negative"
-                raise Inconsistency(path, text, line=line)
             entries[topic, partition] = Entry(topic, partition, offset)
     except CorruptCheckpoint as error:
         raise Inconsistency(path, str(error)) from error

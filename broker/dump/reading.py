@@ -15,7 +15,12 @@ from broker.dump.rows import rows_of
 from broker.dump.stored import Stored, ZeroTail, size_of, stored_batches
 from broker.log.aborted import ROW as TXN_ROW
 from broker.log.batches import Damage
-from broker.log.checkpoint import CorruptCheckpoint, read_checkpoint, read_numbers, read_partition_metadata
+from broker.log.checkpoint import (
+    CorruptCheckpoint,
+    read_epochs,
+    read_offset_entries,
+    read_partition_metadata,
+)
 from broker.log.index import OffsetIndex, TimeIndex
 from broker.log.markers import Marker, read_marker
 from broker.log.snapshots import CorruptSnapshot, read_entries
@@ -185,13 +190,12 @@ def _named(names: Sequence[str], numbers: Sequence[int]) -> dict[str, Value]:
 def _checkpoint(disk: Disk, path: str, kind: Kind) -> Iterator[Line]:
     is_of_epochs = kind is Kind.LEADER_EPOCHS
     try:
-        for words in read_checkpoint(disk, path, 2 if is_of_epochs else 3):
-            *topic, first, second = words
-            numbers = read_numbers(path, (first, second))
-            if is_of_epochs:
-                yield Line("leader_epoch", {"epoch": numbers[0], "start_offset": numbers[1]})
-            else:
-                yield Line("offset", {"topic": topic[0], "partition": numbers[0], "offset": numbers[1]})
+        if is_of_epochs:
+            for epoch, start_offset in read_epochs(disk, path):
+                yield Line("leader_epoch", {"epoch": epoch, "start_offset": start_offset})
+        else:
+            for topic, partition, offset in read_offset_entries(disk, path):
+                yield Line("offset", {"topic": topic, "partition": partition, "offset": offset})
     except CorruptCheckpoint as error:
         yield _damage(error)
 

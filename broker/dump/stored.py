@@ -52,7 +52,7 @@ def stored_batches(disk: Disk, path: str, size_bytes: int, position: int = 0) ->
             wanted = min(max(PIECE_BYTES, header.size_bytes), size_bytes - position)
             data, data_position, start = memoryview(disk.read_range(path, position, wanted)), position, 0
             if len(data) < header.size_bytes:
-                raise Damage(position, "the file ends before the batch does, which it did not a moment ago")
+                raise Damage(path, position, "the file ends before the batch does, which it did not a moment ago")
         yield Stored(position, header, data[start : start + header.size_bytes])
         position += header.size_bytes
 
@@ -61,16 +61,18 @@ def _header_at(disk: Disk, path: str, position: int, size_bytes: int, data: memo
     """The header at the beginning of `data`, of a batch that is whole. Raises Damage, OSError."""
     left_bytes = size_bytes - position
     if not any(data[:HEADER_SIZE]) and is_zero(disk, path, position, size_bytes):
-        raise ZeroTail(position, f"{left_bytes} bytes of zeros: preallocated, or never written")
+        raise ZeroTail(path, position, f"{left_bytes} bytes of zeros: preallocated, or never written")
     if len(data) < HEADER_SIZE:
-        raise Damage(position, f"the file ends {left_bytes} bytes later, within a batch's header of {HEADER_SIZE}")
+        raise Damage(
+            path, position, f"the file ends {left_bytes} bytes later, within a batch's header of {HEADER_SIZE}"
+        )
     header = read_header(data)
     if header.magic != MAGIC:
-        raise Damage(position, f"no batch starts here: magic {header.magic} instead of {MAGIC}")
+        raise Damage(path, position, f"no batch starts here: magic {header.magic} instead of {MAGIC}")
     if header.size_bytes < HEADER_SIZE:
-        raise Damage(position, f"no batch starts here: a batch_length of {header.batch_length} is too small")
+        raise Damage(path, position, f"no batch starts here: a batch_length of {header.batch_length} is too small")
     if header.size_bytes > left_bytes:
-        raise Damage(position, f"the batch has {header.size_bytes} bytes, of which {left_bytes} are there")
+        raise Damage(path, position, f"the batch has {header.size_bytes} bytes, of which {left_bytes} are there")
     return header
 
 

@@ -8,7 +8,8 @@ the consumer drops those records. `last stable offset` is the one right after th
 aborted by a later row.
 
 Derived data like the other indexes: a row that cannot be written waits in memory, and recovery builds the file anew
-from the markers.
+from the markers. A reader builds it anew, too, where the log does not bear out a row (segments.py). What nobody sees is
+that whole rows are missing.
 """
 
 import logging
@@ -36,7 +37,7 @@ class CorruptTransactionIndex(Exception):
 class TransactionIndex:
     """The rows of one segment."""
 
-    __slots__ = ("_disk", "_file", "_pending", "base_offset", "path")
+    __slots__ = ("_disk", "_file", "_pending", "base_offset", "is_checked", "path")
 
     def __init__(self, disk: Disk, path: str, base_offset: int, *, exists: bool) -> None:
         """`exists`: whether the file is there; it is opened when it is needed."""
@@ -45,6 +46,8 @@ class TransactionIndex:
         self._pending = bytearray()
         self.path = path
         self.base_offset = base_offset
+        self.is_checked = not exists
+        """Whether the rows of the file were compared with the log."""
 
     def __len__(self) -> int:
         return self._written + len(self._pending) // ROW.size
@@ -74,13 +77,14 @@ class TransactionIndex:
 
     def rows(self) -> Iterator[AbortedTxn]:
         """All rows, in order. Raises CorruptTransactionIndex, OSError."""
-        last_offset = self.base_offset - 1
+        last_offset, stable_offset = self.base_offset - 1, 0
         for row in self._raw_rows():
             txn = AbortedTxn._make(row[1:])
             is_ordered = last_offset < txn.last_offset and 0 <= txn.first_offset < txn.last_offset
-            if row[0] != VERSION or not is_ordered or not 0 <= txn.last_stable_offset <= txn.last_offset + 1:
+            is_stable = stable_offset <= min(txn.first_offset, txn.last_stable_offset)  # no later abort is before it
+            if row[0] != VERSION or not (is_ordered and is_stable) or txn.last_stable_offset > txn.last_offset + 1:
                 raise CorruptTransactionIndex(f"{self.path} holds {txn} (version {row[0]}) after offset {last_offset}")
-            last_offset = txn.last_offset
+            last_offset, stable_offset = txn.last_offset, txn.last_stable_offset
             yield txn
 
     def _raw_rows(self) -> Iterator[tuple[int, ...]]:

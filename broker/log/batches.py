@@ -22,10 +22,10 @@ _CRC_PIECE_BYTES = 1024 * 1024
 
 
 class Damage(OSError):
-    """What stands at `position` is no whole batch; the text says in which way."""
+    """What stands at `position` of the file is no whole batch; `reason` says in which way, the text all of it."""
 
-    def __init__(self, position: int, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} is damaged at position {position}: {reason}")
         self.position = position
         self.reason = reason
 
@@ -44,19 +44,19 @@ def walk(file: File, position: int, end: int, *, with_crc: bool = False) -> Iter
         if start + HEADER_SIZE > len(data):
             data, data_position, start = file.pread(min(ahead, end - position), position), position, 0
             if len(data) < HEADER_SIZE:
-                raise Damage(position, f"{end - position} bytes are no whole batch header")
+                raise Damage(file.path, position, f"{end - position} bytes are no whole batch header")
         header = read_header(data, start)
         size_bytes = header.size_bytes
         if header.magic != MAGIC or size_bytes < HEADER_SIZE or header.last_offset_delta < 0:
-            raise Damage(position, "no batch starts here")
+            raise Damage(file.path, position, "no batch starts here")
         if size_bytes > end - position:
-            raise Damage(position, f"the batch has {size_bytes} bytes, of which {end - position} are there")
+            raise Damage(file.path, position, f"the batch has {size_bytes} bytes, of which {end - position} are there")
         if with_crc:
             if start + size_bytes > len(data):
                 wanted = min(max(piece_bytes, size_bytes), end - position)
                 data, data_position, start = file.pread(wanted, position), position, 0
             if len(data) < size_bytes or not crc_matches(memoryview(data)[start : start + size_bytes]):
-                raise Damage(position, "the batch does not have the checksum that it carries")
+                raise Damage(file.path, position, "the batch does not have the checksum that it carries")
         yield position, header
         position += size_bytes
         ahead = piece_bytes if with_crc or size_bytes < piece_bytes // 2 else HEADER_SIZE
@@ -73,6 +73,6 @@ def walk_segment(
     next_offset = base_offset
     for at, header in walk(file, position, file.size_bytes, with_crc=with_crc):
         if header.base_offset < next_offset or header.last_offset - base_offset > RELATIVE_OFFSET_MAX:
-            raise Damage(at, f"a batch with offset {header.base_offset} cannot stand here")
+            raise Damage(file.path, at, f"a batch with offset {header.base_offset} cannot stand here")
         next_offset = header.last_offset + 1
         yield at, header

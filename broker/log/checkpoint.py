@@ -18,6 +18,13 @@ from broker.disk import Disk
 from protocol.primitives import uuid_from_text, uuid_text
 
 VERSION = 0
+OFFSET_MAX = 2**63 - 1
+EPOCH_MAX = PARTITION_MAX = 2**31 - 1
+DIGITS_MAX = 19
+"""Those of the largest offset."""
+SHOWN_MAX = 40
+"""So much of what is wrong goes into a message."""
+FIRST_LINE = 3
 PARTITION_METADATA = "partition.metadata"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -49,22 +56,37 @@ def read_checkpoint(disk: Disk, path: str, words: int) -> list[list[str]]:
     if not lines:
         return []
     if lines[0] != str(VERSION):
-        raise CorruptCheckpoint(f"{path} has version {lines[0]!r}, only {VERSION} is known")
+        raise CorruptCheckpoint(f"{path} has version {lines[0][:SHOWN_MAX]!r}, only {VERSION} is known")
     entries = [line.split() for line in lines[2:]]
     if len(lines) < 2 or lines[1] != str(len(entries)):
         raise CorruptCheckpoint(f"{path} should say in line 2 that {len(entries)} entries follow")
-    for number, entry in enumerate(entries, 3):
+    for number, entry in enumerate(entries, FIRST_LINE):
         if len(entry) != words:
             raise CorruptCheckpoint(f"{path}, line {number}: {len(entry)} words instead of {words}")
     return entries
 
 
-def read_numbers(path: str, entry: Sequence[str]) -> list[int]:
-    """The words of an entry as numbers. Raises CorruptCheckpoint."""
-    try:
-        return [int(word) for word in entry]
-    except ValueError as error:
-        raise CorruptCheckpoint(f"{path}: {error}") from error
+def _number(path: str, line: int, word: str, largest: int = OFFSET_MAX) -> int:
+    """A word of an entry as a number from 0 up to `largest`. Raises CorruptCheckpoint."""
+    if word.isascii() and word.isdecimal() and len(word) <= DIGITS_MAX and int(word) <= largest:
+        return int(word)
+    raise CorruptCheckpoint(f"{path}, line {line}: {word[:SHOWN_MAX]!r} is no number from 0 to {largest}")
+
+
+def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
+    """The entries of a leader epoch checkpoint: (epoch, start offset). Raises CorruptCheckpoint, OSError."""
+    return [
+        (_number(path, line, epoch, EPOCH_MAX), _number(path, line, offset))
+        for line, (epoch, offset) in enumerate(read_checkpoint(disk, path, 2), FIRST_LINE)
+    ]
+
+
+def read_offset_entries(disk: Disk, path: str) -> list[tuple[str, int, int]]:
+    """The entries of an offset checkpoint: (topic, partition, offset). Raises CorruptCheckpoint, OSError."""
+    return [
+        (topic, _number(path, line, partition, PARTITION_MAX), _number(path, line, offset))
+        for line, (topic, partition, offset) in enumerate(read_checkpoint(disk, path, 3), FIRST_LINE)
+    ]
 
 
 def encode_offsets(offsets: Mapping[tuple[str, int], int]) -> bytes:
@@ -74,11 +96,7 @@ def encode_offsets(offsets: Mapping[tuple[str, int], int]) -> bytes:
 
 def read_offsets(disk: Disk, path: str) -> dict[tuple[str, int], int]:
     """Reads an offset checkpoint. Raises CorruptCheckpoint, OSError."""
-    offsets: dict[tuple[str, int], int] = {}
-    for topic, *rest in read_checkpoint(disk, path, 3):
-        partition, offset = read_numbers(path, rest)
-        offsets[topic, partition] = offset
-    return offsets
+    return {(topic, partition): offset for topic, partition, offset in read_offset_entries(disk, path)}
 
 
 def write_partition_metadata(disk: Disk, directory: str, topic_id: bytes) -> None:
@@ -96,7 +114,7 @@ def read_partition_metadata(disk: Disk, directory: str) -> bytes | None:
         lines = disk.read_whole(path).decode().splitlines()
         fields = dict(line.split(": ", 1) for line in lines if line)
         if fields["version"] != str(VERSION):
-            raise CorruptCheckpoint(f"{path} has version {fields['version']!r}, only {VERSION} is known")
+            raise CorruptCheckpoint(f"{path} has version {fields['version'][:SHOWN_MAX]!r}, only {VERSION} is known")
         return uuid_from_text(fields["topic_id"])
     except (ValueError, KeyError) as error:
         raise CorruptCheckpoint(f"{path} does not hold a version and a topic id: {error}") from error

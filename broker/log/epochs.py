@@ -7,15 +7,20 @@ and the leader's part.
 The entries are kept in `leader-epoch-checkpoint`. Each batch says its epoch, so a new entry need not be there before
 the log itself is made durable, or loses its first batches: `flush` writes it then, and recovery adds what is missing.
 (To write it with the first append of an epoch made that record wait for the device.)
+
+Nobody believes the file: the batches at both sides of each start are asked before an answer depends on it, and not when
+the log is opened (batch_epochs.py).
 """
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from broker.disk import Disk
-from broker.log.checkpoint import CorruptCheckpoint, encode_checkpoint, read_checkpoint, read_numbers
+from broker.log.batches import Damage
+from broker.log.checkpoint import CorruptCheckpoint, encode_checkpoint, read_epochs
+from broker.log.storage_errors import storage_error
 from broker.replaced_file import ReplacedFile
 
 logger = logging.getLogger(__name__)
@@ -30,6 +35,14 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
+class Batches(Protocol):
+    """The batches of the log, which say their epochs."""
+
+    def bear_out(self, entries: Sequence[EpochEntry]) -> bool: ...
+
+    def found(self) -> list[tuple[int, int]]: ...
+
+
 class EpochCache:
     """The epochs of one log, oldest first."""
 
@@ -38,9 +51,10 @@ class EpochCache:
         self._file = ReplacedFile(disk, f"{directory}/{LEADER_EPOCHS}")
         self._entries: tuple[EpochEntry, ...] = ()
         self._written: tuple[EpochEntry, ...] = ()  # what the file holds
+        self._witnesses: Callable[[], Batches] | None = None  # whom nobody has asked yet
         try:
             path = self._file.path
-            rows = [read_numbers(path, entry) for entry in read_checkpoint(disk, path, 2)]
+            rows = read_epochs(disk, path)
         except CorruptCheckpoint as error:
             logger.warning("the leader epochs are taken from the batches: %s", error)
             return
@@ -50,7 +64,30 @@ class EpochCache:
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
+        """Raises KafkaError KAFKA_STORAGE_ERROR, as all do that ask the batches first."""
+        self._ask_batches()
         return self._entries
+
+    def doubt(self, witnesses: Callable[[], Batches]) -> None:
+        """Has the batches asked before the next answer that depends on where an epoch begins."""
+        self._witnesses = witnesses
+
+    def _ask_batches(self) -> None:
+        """Takes the entries from the batches if these do not bear them out."""
+        if self._witnesses is None:
+            return
+        try:
+            batches = self._witnesses()
+            found = None if batches.bear_out(self._entries) else batches.found()
+        except Damage as damage:
+            logger.error("%s cannot be compared with the batches: %s", self._file.path, damage)
+            found = None
+        except OSError as error:
+            raise storage_error(error) from error
+        self._witnesses = None
+        if found is not None and found != list(self._entries):
+            logger.warning("%s is wrong: the leader epochs are taken from the batches", self._file.path)
+            self.take(found)
 
     @property
     def latest(self) -> int:
@@ -117,6 +154,7 @@ class EpochCache:
             return NO_EPOCH, NO_OFFSET
         if epoch == self.latest:
             return epoch, log_end_offset
+        self._ask_batches()
         number = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
         if number == len(self._entries):
             return NO_EPOCH, NO_OFFSET
@@ -124,6 +162,7 @@ class EpochCache:
 
     def epoch_for(self, offset: int) -> int:
         """The epoch under which `offset` was, or will be, appended; -1 when it lies before all that we know."""
+        self._ask_batches()
         number = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[number - 1].epoch if number else NO_EPOCH
 

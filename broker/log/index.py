@@ -7,9 +7,11 @@ An offset entry names a batch: its *last* offset, and where it starts. A time en
 up to here is t, and the batch that ends with offset o was the first to have it. An entry of each is added with every
 `index.interval.bytes` of log. Both columns only ever increase, so both are searched by halves.
 
-Indexes are derived data: recovery compares every entry with the log and builds an index anew when one is wrong. So new
-entries wait in memory and go to the file a page at a time (Kafka's are in a memory map, which the kernel writes when it
-likes), and an entry that could not be written stays in memory until it can: no append fails because of its index.
+Indexes are derived data, and nobody believes them: an entry that is used must stand in order between the two beside it,
+or CorruptIndex is raised; and the batch that it points at must bear it out, which the segment looks at (segment.py). An
+index that is wrong is built anew from the log. So new entries wait in memory and go to the file a page at a time
+(Kafka's are in a memory map, which the kernel writes when it likes), and an entry that could not be written stays in
+memory until it can: no append fails because of its index.
 """
 
 import logging
@@ -37,6 +39,10 @@ class TimeEntry(NamedTuple):
 
     timestamp_ms: int
     offset: int
+
+
+class CorruptIndex(Exception):
+    """Rows that no log can have brought forth; the text names the file and the row."""
 
 
 class Index:
@@ -163,6 +169,18 @@ class Index:
                 high = middle
         return low - 1
 
+    def _ordered_row(self, number: int) -> tuple[int, int]:
+        """The row, which must stand in order between the two beside it. Raises CorruptIndex, OSError."""
+        first = max(0, number - 1)
+        rows = list(self.ROW.iter_unpack(self._read(first, min(number + 2, self.count))))
+        before = (-1, -1)
+        for at, row in enumerate(rows, first):
+            if row[0] < 0 or row[1] < 0 or (at > first and (row[0] <= before[0] or row[1] <= before[1])):
+                raise CorruptIndex(f"{self.path} holds {row} in row {at}, which cannot follow {before}")
+            before = row
+        first_column, second_column = rows[number - first]
+        return first_column, second_column
+
     def _row(self, number: int) -> tuple[int, int]:
         first, second = self.ROW.unpack(self._read(number, number + 1))
         return first, second
@@ -200,14 +218,14 @@ class OffsetIndex(Index):
         return None if self.last_row is None else self._entry(self.last_row)
 
     def floor_offset(self, offset: int) -> OffsetEntry | None:
-        """The last batch indexed that ends at or before `offset`."""
+        """The last batch indexed that ends at or before `offset`. Raises CorruptIndex, OSError."""
         number = self._floor(0, offset - self.base_offset)
-        return None if number < 0 else self._entry(self._row(number))
+        return None if number < 0 else self._entry(self._ordered_row(number))
 
     def floor_position(self, position: int) -> OffsetEntry | None:
-        """The last batch indexed that starts at or before `position`."""
+        """The last batch indexed that starts at or before `position`. Raises CorruptIndex, OSError."""
         number = self._floor(1, position)
-        return None if number < 0 else self._entry(self._row(number))
+        return None if number < 0 else self._entry(self._ordered_row(number))
 
     def truncate_to_position(self, position: int) -> None:
         """Forgets the batches that start at `position` or after it."""
@@ -243,14 +261,17 @@ class TimeIndex(Index):
         return None if self.last_row is None else self._entry(self.last_row)
 
     def floor_timestamp(self, timestamp_ms: int) -> TimeEntry | None:
-        """The last entry whose timestamp is at most `timestamp_ms`."""
+        """The last entry whose timestamp is at most `timestamp_ms`. Raises CorruptIndex, OSError."""
         number = self._floor(0, timestamp_ms)
-        return None if number < 0 else self._entry(self._row(number))
+        return None if number < 0 else self._entry(self._ordered_row(number))
 
     def floor_pair(self, timestamp_ms: int) -> list[TimeEntry]:
-        """The last entry whose timestamp is at most `timestamp_ms`, and the one before it."""
+        """The last entry whose timestamp is at most `timestamp_ms`, and the one before it.
+
+        Raises CorruptIndex, OSError.
+        """
         number = self._floor(0, timestamp_ms)
-        return [self._entry(self._row(each)) for each in (number - 1, number) if each >= 0]
+        return [self._entry(self._ordered_row(each)) for each in (number - 1, number) if each >= 0]
 
     def truncate_to_offset(self, offset: int) -> None:
         """Forgets the batches that end with `offset` or after it."""

@@ -1,9 +1,10 @@
 """A `.log` file and the index of its offsets: finding a batch, and reading whole batches.
 
 The index is opened with its first use, so that a start touches the files of the last segment only. Nobody has looked
-at its entries then. But an entry says where a batch starts, and that batch says its offsets: each one that is used is
-checked by what it points at, and an index that is wrong, missing or cut short is built anew from the log, which costs a
-walk and loses nothing.
+at its entries then. But an entry says where a batch starts, and that batch says its offsets. So each entry that is used
+is checked: it stands in order between the two beside it, its position is within the log, and a batch begins there that
+bears it out. An index that is wrong, missing or cut short is built anew from the log, which costs a walk and loses
+nothing; so is one that has no entry for a long stretch of the log, where every search would walk.
 """
 
 import logging
@@ -12,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 from broker.disk import Disk, File
 from broker.file_slice import SLICE_BYTES_MIN, FileSlice
 from broker.log.batches import BOUNDS, LENGTH_OVERHEAD, Damage
-from broker.log.index import OffsetEntry, OffsetIndex
+from broker.log.index import CorruptIndex, OffsetEntry, OffsetIndex
 from protocol.batch import HEADER_SIZE, MAGIC
 from protocol.primitives import Buffer
 
@@ -25,6 +26,9 @@ _RESUME_POINTS = 16
 _MAGIC_POSITION = 16
 # So many headers are walked rather than looking into the index, which takes some reads, too.
 _WALKED_BATCHES = 16
+# A search that walks further than this behind an entry finds an index that lacks some: Kafka's followers write one for
+# each answer of a Fetch, by default for 1 MiB.
+_WALKED_BYTES_MAX = 4 << 20
 
 
 T = TypeVar("T", bound=Buffer | FileSlice)
@@ -45,10 +49,20 @@ NOTHING = FetchData[Buffer](b"", is_cut=False)
 class IndexedFile:
     """The batches of one segment, open for reading. Every method may raise OSError."""
 
-    __slots__ = ("_disk", "_offset_index", "_offset_index_path", "_resume_points", "base_offset", "file", "next_offset")
+    __slots__ = (
+        "_disk",
+        "_is_rebuilt",
+        "_offset_index",
+        "_offset_index_path",
+        "_resume_points",
+        "base_offset",
+        "file",
+        "next_offset",
+    )
 
     def __init__(self, disk: Disk, file: File, offset_index_path: str, base_offset: int) -> None:
         self._disk = disk
+        self._is_rebuilt = False
         self._offset_index: OffsetIndex | None = None
         self._offset_index_path = offset_index_path
         self._resume_points: dict[int, int] = {}
@@ -83,6 +97,7 @@ class IndexedFile:
         if position is not None:
             return position
         data, data_position = self._from_before(offset)
+        walked_from, count = data_position, 0
         position, end = data_position, self.file.size_bytes
         while position < end:
             start = position - data_position
@@ -90,9 +105,17 @@ class IndexedFile:
                 data, data_position, start = self.file.pread(_LOCATE_BYTES, position), position, 0
             base_offset, size_bytes, last_offset_delta = bounds(self.file, data, start, position)
             if base_offset + last_offset_delta >= offset:
-                return position
+                break
             position += size_bytes
-        return end
+            count += 1
+        if position - walked_from > self.walked_bytes_max and count > _WALKED_BATCHES and not self._is_rebuilt:
+            self.rebuild_indexes(f"{self.offset_index.path} lacks entries behind position {walked_from}")
+        return position
+
+    @property
+    def walked_bytes_max(self) -> int:
+        """How far a search may walk behind an entry of an index that lacks none."""
+        return _WALKED_BYTES_MAX
 
     def indexed_position(self, offset: int) -> int:
         """The position of an indexed batch that ends at or before `offset`, or else 0: all before it ends before."""
@@ -103,15 +126,25 @@ class IndexedFile:
 
         Where the index knows none: nothing, and position 0.
         """
-        entry = self.offset_index.floor_offset(offset)
-        if entry is None:
-            return b"", 0
-        data = self.file.pread(_LOCATE_BYTES, entry.position)
-        if self._is_true(entry, data, 0):
-            return data, entry.position
-        self.rebuild_indexes(f"{self.offset_index.path} says that offset {entry.offset} is at {entry.position}")
+        try:
+            entry = self.offset_index.floor_offset(offset)
+            if entry is None:
+                return b"", 0
+            if (data := self._borne_out(entry)) is not None:
+                return data, entry.position
+            why = f"{self.offset_index.path} says that offset {entry.offset} is at {entry.position}"
+        except CorruptIndex as error:
+            why = str(error)
+        self.rebuild_indexes(why)
         entry = self.offset_index.floor_offset(offset)
         return b"", 0 if entry is None else entry.position
+
+    def _borne_out(self, entry: OffsetEntry) -> Buffer | None:
+        """What stands where the entry points to, if a batch begins there that bears it out."""
+        if not 0 <= entry.position <= self.file.size_bytes - HEADER_SIZE:
+            return None
+        data = self.file.pread(_LOCATE_BYTES, entry.position)
+        return data if self._is_true(entry, data, 0) else None
 
     def _is_true(self, entry: OffsetEntry, data: Buffer, start: int) -> bool:
         """Whether a batch begins at `data[start:]`, where the entry points to, that bears it out.
@@ -122,7 +155,8 @@ class IndexedFile:
         if start + HEADER_SIZE > len(data) or data[start + _MAGIC_POSITION] != MAGIC:
             return False
         base_offset, batch_length, last_offset_delta = BOUNDS.unpack_from(data, start)
-        if batch_length + LENGTH_OVERHEAD < HEADER_SIZE or last_offset_delta < 0:
+        size_bytes = batch_length + LENGTH_OVERHEAD
+        if not HEADER_SIZE <= size_bytes <= self.file.size_bytes - entry.position or last_offset_delta < 0:
             return False
         return bool(self.base_offset <= base_offset and base_offset + last_offset_delta <= entry.offset)
 
@@ -202,12 +236,15 @@ class IndexedFile:
         data = data or self.file.pread(HEADER_SIZE, start)
         data_position = position = start
         if start + HEADER_SIZE <= end and bounds(self.file, data, 0, start)[1] * _WALKED_BATCHES < end - start:
-            entry = self._last_indexed_before(end, end_offset)
+            entry = self._indexed_before(end, end_offset)
             if entry is not None and start < entry.position <= end:
                 at = entry.position - start
-                if at > len(data):
+                if at + HEADER_SIZE > len(data):
                     data, data_position, at = self.file.pread(_LOCATE_BYTES, entry.position), entry.position, 0
-                if self._is_true(entry, data, at) and BOUNDS.unpack_from(data, at)[0] <= end_offset:
+                if not self._is_true(entry, data, at):
+                    self.rebuild_indexes(f"{self.offset_index.path} says that {entry.offset} is at {entry.position}")
+                    return self._end_of_whole(b"", start, end, end_offset)
+                if BOUNDS.unpack_from(data, at)[0] <= end_offset:
                     position = entry.position
         while position + HEADER_SIZE <= end:
             at = position - data_position
@@ -219,8 +256,15 @@ class IndexedFile:
             position += size_bytes
         return position
 
-    def _last_indexed_before(self, end: int, end_offset: int) -> OffsetEntry | None:
+    def _indexed_before(self, end: int, end_offset: int) -> OffsetEntry | None:
         """One that starts a batch which ends before `end_offset` or starts before `end`: all before it is whole."""
+        try:
+            return self._last_indexed_before(end, end_offset)
+        except CorruptIndex as error:
+            self.rebuild_indexes(str(error))
+            return self._last_indexed_before(end, end_offset)
+
+    def _last_indexed_before(self, end: int, end_offset: int) -> OffsetEntry | None:
         entry = self.offset_index.floor_position(end)
         if entry is None or end_offset >= self.next_offset:
             return entry
@@ -238,11 +282,12 @@ class IndexedFile:
 def bounds(file: File, data: Buffer, start: int, position: int) -> tuple[int, int, int]:
     """Base offset, size in bytes and last offset delta of the batch at `data[start:]`, which is at `position`.
 
-    Raises Damage where there is none.
+    Raises Damage where there is none, or not all of it.
     """
     if start + HEADER_SIZE > len(data):
-        raise Damage(position, f"{file.path} has lost its end")
+        raise Damage(file.path, position, "the file has lost its end")
     base_offset, batch_length, last_offset_delta = BOUNDS.unpack_from(data, start)
-    if batch_length + LENGTH_OVERHEAD < HEADER_SIZE:
-        raise Damage(position, f"{file.path}: no batch starts at position {position}")
-    return base_offset, batch_length + LENGTH_OVERHEAD, last_offset_delta
+    size_bytes = batch_length + LENGTH_OVERHEAD
+    if not HEADER_SIZE <= size_bytes <= file.size_bytes - position or last_offset_delta < 0:
+        raise Damage(file.path, position, "no batch starts here that the file holds as a whole")
+    return base_offset, size_bytes, last_offset_delta

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable
 
 from broker.disk import Disk
+from broker.log.batch_epochs import BatchEpochs
 from broker.log.config import LogConfig
 from broker.log.flush import DataNotSynced, Flush
 from broker.log.indexed_file import NOTHING, FetchData
@@ -93,7 +94,12 @@ class Log(Tail):
         log.log_start_offset = max(log_start_offset, log.log_start_offset)
         log.durable_log_start_offset = log_start_offset
         merge_epochs(log.epochs, recovered, log.log_start_offset, log.log_end_offset)
+        log.epochs.doubt(log.batch_epochs)
         return log
+
+    def batch_epochs(self) -> BatchEpochs:
+        """What the batches say of leader epochs."""
+        return BatchEpochs(self.segments.all, self.log_start_offset, self.log_end_offset)
 
     @property
     def size_bytes(self) -> int:

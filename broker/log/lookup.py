@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker.log.batches import walk
-from broker.log.segment import NO_TIMESTAMP, Segment
+from broker.log.segment import Segment
+from broker.log.timed_file import NO_TIMESTAMP
 from protocol.batch import BatchHeader
 from protocol.errors import KafkaError, MalformedMessage
 from protocol.records import iterate_records
@@ -78,10 +79,7 @@ def _position_by_time(segment: Segment, timestamp_ms: int) -> int:
     What an entry points at bears it out also where a damaged offset names another batch with that timestamp. So the
     search begins at the entry before, if that is earlier: of two, one is right.
     """
-    entries = segment.time_index.floor_pair(timestamp_ms)
-    if not all(segment.bears_out(*entry) for entry in entries):
-        segment.rebuild_indexes(f"an entry of {segment.time_index.path} is wrong: one of {entries}")
-        entries = segment.time_index.floor_pair(timestamp_ms)
+    entries = segment.floor_times(timestamp_ms)
     return segment.indexed_position(min(entry.offset for entry in entries)) if len(entries) == 2 else 0
 
 

@@ -132,10 +132,22 @@ def merge_epochs(epochs: EpochCache, recovered: Recovered, log_start_offset: int
         if epoch > epochs.latest:
             epochs.assign(epoch, offset)
     last_epoch = recovered.segments[-1].last_leader_epoch
+    if last_epoch == NO_EPOCH and epochs.latest > NO_EPOCH and log_end_offset > log_start_offset:
+        last_epoch = _last_epoch(recovered.segments)
     if last_epoch not in (epochs.latest, NO_EPOCH) or _begins_before(recovered.segments, epochs, log_start_offset):
         logger.warning("%s: the leader epochs are taken from the batches, all of which are read", recovered.directory)
         epochs.take(_all_epochs(recovered.segments))
     epochs.truncate_from_start(log_start_offset)
+
+
+def _last_epoch(segments: list[Segment]) -> int:
+    """The epoch of the log's last batch, where the last segment is empty."""
+    for segment in reversed(segments):
+        if segment.size_bytes:
+            with suppress(Damage):  # a reader meets it
+                segment.note_from_last_entry()
+            return segment.last_leader_epoch
+    return NO_EPOCH
 
 
 def _begins_before(segments: list[Segment], epochs: EpochCache, log_start_offset: int) -> bool:
@@ -168,7 +180,7 @@ def take_batch(producers: Producers, segment: Segment, position: int, header: Ba
         try:
             marker = read_marker(segment.file.pread(header.size_bytes, position), header)
         except MalformedMessage as error:
-            raise Damage(position, str(error)) from error
+            raise Damage(segment.file.path, position, str(error)) from error
     return producers.update(header, header.base_offset, marker)
 
 
@@ -234,11 +246,10 @@ def _is_clean(last: Segment) -> bool:
         last.note_from_last_entry()
         entries = last.offset_index.last, last.time_index.last
         if any(entry is not None and entry.offset >= last.next_offset for entry in entries):
-            raise Damage(last.size_bytes, f"it ends at offset {last.next_offset}, and its indexes know of later ones")
+            why = f"it ends at offset {last.next_offset}, and its indexes know of later ones"
+            raise Damage(last.file.path, last.size_bytes, why)
     except Damage as damage:
-        logger.warning(
-            "%s is damaged in spite of a clean stop, at position %d: %s", last.file.path, damage.position, damage.reason
-        )
+        logger.warning("after a clean stop, %s", damage)
         return False
     return True
 
@@ -257,7 +268,7 @@ def _load_producers(recovered: Recovered, offset: int, end_offset: int) -> None:
             continue
     except Damage as damage:
         # Behind the recovery point this is found again, and cut off; before it, a reader will meet it.
-        logger.error("the producers are known up to damaged batches only: %s", damage.reason)
+        logger.error("the producers are known up to damaged batches only: %s", damage)
 
 
 def _recover_from(disk: Disk, directory: str, recovered: Recovered, first: int, recovery_point: int) -> None:
@@ -315,7 +326,7 @@ def _cut_behind(segment: Segment, end_offset: int) -> None:
     try:
         for at, header in walk_segment(segment.file, position, segment.base_offset):
             if header.base_offset >= end_offset:
-                raise Damage(at, f"the next segment begins at offset {end_offset}")
+                raise Damage(segment.file.path, at, f"the next segment begins at offset {end_offset}")
             next_offset = header.last_offset + 1
     except Damage as damage:
         if next_offset == end_offset:

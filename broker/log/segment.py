@@ -19,9 +19,13 @@ from broker.log.batches import Damage, walk_segment
 from broker.log.config import LogConfig
 from broker.log.index import OffsetIndex, TimeIndex
 from broker.log.index_rows import IndexRows
-from broker.log.indexed_file import IndexedFile, bounds
+from broker.log.indexed_file import bounds
+from broker.log.markers import read_marker
+from broker.log.producers import AbortedTxn
 from broker.log.segment_facts import RELATIVE_OFFSET_MAX
+from broker.log.timed_file import NO_TIMESTAMP, TimedFile
 from protocol.batch import HEADER_SIZE, BatchHeader, read_header
+from protocol.errors import MalformedMessage
 from protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
@@ -37,7 +41,6 @@ SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 # A segment that has grown to the first of these gets room for what comes next: as much again, up to the second.
 RESERVE_FROM_BYTES = 1 << 20
 RESERVE_BYTES_MAX = 16 << 20
-NO_TIMESTAMP = -1
 NO_EPOCH = -1
 _NOT_COUNTED = 0
 
@@ -46,19 +49,16 @@ def segment_path(directory: str, base_offset: int, suffix: str) -> str:
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
-class Segment(IndexedFile):
+class Segment(TimedFile):
     """One segment, open for reading and appending. Every method that touches files may raise OSError."""
 
     __slots__ = (
         "_cut_at",
         "_directory",
-        "_first_timestamp_ms",
         "_has_reserve",
         "_index_bytes",
         "_indexed_position",
-        "_max_timestamp",
         "_reserved_bytes",
-        "_time_index",
         "config",
         "created_ms",
         "cuts",
@@ -77,12 +77,10 @@ class Segment(IndexedFile):
             disk,
             disk.open(path, sizes.get(path.rpartition("/")[2])),
             segment_path(directory, base_offset, OFFSET_INDEX_SUFFIX),
+            segment_path(directory, base_offset, TIME_INDEX_SUFFIX),
             base_offset,
         )
         self._directory = directory
-        self._time_index: TimeIndex | None = None
-        self._first_timestamp_ms: int | None = None
-        self._max_timestamp: tuple[int, int] | None = None
         self._indexed_position: int | None = None
         self._index_bytes = _NOT_COUNTED
         self._reserved_bytes = RESERVE_FROM_BYTES
@@ -128,62 +126,27 @@ class Segment(IndexedFile):
             raise
         return segment
 
-    # -- what is known of it --------------------------------------------------------------------------------------
-
     @property
-    def time_index(self) -> TimeIndex:
-        """The index, as its file has it; one that is not whole is built anew first."""
-        if self._time_index is None:
-            index = TimeIndex(self._disk, self._path(TIME_INDEX_SUFFIX), self.base_offset)
-            if index.is_plausible(self.file.size_bytes):
-                self._time_index = index
-            else:
-                index.close()
-                self.rebuild_indexes(f"{index.path} is missing or cut short")
-        assert self._time_index is not None
-        return self._time_index
+    def walked_bytes_max(self) -> int:
+        return max(super().walked_bytes_max, 4 * self.config.index_interval_bytes)
 
-    @property
-    def first_timestamp_ms(self) -> int:
-        """max_timestamp of the first batch, from which rolling by time counts; -1 when it has none."""
-        if self._first_timestamp_ms is None:
-            header = self.file.pread(HEADER_SIZE, 0)
-            self._first_timestamp_ms = read_header(header).max_timestamp if header else NO_TIMESTAMP
-        return self._first_timestamp_ms
+    def header_at(self, offset: int) -> BatchHeader | None:
+        """The header of the batch with `offset`, or of the first behind it; None at the end."""
+        data = self.file.pread(HEADER_SIZE, self.locate(offset))
+        return read_header(data) if len(data) == HEADER_SIZE else None
 
-    @property
-    def max_timestamp_ms(self) -> int:
-        """The largest timestamp in the segment, or -1."""
-        return self._known_max_timestamp()[0]
-
-    @property
-    def max_timestamp_offset(self) -> int:
-        """The last offset of the first batch that has the largest timestamp; the base offset without any."""
-        return self._known_max_timestamp()[1]
-
-    def _known_max_timestamp(self) -> tuple[int, int]:
-        if self._max_timestamp is None:
-            # A segment gets an entry for its largest timestamp when it takes no more batches.
-            last = self.time_index.last
-            if last is None:
-                next_offset = self.next_offset
-                self.note_from_last_entry()
-                self.next_offset = next_offset
-            elif self.bears_out(*last):
-                self._max_timestamp = (last.timestamp_ms, last.offset)
-            else:
-                self.rebuild_indexes(f"{self.time_index.path} does not know the largest timestamp")
-        assert self._max_timestamp is not None
-        return self._max_timestamp
-
-    def bears_out(self, timestamp_ms: int, offset: int) -> bool:
-        """Whether the batch that holds `offset` has this largest timestamp, as an entry of the time index says."""
-        position = self.locate(offset)
-        data = self.file.pread(HEADER_SIZE, position)
-        if len(data) < HEADER_SIZE:
+    def bears_out_abort(self, txn: AbortedTxn) -> bool:
+        """Whether a marker stands where a row of the transaction index says that this transaction was aborted."""
+        if not self.base_offset <= txn.last_offset < self.next_offset:
             return False
-        header = read_header(data)
-        return header.base_offset <= offset <= header.last_offset and header.max_timestamp == timestamp_ms
+        header = self.header_at(txn.last_offset)
+        if header is None or not header.is_control or header.base_offset != txn.last_offset:
+            return False
+        try:
+            marker = read_marker(self.file.pread(header.size_bytes, self.locate(txn.last_offset)), header)
+        except MalformedMessage:
+            return False
+        return marker is not None and marker.is_abort and header.producer_id == txn.producer_id
 
     # -- appending ------------------------------------------------------------------------------------------------
 
@@ -217,7 +180,7 @@ class Segment(IndexedFile):
         """Appends one batch, given in parts."""
         assert 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX, "roll first"
         assert last_offset >= self.next_offset, "offsets only grow"
-        if self._indexed_position is None or self._max_timestamp is None:
+        if self._indexed_position is None or not self._is_max_sure:
             self._get_ready()
         position = self.file.append(parts)
         if position > self._reserved_bytes:
@@ -243,7 +206,7 @@ class Segment(IndexedFile):
         """Appends several batches, as they are, in one write: all of them, or none."""
         assert headers[0].base_offset >= self.next_offset, "offsets only grow"
         assert headers[-1].last_offset - self.base_offset <= RELATIVE_OFFSET_MAX, "roll first"
-        if self._indexed_position is None or self._max_timestamp is None:
+        if self._indexed_position is None or not self._is_max_sure:
             self._get_ready()
         position = self.file.append([data])
         if position > self._reserved_bytes:
@@ -291,10 +254,6 @@ class Segment(IndexedFile):
             if offset_index.is_page_due:
                 self.write_indexes()
 
-    def _last_indexed(self) -> int:
-        last = self.offset_index.last
-        return 0 if last is None else last.position
-
     # -- mending --------------------------------------------------------------------------------------------------
 
     def resume(self, position: int, offset: int) -> None:
@@ -311,11 +270,21 @@ class Segment(IndexedFile):
             for index in self._indexes():
                 index.replace(b"")
             self._first_timestamp_ms = NO_TIMESTAMP
-        else:
-            self.time_index.truncate_to_offset(offset)
-            self.offset_index.truncate_to_position(position)
+        elif not self._keep_entries(position, offset):
+            self.rebuild_indexes("their last entries before the end are wrong")
+            self._keep_entries(position, offset)
         last = self.time_index.last
+        self._is_max_sure = position == 0
         self._max_timestamp = (NO_TIMESTAMP, self.base_offset) if last is None else (last.timestamp_ms, last.offset)
+
+    def _keep_entries(self, position: int, offset: int) -> bool:
+        """Drops the entries of the batches from there on; whether the log bears out the last that are left."""
+        self.time_index.truncate_to_offset(offset)
+        self.offset_index.truncate_to_position(position)
+        entry, time = self.offset_index.last, self.time_index.last
+        if entry is not None and (entry.offset >= offset or self._borne_out(entry) is None):
+            return False
+        return time is None or (time.offset < offset and self.bears_out(*time))
 
     def rebuild_indexes(self, why: str) -> None:
         """Builds both indexes anew from the log. What stands behind its first damage is not indexed.
@@ -334,6 +303,7 @@ class Segment(IndexedFile):
         self._indexed_position = None
         self._index_bytes = _NOT_COUNTED
         self._first_timestamp_ms, self._max_timestamp = rows.first_timestamp_ms, rows.max_timestamp
+        self._is_rebuilt = self._is_max_sure = True
 
     def _indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Both, whatever their files hold."""
@@ -391,6 +361,7 @@ class Segment(IndexedFile):
             position = self._from_before(entry.offset)[1]
         # At least the last batch comes by, and leaves next_offset as the next start would find it.
         largest = (NO_TIMESTAMP, self.base_offset) if last is None else (last.timestamp_ms, last.offset)
+        self._is_max_sure = False
         next_offset, first_ms = self.next_offset, self._first_timestamp_ms
         for at, header in walk_segment(self.file, position, self.base_offset):
             self.last_leader_epoch = header.partition_leader_epoch

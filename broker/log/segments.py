@@ -160,7 +160,7 @@ class Segments:
             for _ in replay(producers, self._list, offset, log_end_offset):
                 continue
         except Damage as damage:
-            logger.error("%s: the producers are known up to damaged batches only: %s", self._directory, damage.reason)
+            logger.error("the producers are known up to damaged batches only: %s", damage)
         return producers
 
     # -- aborted transactions -------------------------------------------------------------------------------------
@@ -181,12 +181,16 @@ class Segments:
         return found
 
     def check_txn_index(self, segment: Segment) -> None:
-        """Builds an index anew that cannot be believed."""
+        """Builds an index anew that cannot be believed: each row of the file must be borne out by the marker and by the
+        first batch that it names. What is added from then on is known."""
+        index = segment.txn_index
         try:
-            for _ in segment.txn_index.rows():
-                continue
+            for txn in index.rows():
+                if not index.is_checked and not (segment.bears_out_abort(txn) and self._bears_out_first(txn)):
+                    raise CorruptTransactionIndex(f"{index.path} holds {txn}, which is not what the log holds")
+            index.is_checked = True
         except CorruptTransactionIndex as error:
-            logger.warning("%s: built anew: %s", segment.txn_index.path, error)
+            logger.warning("%s: built anew: %s", index.path, error)
             producers, start = self.snapshots.load(segment.base_offset) or (Producers(), self.base_offsets[0])
             until = self._list[: self._list.index(segment) + 1]
             rows = [
@@ -194,9 +198,20 @@ class Segments:
                 for completed in replay(producers, until, start, segment.next_offset)
                 if completed.is_aborted
             ]
-            segment.txn_index.replace([row for row in rows if row.last_offset >= segment.base_offset])
-            if (file := segment.txn_index.file) is not None:
+            index.replace([row for row in rows if row.last_offset >= segment.base_offset])
+            index.is_checked = True
+            if (file := index.file) is not None:
                 file.sync()  # no flush looks at a segment before the recovery point again
+
+    def _bears_out_first(self, txn: AbortedTxn) -> bool:
+        """Whether the transaction's first batch is its producer's; so it is where compaction or retention took it."""
+        if txn.first_offset < self.base_offsets[0]:
+            return True
+        for segment in self.from_offset(txn.first_offset):
+            if txn.first_offset < segment.next_offset and (found := segment.header_at(txn.first_offset)) is not None:
+                is_its = found.is_transactional and found.producer_id == txn.producer_id
+                return found.base_offset > txn.first_offset or (is_its and found.base_offset == txn.first_offset)
+        return False
 
     # -- compaction -----------------------------------------------------------------------------------------------
 
@@ -268,6 +283,7 @@ class Segments:
         }
         segment = Segment(self._disk, self._directory, written.base_offset, config, created_ms, sizes)
         segment.next_offset = next_offset
+        segment.txn_index.is_checked = True  # it was made a moment ago
         self._list[first:end] = [segment]
         self.base_offsets[first:end] = [written.base_offset]
         self.changes += 1

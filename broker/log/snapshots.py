@@ -16,6 +16,7 @@ what Kafka reads, within the checksum: a retry of any of them is recognised afte
         i64 producer id, i32 first and last sequence, i64 first and last offset, i64 timestamp
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -94,6 +95,19 @@ def read_entries(data: bytes) -> tuple[list[SnapshotEntry], list[tuple[int, Prod
     return entries, earlier
 
 
+def _check(entries: Sequence[SnapshotEntry]) -> None:
+    """Raises CorruptSnapshot for what no producer can be, whatever the checksum says."""
+    ids, first_offsets = [entry.producer_id for entry in entries], [entry.current_txn_first_offset for entry in entries]
+    open_txns = [offset for offset in first_offsets if offset != NO_OFFSET]
+    if len({*ids}) != len(ids) or len({*open_txns}) != len(open_txns):
+        raise CorruptSnapshot("a producer, or the beginning of a transaction, stands in it twice")
+    for entry in entries:
+        sequence, offset, delta = entry.last_sequence, entry.last_offset, entry.offset_delta
+        is_possible = entry.producer_id >= 0 and min(entry.epoch, sequence, offset) >= -1
+        if not is_possible or not 0 <= delta <= max(offset, 0) or entry.current_txn_first_offset < NO_OFFSET:
+            raise CorruptSnapshot(f"no producer can be {entry}")
+
+
 def _rows(data: bytes, position: int, row: Struct) -> tuple[list[tuple[int, ...]], int]:
     """A counted array of rows, and where it ends."""
     if position + _COUNT.size > len(data):
@@ -109,6 +123,7 @@ def _rows(data: bytes, position: int, row: Struct) -> tuple[list[tuple[int, ...]
 def decode_snapshot(data: bytes) -> Producers:
     """The producers as they were. Raises CorruptSnapshot."""
     entries, earlier = read_entries(data)
+    _check(entries)
     states: dict[int, ProducerState] = {}
     for entry in entries:
         state = states[entry.producer_id] = ProducerState(entry.epoch)

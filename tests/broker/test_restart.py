@@ -28,7 +28,7 @@ from broker.controller.decisions import decided
 from broker.data_directories import DataDirectories
 from broker.log.leftovers import UNSYNCED
 from broker.memory_disk import MemoryDisk
-from broker.meta_properties import ForeignDirectory, MetaProperties
+from broker.meta_properties import MetaProperties
 from broker.registration import Identity, Refused
 from broker.restart import Findings, Found, give_up_seats, look, look_at_all, note_boot
 from client.environment import Environment
@@ -85,11 +85,13 @@ def test_a_boot_that_is_unknown_is_never_the_same_as_another_one_that_was() -> N
     assert look(disk, DIR, OURS, "", NODE) is Found.NOT_THE_NEWEST
 
 
-def test_a_boot_file_of_a_version_not_known_is_refused() -> None:
+@pytest.mark.parametrize("content", [b"version=9\nboot.id=b1\n", b"boot.id=b1", b"\xff\x00"])
+def test_a_boot_file_that_cannot_be_read_says_nothing(content: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """The start is not refused for it: the newest may be missing, as after any loss of power."""
     disk = disk_after()
-    disk.write_whole(f"{DIR}/boot.id", b"version=9\nboot.id=b1\n")
-    with pytest.raises(ForeignDirectory, match="version 9"):
-        look(disk, DIR, OURS, "b1", NODE)
+    disk.write_whole(f"{DIR}/boot.id", content)
+    assert look(disk, DIR, OURS, "b1", NODE) is Found.NOT_THE_NEWEST
+    assert f"{DIR}/boot.id" in caplog.text
 
 
 AWAY, NEW = b"3" * 16, b"4" * 16

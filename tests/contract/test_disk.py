@@ -92,6 +92,20 @@ def test_pread_answers_what_is_there_and_never_more(disk: Disk, top: str) -> Non
     assert file.pread(0, 3) == b""
 
 
+def test_a_position_before_the_beginning_is_an_error_that_names_the_file(disk: Disk, top: str) -> None:
+    """Such a number comes from a damaged file, and is never taken for a place."""
+    file = disk.open(f"{top}/f")
+    file.append([b"0123456789"])
+    for position in (-1, -10, -(2**31), -(2**63)):
+        for read in (file.pread, file.slice):
+            with pytest.raises(OSError, match="Invalid argument") as caught:
+                read(3, position)
+            assert (caught.value.errno, caught.value.filename) == (errno.EINVAL, f"{top}/f")
+            with disk.cached_only(), pytest.raises(OSError, match="Invalid argument"):
+                read(3, position)
+    assert file.pread(3, 2**70) == b""
+
+
 def test_a_file_opened_again_goes_on_where_it_ended(disk: Disk, top: str) -> None:
     file = disk.open(f"{top}/f")
     file.append([b"before"])

@@ -67,7 +67,7 @@ CASES: dict[str, Case] = {
     "no checkpoint after a clean stop": (remove(EPOCHS), f"offset 0: leader epoch 3, which {EPOCHS} lacks, though"),
     "a count": (replace(EPOCHS, b"0\n2\n3 0\n"), f"{EPOCHS} should say in line 2 that 1 entries follow"),
     "a version": (replace(EPOCHS, b"1\n1\n3 0\n"), f"{EPOCHS} has version '1', only 0 is known"),
-    "no number": (replace(EPOCHS, b"0\n1\n3 x\n"), f"{EPOCHS}: invalid literal"),
+    "no number": (replace(EPOCHS, b"0\n1\n3 x\n"), f"{EPOCHS}, line 3: 'x' is no number"),
     "no text": (replace(EPOCHS, b"\xff"), f"{EPOCHS} is not text"),
 }
 

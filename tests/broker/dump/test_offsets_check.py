@@ -16,14 +16,14 @@ ALWAYS: dict[str, Case] = {
     "a recovery point behind the end": (checkpoint(RECOVERY_POINTS, ("orders", 0, 19)), "has offset 19, and its log e"),
     "a log start behind the end": (checkpoint(LOG_STARTS, ("others", 1, 1)), f"{LOG_STARTS}, line 3: others-1 has off"),
     "compacted behind the end": (checkpoint(CLEANED, ("others", 1, 1)), f"{CLEANED}, line 3: others-1 has offset 1"),
-    "a negative offset": (checkpoint(LOG_STARTS, ("orders", 0, -1)), f"{LOG_STARTS}, line 3: partition 0, offset -1: "),
+    "a negative offset": (checkpoint(LOG_STARTS, ("orders", 0, -1)), f"{LOG_STARTS}, line 3: '-1' is no number"),
     "twice": (
         checkpoint(LOG_STARTS, ("orders", 0, 1), ("orders", 0, 2)),
         f"{LOG_STARTS}, line 4: orders-0 stands in it twice",
     ),
     "a count": (replace(LOG_STARTS, b"0\n2\norders 0 1\n"), f"{LOG_STARTS} should say in line 2 that 1 entries follow"),
     "words": (replace(LOG_STARTS, b"0\n1\norders 0\n"), f"{LOG_STARTS}, line 3: 2 words instead of 3"),
-    "no number": (replace(LOG_STARTS, b"0\n1\norders 0 x\n"), f"{LOG_STARTS}: invalid literal"),
+    "no number": (replace(LOG_STARTS, b"0\n1\norders 0 x\n"), f"{LOG_STARTS}, line 3: 'x' is no number"),
 }
 AFTER_A_CLEAN_STOP: dict[str, Case] = {
     "no such partition": (

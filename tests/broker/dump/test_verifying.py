@@ -51,7 +51,7 @@ DAMAGED: dict[str, tuple[Damage, str, str]] = {
     ),
     "a snapshot": (add(f"{FIRST[:-2]}18.snapshot", b"x"), f"{FIRST[:-2]}18.snapshot", "does not have the checksum"),
     "epochs": (replace(EPOCHS, b"0\n2\n3 0\n3 8\n"), EPOCHS, "both numbers must increase"),
-    "offsets": (replace(RECOVERY_POINTS, b"0\n1\norders 0 -1\n"), RECOVERY_POINTS, "neither can be negative"),
+    "offsets": (replace(RECOVERY_POINTS, b"0\n1\norders 0 -1\n"), RECOVERY_POINTS, "is no number from 0"),
     "an id": (replace(f"{ORDERS}/partition.metadata", b"?"), f"{ORDERS}/partition.metadata", "does not hold a version"),
     "properties": (replace(META, b"version=1\n"), META, "it has no cluster.id"),
 }

@@ -134,7 +134,7 @@ def test_truncation_at_every_offset(waiting_from: int) -> None:
         AbortedTxn(7, 100, 110, 105),
         AbortedTxn(8, 105, 112, 113),
         AbortedTxn(7, 113, 114, 115),
-        AbortedTxn(9, 90, 120, 121),
+        AbortedTxn(9, 116, 120, 121),
     ]
     for end_offset in range(BASE - 1, 125):
         disk = new_disk()

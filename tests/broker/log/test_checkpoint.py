@@ -50,7 +50,7 @@ def test_what_kafka_wrote_is_read() -> None:
         (b"0\nx\norders 0 1\n", "line 2 that 1 entries"),
         (b"0\n1\norders 0\n", "line 3: 2 words instead of 3"),
         (b"0\n1\norders 0 1 2\n", "line 3: 4 words instead of 3"),
-        (b"0\n1\norders zero 1\n", "invalid literal"),
+        (b"0\n1\norders zero 1\n", "line 3: 'zero' is no number from 0 to 2147483647"),
         (b"\xff\xfe\x00", "is not text"),
         (bytes(100), "version"),
     ],

@@ -112,7 +112,7 @@ def test_a_file_that_was_cut_behind_our_back_is_an_error_and_no_wrong_answer() -
         with pytest.raises(OSError, match="has lost its end"):
             segment.read(1, size_bytes_max, 3, True)
     Shrunk.content = bytes(1000)
-    with pytest.raises(OSError, match="no batch starts at position"):
+    with pytest.raises(OSError, match="damaged at position 0: no batch starts here"):
         segment.locate(2)
 
 
