@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from broker import adoption_note
 from broker.cluster.embedded import EmbeddedStore
 from broker.cluster.image import ClusterImage, Delta
 from broker.cluster.keys import CLUSTER_KEY, decode_cluster, encode_cluster
@@ -152,6 +153,7 @@ class Broker:
         self._compose(store, image, registration, cluster_id)
         metadata = self.context.metadata
         self._write_revisions(image.revision)
+        adoption_note.use(self.disk, [one.path for one in self.directories.online])
         self._load(image)
         metadata.subscribe(self._apply)
         self._tasks.failed = self._task_failed
@@ -177,6 +179,7 @@ class Broker:
             self.directories.take(self.settings.node_id, needs_first=self._has_own_store)
         except Unusable as error:
             raise StartRefused(str(error)) from error
+        adoption_note.check_unchanged(self.disk, [one.path for one in self.directories.online])
 
     @property
     def _has_own_store(self) -> bool:

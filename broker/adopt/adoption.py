@@ -1,13 +1,15 @@
 """Takes over a data directory: locks it, reads all of it, and writes the metadata of its topics in one step.
 
 The metadata store is a file, `metadata.log`, and comes into being whole: it is written beside and renamed. Until then
-nothing is changed, and nothing else is ever: no log, no index, no checkpoint. Whatever ends an adoption half-way leaves
-a directory that Kafka can be started on, and that can be adopted.
+nothing is changed, and nothing else is ever, but for a note of what was seen (adoption_note.py): no log, no index, no
+checkpoint. Whatever ends an adoption half-way leaves a directory that Kafka can be started on, and that can be adopted.
+So does one that was completed, until a broker of ours is started on it: another adoption takes its place.
 """
 
 import posixpath
 from dataclasses import dataclass
 
+from broker import adoption_note
 from broker.adopt.claim import DirectoryRefused, first_revision, identify, locked
 from broker.adopt.directory import read_directory
 from broker.adopt.kafka_metadata import KafkaMetadata
@@ -55,9 +57,10 @@ def adopt(
             revision = first_revision(load_revision(disk, data_dir))
             metadata = _cluster_metadata(disk, data_dir, metadata_dir)
             found = read_directory(disk, data_dir)
+            seen = adoption_note.look(disk, data_dir, metadata_dir)
             plan = make_plan(found, metadata, known.node_id)
             if not is_dry_run:
-                _write(disk, data_dir, plan, known.cluster_id, revision)
+                _write(disk, data_dir, plan, known.cluster_id, revision, seen)
     except ForeignDirectory as error:
         raise DirectoryRefused(str(error)) from error
     except CorruptCheckpoint as error:
@@ -76,9 +79,9 @@ def _check_node(known: MetaProperties, data_dir: str, node_id: int | None) -> No
 
 
 def _refuse_ours(disk: Disk, data_dir: str) -> None:
-    """Metadata of ours must not be there, unless nobody ever wrote any."""
+    """Metadata of ours must not be there, unless nobody ever wrote any, or an adoption did which was never used."""
     path = posixpath.join(data_dir, FILE_NAME)
-    if not disk.exists(path):
+    if not disk.exists(path) or adoption_note.is_unused(disk, data_dir):
         return
     try:
         is_empty = not decode_file(disk.read_whole(path)).entries
@@ -107,11 +110,16 @@ def _cluster_metadata(disk: Disk, data_dir: str, metadata_dir: str | None) -> Ka
         ) from error
 
 
-def _write(disk: Disk, data_dir: str, plan: Plan, cluster_id: str, revision: int) -> None:
-    """Makes the metadata store. Raises OSError."""
+def _write(disk: Disk, data_dir: str, plan: Plan, cluster_id: str, revision: int, seen: dict[str, str]) -> None:
+    """Makes the metadata store, once that of an unused adoption is gone and what was seen is noted. Raises OSError."""
     data = encode_file(entries(plan, cluster_id, revision), (), revision)
     journal = decode_file(data)
     image = ClusterImage.from_snapshot(Snapshot(journal.revision, journal.entries))
     assert image.topics.keys() == {topic.name for topic in plan.taken}, "what is written is what was planned"
-    disk.write_whole(posixpath.join(data_dir, FILE_NAME), data)
+    path = posixpath.join(data_dir, FILE_NAME)
+    if adoption_note.is_unused(disk, data_dir) and disk.exists(path):
+        disk.remove(path)
+        disk.sync_dir(data_dir)
+    adoption_note.write_note(disk, data_dir, seen)
+    disk.write_whole(path, data)
     RecordedRevision(disk, data_dir).write(revision)

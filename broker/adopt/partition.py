@@ -10,6 +10,7 @@ behind the recovery point, as the start that follows reads it. Two things have t
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -73,7 +74,7 @@ def read_partition(
     facts.size_bytes = sum(log_sizes.values())
     last = max((offset for offset, size in log_sizes.items() if size), default=NONE)
     facts.log_end_offset = max(base_offsets, default=0)
-    for offset, following in zip(base_offsets, [*base_offsets[1:], None], strict=True):
+    for offset, following in zip_longest(base_offsets, base_offsets[1:]):
         if not log_sizes[offset]:
             continue
         is_walked = offset >= last or (not is_clean and (following is None or following > recovery_point))

@@ -269,7 +269,7 @@ def test_a_directory_that_is_not_adopted_is_refused_by_the_broker(story: Story) 
 
 
 def test_no_file_of_kafkas_is_changed(story: Story) -> None:
-    made = {"metadata.log", "metadata.revision", ".lock"}
+    made = {"metadata.log", "metadata.revision", ".odradek-adopted", ".lock"}
     assert "metadata.log" in story.changed["adoption"]
     assert set(story.changed["adoption"]) <= made
     assert set(story.changed["dry run"]) <= {".lock"}

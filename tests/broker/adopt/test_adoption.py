@@ -32,6 +32,7 @@ from tests.broker.wire import batch as new_batch
 from tests.broker.wire import connected, create_topic, produced, topic_id
 
 METADATA_LOG = f"{DATA}/{FILE_NAME}"
+NOTE = f"{DATA}/.odradek-adopted"
 
 
 def plain(*, is_clean: bool = True) -> KafkaDirectory:
@@ -60,7 +61,7 @@ async def test_the_metadata_is_written_and_nothing_else_is_touched() -> None:
     assert done.kafkas_own == (DIRECTORY, "__consumer_offsets-0")
     after = directory.files()
     assert {path: after[path] for path in before} == before
-    assert after.keys() - before.keys() == {METADATA_LOG, f"{DATA}/.lock", f"{DATA}/metadata.revision"}
+    assert after.keys() - before.keys() == {METADATA_LOG, NOTE, f"{DATA}/.lock", f"{DATA}/metadata.revision"}
     assert load_revision(directory.disk, DATA) == 1
     store = EmbeddedStore.open(directory.disk, DATA)
     image = ClusterImage.from_snapshot(await store.read("/"))
@@ -182,6 +183,7 @@ def test_a_directory_in_use_is_refused(is_dry_run: bool) -> None:
 def test_metadata_that_is_there_is_never_replaced(is_dry_run: bool) -> None:
     directory = plain()
     adopt(directory.disk, DATA)
+    directory.disk.remove(NOTE)  # as the first start does
     before = directory.files()
     assert "data/metadata.log is there, so this directory is ours already" in refused(
         directory.disk, is_dry_run=is_dry_run
