@@ -12,7 +12,7 @@ import click
 
 from broker.config import BrokerConfig, ConfigError
 from broker.disk import FileDisk, raise_descriptor_limit
-from broker.listen_options import check_listeners, parse_address
+from broker.listen_options import check_inter_broker, check_listeners, parse_address
 from broker.listeners import Listener, parse_listener
 from broker.refusals import REFUSALS, BrokerFailed
 from broker.server import Broker, Settings, disk_for, logger
@@ -30,6 +30,7 @@ def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Sett
         [parse_listener(text) for text in config.listeners],
         [parse_listener(text) for text in config.advertised_listeners or ()],
     )
+    check_inter_broker(config.inter_broker_listener_name, listeners)
     check_data_dirs(config.data_dirs)
     return Settings(
         listeners=listeners,

@@ -76,7 +76,7 @@ class Settings:
     @property
     def broker_listener(self) -> str:
         """The listener that brokers use among themselves (`inter.broker.listener.name`); by default the first."""
-        return self.config.inter_broker_listener_name or self.listeners[0].name
+        return (self.config.inter_broker_listener_name or self.listeners[0].name).upper()
 
 
 @dataclass(slots=True)

@@ -11,6 +11,8 @@ of the cluster stands under the prefix, so that one etcd can serve several clust
 import re
 from typing import NamedTuple
 
+from broker.host_names import host_problem
+
 ETCD_PORT = 2379
 PORT_MAX = 65_535
 PREFIX_SIZE_MAX = 128
@@ -68,4 +70,7 @@ def _parse_member(text: str) -> Endpoint:
     match = _MEMBER.fullmatch(text)
     if match is None or not 0 < int(match["port"] or ETCD_PORT) <= PORT_MAX:
         raise ValueError(f"each member of etcd must be HOST or HOST:PORT, and {text!r} is not")
-    return Endpoint(match["v6"] or match["host"], int(match["port"] or ETCD_PORT))
+    host = match["v6"] or match["host"]
+    if (problem := host_problem(host)) is not None:
+        raise ValueError(f"each member of etcd must be HOST or HOST:PORT, and {text!r} is not: {problem}")
+    return Endpoint(host, int(match["port"] or ETCD_PORT))

@@ -12,6 +12,8 @@ Servers = str | Sequence["str | Address | tuple[str, int]"]
 EXPECTED: Final = "a text such as 'host:9092,[::1]:9092', or a list of such"
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[\w.-]+)):(?P<port>[0-9]{1,5})")
 _PORT_MAX: Final = 65535
+_LABEL_MAX: Final = 63
+_NAME_MAX: Final = 253
 
 
 class Address(NamedTuple):
@@ -50,6 +52,9 @@ def _address(written: object) -> Address:
     match = _ADDRESS.fullmatch(text)
     if match is None:
         raise ValueError(EXPECTED)
+    name = (match["name"] or "").removesuffix(".")
+    if len(name) > _NAME_MAX or max(map(len, name.split("."))) > _LABEL_MAX:
+        raise ValueError(f"{EXPECTED}, with a name that DNS can hold")
     port = int(match["port"])
     if not 0 < port <= _PORT_MAX:
         raise ValueError(f"{EXPECTED}, with a port from 1 to {_PORT_MAX}")
