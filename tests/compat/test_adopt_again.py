@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
 
 from tests.apache_kafka import ApacheKafka
 from tests.odradek_broker import REPOSITORY, OdradekBroker, OdradekFailed
@@ -25,9 +25,9 @@ def odradek(*words: str) -> tuple[int, str]:
 
 
 def create(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
-        future.result(30)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.create_topics([NewTopic(topic, 1, 1)])
+    admin.close()
 
 
 def send(bootstrap: str, topic: str, values: list[bytes]) -> None:
