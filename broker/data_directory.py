@@ -162,17 +162,20 @@ class DataDirectory:
             topic_id = None
         if topic is not None and is_index and topic_id in (None, topic.topic_id):
             return False
-        stray = self._rename(name, STRAY_SUFFIX)
+        self._put_aside(name, topic_id)
         if is_index:
             self.checkpoints.forget(place)  # what they say is of that one
+        return True
+
+    def _put_aside(self, name: str, topic_id: bytes | None) -> None:
+        """Raises OSError."""
         logger.warning(
             "directory %s belongs to no topic known here (its topic id is %s): renamed %s and left alone; "
             "delete it when nothing in it is needed",
-            path,
+            posixpath.join(self.path, name),
             "missing" if topic_id is None else uuid_text(topic_id),
-            stray,
+            self._rename(name, STRAY_SUFFIX),
         )
-        return True
 
     def loaded(self) -> None:
         """The start is over: what is opened from here on is new, or was tried before."""
@@ -190,12 +193,9 @@ class DataDirectory:
             self._disk.make_dir(directory)
         found = read_partition_metadata(self._disk, directory)
         if found is not None and found != topic.topic_id:
-            # The start moved aside what it did not know, so this was a topic whose deletion could not be finished, or
-            # one that Kafka kept for itself.
-            if topic.name in KAFKAS_OWN:
-                self._rename(name, STRAY_SUFFIX)
-            else:
-                self.remove(key)
+            # Of a topic whose deletion could not be finished, or one that Kafka kept for itself, or one that was put
+            # here by hand since the start: nobody here knows.
+            self.set_aside(key)
             self._disk.make_dir(directory)
             found = None
         if found is None:
@@ -245,6 +245,16 @@ class DataDirectory:
             self._environment.run_blocking(self._disk.remove_tree, posixpath.join(self.path, doomed)),
             f"remove {doomed}",
         )
+
+    def set_aside(self, key: Key) -> None:
+        """Gives a partition's directory, if there is one, a name under which it is kept. Raises OSError."""
+        if not self._disk.exists(self.path_of(key)):
+            return
+        try:
+            topic_id = self.topic_id_of(key)
+        except CorruptCheckpoint:
+            topic_id = None
+        self._put_aside(f"{key[0]}-{key[1]}", topic_id)
 
     def _rename(self, name: str, suffix: str) -> str:
         target = renamed(name, self._environment.random_uuid().hex(), suffix)

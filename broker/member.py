@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 from broker.cluster.image import ClusterImage, Delta
 from broker.cluster.keys import NO_LEADER
-from broker.cluster.store import Conflict, LeaseLost, StoreClosed, StoreWentBack
+from broker.cluster.store import Conflict, LeaseLost, StoreClosed, StoreWentBack, Superseded
 from broker.config import BrokerConfig
 from broker.controller.controller import Controller
 from broker.controller.fencing import Fencing
@@ -161,7 +161,7 @@ class Member:
         except TimeoutError:
             left = self.metadata.image.led_by(node_id)
             logger.warning("%d partitions could not be given to others in time", left)
-        except (Conflict, LeaseLost, KafkaError, OSError, StoreClosed, StoreWentBack) as error:
+        except (Conflict, LeaseLost, KafkaError, OSError, StoreClosed, StoreWentBack, Superseded) as error:
             logger.warning("leadership could not be given up in order: %s", error)
 
 

@@ -3,15 +3,22 @@
 Handlers read `image` synchronously and never ask the store. Who changes something commits to the store and then waits
 until the image has come that far (`applied`), so that the answer to CreateTopics is true for the next Metadata.
 Listeners are called, in order, for each applied change, in the loop's thread.
+
+**The same history.** Behind the same address another store may stand: an older copy, which has gone on without us. Its
+changes must not be taken for the next ones of ours, and a topic that it does not know was not deleted. So the store is
+compared with the image (cluster/lineage.py): before the first change that a watch tells, after each time that it lost
+its way to the store, before a topic is deleted here, and whenever all of it is read again.
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from typing import Final
 
 from broker.cluster.image import ClusterImage, Delta, compare
-from broker.cluster.store import Compacted, MetadataStore, Snapshot, StoreClosed, StoreWentBack
+from broker.cluster.keys import CLUSTER_KEY, decode_cluster
+from broker.cluster.lineage import Lineage, contradiction
+from broker.cluster.store import Change, Compacted, MetadataStore, Snapshot, StoreClosed, StoreWentBack
 from broker.progress import Progress
 from client.environment import Environment
 
@@ -41,39 +48,69 @@ class Metadata:
         with suppress(StoreClosed):
             while True:
                 try:
-                    async for change in self.store.watch("/", self.image.revision):
-                        self._advance(*self.image.apply(change))
+                    async with aclosing(self.store.watch("/", self.image.revision)) as changes:
+                        await self._follow(changes, environment)
                     return
                 except Compacted:
                     # We fell so far behind that the changes are gone: what they came to is still there to be read.
-                    image = ClusterImage.from_snapshot(await self._read(environment))
+                    snapshot = await self._read("/", environment)
+                    self._require_history(snapshot)
+                    image = ClusterImage.from_snapshot(snapshot)
                     self._advance(image, compare(self.image, image))
 
-    async def _read(self, environment: Environment) -> Snapshot:
+    async def _follow(self, changes: AsyncGenerator[Change, None], environment: Environment) -> None:
+        is_compared = False
+        async for change in changes:
+            if not is_compared or not change.events:
+                await self._compare(environment)
+                is_compared = True
+            if change.events:
+                image, delta = self.image.apply(change)
+                if delta.deleted:
+                    await self._compare(environment)
+                self._advance(image, delta)
+
+    async def _compare(self, environment: Environment) -> None:
+        """Raises StoreClosed, StoreWentBack, MalformedMetadata."""
+        self._require_history(await self._read(CLUSTER_KEY, environment))
+
+    def _require_history(self, snapshot: Snapshot) -> None:
+        """Raises StoreWentBack, MalformedMetadata."""
+        cluster = snapshot.entries.get(CLUSTER_KEY)
+        self._require_cluster(None if cluster is None else decode_cluster(cluster.value))
+        found = Lineage.from_snapshot(snapshot)
+        if (reason := contradiction(self.image.followed, found, snapshot.revision)) is not None:
+            raise StoreWentBack(f"the metadata store was set back to an older state, or is another one: {reason}")
+
+    def _require_cluster(self, cluster_id: str | None) -> None:
+        """Raises StoreWentBack for another cluster, or none: what is missing there was not deleted."""
+        if self.image.cluster_id not in (None, cluster_id):
+            raise StoreWentBack(
+                f"the metadata store was emptied, or is another cluster's: it belonged to cluster "
+                f"{self.image.cluster_id}, and belongs to {cluster_id or 'none'}"
+            )
+
+    async def _read(self, prefix: str, environment: Environment) -> Snapshot:
         """However long the store does not answer: who gave up would never again hear of a change. Raises StoreClosed,
         StoreWentBack."""
         is_told = False
         while True:
             try:
-                return await self.store.read("/")
+                return await self.store.read(prefix)
             except OSError as error:
                 if not is_told:
                     is_told = True
                     logger.warning(
-                        "the metadata is known up to revision %d, what came next is not kept any more, and all of it "
-                        "cannot be read, which is tried again: %s",
+                        "the metadata is known up to revision %d, and what came next is not taken before the store can "
+                        "be read, which is tried again: %s",
                         self.image.revision,
                         error,
                     )
                 await environment.sleep(RETRY_MS)
 
     def _advance(self, image: ClusterImage, delta: Delta) -> None:
-        """Raises StoreWentBack for the image of another cluster, or of none: what is missing there was not deleted."""
-        if self.image.cluster_id not in (None, image.cluster_id):
-            raise StoreWentBack(
-                f"the metadata store was emptied, or is another cluster's: it belonged to cluster "
-                f"{self.image.cluster_id}, and belongs to {image.cluster_id or 'none'}"
-            )
+        """Raises StoreWentBack."""
+        self._require_cluster(image.cluster_id)
         self.image = image
         for listener in self._listeners:
             try:

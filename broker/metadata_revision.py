@@ -1,22 +1,29 @@
-"""`metadata.revision`: how new the metadata was that a data directory followed last.
+"""`metadata.revision`: which metadata a data directory followed last, and how far.
 
     version=1
     revision=4711
+    origin=Rk9P4m2xT0eXK1m0Vb7n1w
+    commit.1=4709 x1cP0mQnTq6vVtJzW8h3lQ 17
+    commit.2=4650 yHn2m9sVQ1uO5e6cB0r7fA 3
 
-The revision of the metadata store only grows. A store that is behind the one written down here was lost and made anew,
-or is an older copy: it does not know what was created since, and would have the directories of that moved aside. So a
-directory tells at each start whether the metadata fits it, and what does not is refused before anything is changed.
+Beside the newest revision these are, of each broker, the revision, the incarnation and the number of its newest commit
+(cluster/lineage.py), and who began the metadata, where an operator did. A store that lacks one of these commits was
+lost and made anew, or is an older copy, perhaps one that has gone on without us: it does not know what was created
+since, and would have the directories of that moved aside. So a directory tells at each start whether the metadata fits
+it, and what does not is refused before anything is changed. A directory that a former version left has its revision
+alone, and that is compared.
 
 It is written when the metadata was read at a start, at most once a second while it changes, and at a clean stop. What
-is written was durable in the store before, so no crash makes it too large; and it lags by a second at most, so an older
-copy passes only if it was made in the very second of a crash. It is a file of its own since meta.properties decides
-whether a directory can be used at all: that one is not rewritten every second.
+is written was durable in the store before, so no crash makes it too new; and it lags by a second at most, so an older
+copy passes only if it was made in the very second of a crash, and no other directory knows better. It is a file of its
+own since meta.properties decides whether a directory can be used at all: that one is not rewritten every second.
 """
 
 import logging
 import posixpath
 from collections.abc import Callable
 
+from broker.cluster.lineage import Commit, Followed, Lineage, start_contradiction
 from broker.disk import Disk
 from broker.meta_properties import VERSION, ForeignDirectory, MetaProperties, read_properties
 from broker.partition_directories import partition_of
@@ -28,18 +35,47 @@ logger = logging.getLogger(__name__)
 
 FILE_NAME = "metadata.revision"
 RENEWAL_MS = 1000
+COMMIT_PREFIX = "commit."
+CURE = (
+    "put the newest one back; if there is none, stop all brokers, and rebuild the metadata from their data directories "
+    "(odradek cluster rebuild), or bring a backup of it back (odradek cluster restore)"
+)
+
+
+def load_followed(disk: Disk, data_dir: str) -> Followed:
+    """What was written down last; nothing before the first. Raises ForeignDirectory, OSError."""
+    path = posixpath.join(data_dir, FILE_NAME)
+    found = read_properties(disk, path)
+    if found is None:
+        return Followed()
+    commits: dict[int, Commit] = {}
+    for name, value in found.items():
+        if name.startswith(COMMIT_PREFIX):
+            match value.split(" "):
+                case [revision, incarnation, number] if incarnation:
+                    broker_id = _number(path, name, name.removeprefix(COMMIT_PREFIX))
+                    commits[broker_id] = Commit(incarnation, _number(path, name, number), _number(path, name, revision))
+                case _:
+                    raise _damaged(path, name, value)
+    newest = _number(path, "revision", found.get("revision", ""))
+    return Followed(newest, found.get("origin", ""), commits)
 
 
 def load_revision(disk: Disk, data_dir: str) -> int:
     """The last revision written down, 0 before the first. Raises ForeignDirectory, OSError."""
-    path = posixpath.join(data_dir, FILE_NAME)
-    found = read_properties(disk, path)
-    text = "0" if found is None else found.get("revision", "")
+    return load_followed(disk, data_dir).revision
+
+
+def _number(path: str, name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise ForeignDirectory(
-            f"{path} is damaged: its revision is {text!r}; restore it, or remove it if the metadata is the newest"
-        )
+        raise _damaged(path, name, text)
     return int(text)
+
+
+def _damaged(path: str, name: str, text: str) -> ForeignDirectory:
+    return ForeignDirectory(
+        f"{path} is damaged: its {name} is {text!r}; restore it, or remove it if the metadata is the newest"
+    )
 
 
 class RecordedRevision:
@@ -49,23 +85,28 @@ class RecordedRevision:
         self._file = ReplacedFile(disk, posixpath.join(data_dir, FILE_NAME))
         self._recorded = 0
 
-    def write(self, revision: int) -> None:
+    def write(self, followed: Followed) -> None:
         """Writes it down, durably, if it is a newer one. Raises OSError."""
-        if revision > self._recorded:
-            self._file.write(_encode(revision))
-            self._recorded = revision
+        if followed.revision > self._recorded:
+            self._file.write(_encode(followed))
+            self._recorded = followed.revision
 
     async def follow(
-        self, revision: Progress, environment: Environment, failed: Callable[[OSError], None] | None = None
+        self,
+        revision: Progress,
+        followed: Callable[[], Followed],
+        environment: Environment,
+        failed: Callable[[OSError], None] | None = None,
     ) -> None:
-        """Writes it down as it grows, for as long as the broker runs; a helper thread waits for the device.
+        """Writes down what is followed as its revision grows, for as long as the broker runs; a helper thread waits for
+        the device.
 
         `failed` is told of each attempt that did.
         """
         is_failing = False
         while True:
             await revision.reach(self._recorded + 1)
-            newest = revision.value
+            newest = followed()
             try:
                 await environment.run_blocking(self._file.prepare(_encode(newest)))
             except OSError as error:
@@ -76,21 +117,31 @@ class RecordedRevision:
                     failed(error)
             else:
                 is_failing = False
-                self._recorded = newest
+                self._recorded = newest.revision
             await environment.sleep(RENEWAL_MS)
 
 
-def _encode(revision: int) -> bytes:
-    return f"version={VERSION}\nrevision={revision}\n".encode()
+def _encode(followed: Followed) -> bytes:
+    lines = [f"version={VERSION}", f"revision={followed.revision}"]
+    if followed.origin_id:
+        lines.append(f"origin={followed.origin_id}")
+    for broker_id, commit in sorted(followed.commits.items()):
+        lines.append(f"{COMMIT_PREFIX}{broker_id}={commit.revision} {commit.incarnation} {commit.number}")
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def check_metadata(
-    disk: Disk, data_dir: str, known: MetaProperties | None, cluster_id: str | None, revision: int
+    disk: Disk,
+    data_dir: str,
+    known: MetaProperties | None,
+    cluster_id: str | None,
+    revision: int,
+    lineage: Lineage,
 ) -> None:
     """Refuses metadata that the directory did not follow; `known` is what its meta.properties says, if it has one.
 
-    `cluster_id` and `revision` are the store's, None and 0 for one that is new. What passes may call a partition that
-    it does not know a stray. Raises ForeignDirectory, OSError.
+    `cluster_id`, `revision` and `lineage` are the store's, None, 0 and empty for one that is new. What passes may call
+    a partition that it does not know a stray. Raises ForeignDirectory, OSError.
     """
     if cluster_id is None and (partitions := _partitions(disk, data_dir)):
         raise ForeignDirectory(
@@ -108,12 +159,10 @@ def check_metadata(
             f"{data_dir} belongs to cluster {known.cluster_id}, and its metadata to cluster {cluster_id}: one of the "
             "two was copied from elsewhere; restore the one that belongs to it"
         )
-    recorded = load_revision(disk, data_dir)
-    if revision < recorded:
+    if (reason := start_contradiction(load_followed(disk, data_dir), lineage, revision)) is not None:
         raise ForeignDirectory(
-            f"the metadata of {data_dir} is at revision {revision}, and was at {recorded} before: it was lost, or "
-            "replaced by an older copy that does not know what was created since; restore the newest metadata.log "
-            "there is. Nothing was changed"
+            f"the metadata does not follow the one that {data_dir} knows: {reason}. It was lost, or replaced by an "
+            f"older copy that does not know what was created since: {CURE}. Nothing was changed"
         )
 
 

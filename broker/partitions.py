@@ -3,8 +3,9 @@
 The image decides, directories follow. A topic that the image has and the disk lacks is created empty; a deleted
 topic's directories are renamed first (`<topic>-<n>.<uuid>-delete`, as Kafka does) and then removed by a helper thread,
 so a crash at any step leaves either the whole partition or a name that the next start sweeps. A directory whose topic
-id the image does not know is renamed `-stray` and kept; that the image is the one which this directory followed last
-was checked before (metadata_revision.py). What an adopted directory has of Kafka's own topics stays where it is.
+the image does not know, or knew and has lost while nobody saw a deletion, is renamed `-stray` and kept; that the image
+follows what this directory knows was checked before (metadata.py). What an adopted directory has of Kafka's own topics
+stays where it is.
 
 A partition whose directory cannot be used (a full disk, a damaged file) answers KAFKA_STORAGE_ERROR and is tried again
 when it is asked for; the others go on. Many new ones are opened a few at a time (openings.py). With a data directory
@@ -213,6 +214,8 @@ class Partitions:
         """Follows one change: deletes first, so that a topic created again under its old name finds the place free."""
         for topic in delta.deleted:
             self._delete_topic(topic)
+        for topic in delta.vanished:
+            self._delete_topic(topic, is_kept=True)
         at_once = OPENED_AT_ONCE
         for topic in delta.created:
             at_once -= self._open_topic(topic, at_once)
@@ -339,15 +342,15 @@ class Partitions:
         """Whether nobody else may be asked for what is missing here."""
         return self._node_id in (*state.isr, *state.elr)
 
-    def _delete_topic(self, topic: TopicImage) -> None:
+    def _delete_topic(self, topic: TopicImage, *, is_kept: bool = False) -> None:
         self._names.pop(topic.topic_id, None)
         self._topics.pop(topic.name, None)
         for index in range(len(topic.partitions)):
-            self._drop(topic.name, index)
+            self._drop(topic.name, index, is_kept=is_kept)
         self.written.tidy()
 
-    def _drop(self, topic: str, index: int) -> None:
-        """Closes a partition and has its directory removed; its checkpoints are to be tidied afterwards."""
+    def _drop(self, topic: str, index: int, *, is_kept: bool = False) -> None:
+        """Closes a partition and removes its directory, or moves it aside; its checkpoints are to be tidied then."""
         key = topic, index
         for directory in self.directories.online:
             directory.forget(key)
@@ -364,7 +367,7 @@ class Partitions:
         place = self._places.pop(key)
         place.partition_count -= 1
         try:
-            place.remove(key)
+            (place.set_aside if is_kept else place.remove)(key)
         except OSError as error:
             logger.error(
                 "the directory %s-%d of a dropped partition could not be renamed and stays: %s", topic, index, error

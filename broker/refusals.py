@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from broker.cluster.keys import MalformedMetadata
-from broker.cluster.store import StoreDamaged, StoreWentBack
+from broker.cluster.store import StoreDamaged, StoreWentBack, Superseded
 from broker.listeners import Listener
 from broker.meta_properties import ForeignDirectory
 from broker.option import ConfigError
@@ -29,6 +29,7 @@ REFUSALS = (
     StartRefused,
     StoreDamaged,
     StoreWentBack,
+    Superseded,
 )
 
 
@@ -62,6 +63,8 @@ def explained(error: BaseException) -> str | None:
                 "the newest backup of the metadata back (odradek cluster restore), or rebuild it from the directories "
                 "(odradek cluster rebuild)"
             )
+        case Superseded():
+            return f"{error}: does it run on a copy of this one's data directory? Start one of the two only"
         case MalformedMetadata():
             return f"the metadata cannot be followed: {error}"
         case _:

@@ -14,7 +14,7 @@ from broker.config import BrokerConfig, ConfigError
 from broker.disk import FileDisk, raise_descriptor_limit
 from broker.listen_options import check_inter_broker, check_listeners, parse_address
 from broker.listeners import Listener, parse_listener
-from broker.refusals import REFUSALS, BrokerFailed
+from broker.refusals import REFUSALS, BrokerFailed, explained
 from broker.server import Broker, Settings, disk_for, logger
 from broker.shared_store import open_shared_store, wait_for_store
 from broker.version import VERSION
@@ -76,7 +76,7 @@ async def _until_signal(work: Callable[[Environment, asyncio.Event], Coroutine[A
     try:
         await work(environment, stop)
     except REFUSALS as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {explained(error) or error}", err=True)
         return 1
     except OSError as error:  # the disk, at some step of the start: the text names the file
         click.echo(f"Error: the broker cannot start: {error}", err=True)

@@ -18,9 +18,10 @@ from functools import partial
 from broker import adoption_note
 from broker.cluster.embedded import EmbeddedStore
 from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import CLUSTER_KEY, decode_cluster, encode_cluster
+from broker.cluster.keys import CLUSTER_KEY, MalformedMetadata, decode_cluster, encode_cluster
 from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Conflict, Entry, MetadataStore, StoreClosed, StoreWentBack, Txn
+from broker.cluster.stamped_store import StampedStore
+from broker.cluster.store import Conflict, MetadataStore, Snapshot, StoreClosed, StoreWentBack, Superseded, Txn
 from broker.config import BrokerConfig
 from broker.connection import Connection, ConnectionTable
 from broker.context import Context, Endpoint
@@ -29,13 +30,13 @@ from broker.data_directory import DataDirectory
 from broker.disk import Disk, socket_budget
 from broker.fetch_sessions import FetchSessions
 from broker.follower_sessions import FollowerSessions
+from broker.known_metadata import KnownMetadata
 from broker.listeners import Listener
 from broker.log.checkpoint import CorruptCheckpoint
 from broker.loop_lag import LoopLag
 from broker.member import Member, leader_epochs
 from broker.memory_disk import MemoryDisk
 from broker.metadata import Metadata
-from broker.metadata_revision import RecordedRevision, check_metadata
 from broker.metrics import Metrics
 from broker.metrics_page import Collector, MetricsPage
 from broker.offline_replicas import OfflineReplicas
@@ -109,7 +110,7 @@ class Broker:
         self.failure: str | None = None
         self.metrics_port = 0
         self._is_composed = False
-        self._is_store_lost = False  # it is not the one any more that this broker followed
+        self._is_store_lost = False  # it is not the one any more that this broker followed, or not this broker's
         self._tasks = Tasks(environment.loop)
         self._upkeep = Tasks(environment.loop)
         self._commits = Tasks(environment.loop)  # of our own store: one that is under way is never cut short
@@ -119,7 +120,7 @@ class Broker:
         self._listening: list[_Listening] = []
         self._metrics_server: asyncio.AbstractServer | None = None
         self._loop_lag: LoopLag | None = None
-        self._revisions: dict[DataDirectory, RecordedRevision] = {}
+        self._known = KnownMetadata(disk, self.directories)
         self._store: MetadataStore | None = None
         self._shared_store = store
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -139,20 +140,22 @@ class Broker:
 
     async def _start(self) -> None:
         self._take_directories()
-        store = await self._open_store()
-        cluster_id = await self._identify(store)
+        bare = await self._open_store()
+        cluster_id = await self._identify(bare)
+        store = StampedStore(bare, self.settings.node_id, uuid_text(self.environment.random_uuid()))
         await self._bind()
         image = await self._read_image(store)
         boot_id = self.environment.boot_id()
         findings = look_at_all(self.disk, self.directories, boot_id, image, self.settings.node_id)
         registration = self._registration(store, findings.missing_ids)
+        store.begin(image.lineage)
         await self._come_back(registration, store, image, findings)
         note_boot(self.disk, (one.path for one in self.directories.online if not one.lacks_the_newest), boot_id)
         if (await store.read(CLUSTER_KEY)).revision != image.revision:
             image = await self._read_image(store)
         self._compose(store, image, registration, cluster_id)
         metadata = self.context.metadata
-        self._write_revisions(image.revision)
+        self._known.write(image.followed)
         adoption_note.use(self.disk, [one.path for one in self.directories.online])
         self._load(image)
         metadata.subscribe(self._apply)
@@ -163,9 +166,7 @@ class Broker:
         await metadata.applied(registration.epoch)
         await self._membership.decide()
         self._membership.start()
-        for directory, revision in self._revisions.items():
-            following = revision.follow(metadata.revision, self.environment, directory.suspect)
-            self._tasks.start(following, "write down the metadata's revision")
+        self._known.follow(self._tasks, metadata.revision, lambda: metadata.image.followed, self.environment)
         self._offline_replicas.look_at_all()
         self._tasks.start(self._offline_replicas.run(), "tell of offline replicas")
         context = self.context
@@ -187,10 +188,8 @@ class Broker:
         return self._shared_store is None
 
     async def _open_store(self) -> MetadataStore:
-        if (shared := self._shared_store) is not None:
-            snapshot = await shared.read(CLUSTER_KEY)
-            self._check_metadata(snapshot.entries.get(CLUSTER_KEY), snapshot.revision)
-            return shared
+        if self._shared_store is not None:
+            return self._shared_store
         if self.settings.data_dirs is None or parse_store_address(self.settings.config.metadata_store).kind == "memory":
             self._store = MemoryStore()
         else:
@@ -200,20 +199,18 @@ class Broker:
                 first.path,
                 run_blocking=self.environment.run_blocking,
                 tasks=self._commits,
-                check=lambda journal: self._check_metadata(journal.entries.get(CLUSTER_KEY), journal.revision),
+                check=lambda journal: self._known.check(Snapshot(journal.revision, journal.entries)),
             )
             store.on_disk_error = first.suspect
         return self._store
 
-    def _check_metadata(self, entry: Entry | None, revision: int) -> None:
-        """Raises ForeignDirectory, MalformedMetadata, OSError."""
-        cluster_id = None if entry is None else decode_cluster(entry.value)
-        for directory in self.directories.online:
-            check_metadata(self.disk, directory.path, directory.properties, cluster_id, revision)
-
     async def _identify(self, store: MetadataStore) -> str:
-        """The cluster's id: given at the very first start, and the same in store and directories ever after."""
-        entry = (await store.read(CLUSTER_KEY)).entries.get(CLUSTER_KEY)
+        """The cluster's id: given at the very first start, and the same in store and directories ever after. Raises
+        ForeignDirectory for a store that does not belong to the directories, MalformedMetadata, OSError."""
+        snapshot = await store.read(CLUSTER_KEY)
+        if not self._has_own_store:
+            self._known.check(snapshot)
+        entry = snapshot.entries.get(CLUSTER_KEY)
         if entry is not None:
             cluster_id = decode_cluster(entry.value)
         else:
@@ -357,8 +354,12 @@ class Broker:
         self.connections = ConnectionTable(self.context, socket_budget())
 
     async def _read_image(self, store: MetadataStore) -> ClusterImage:
-        """What the metadata says now; the cluster's options count from here on. Raises MalformedMetadata, OSError."""
-        image = ClusterImage.from_snapshot(await store.read("/"))
+        """What the metadata says now; the cluster's options count from here on. Raises ForeignDirectory,
+        MalformedMetadata, OSError."""
+        snapshot = await store.read("/")
+        if not self._has_own_store:
+            self._known.check(snapshot)
+        image = ClusterImage.from_snapshot(snapshot)
         self._take_options(image)
         return image
 
@@ -398,18 +399,12 @@ class Broker:
         """What no broker goes on with; whether that explains it."""
         if (why := explained(error)) is None:
             return self.failure is not None and isinstance(error, StoreClosed)  # who waited for the metadata below
-        if isinstance(error, StoreWentBack):
+        if isinstance(error, StoreWentBack | Superseded):
             self._is_store_lost = True
             self.context.registration.term.end()
         self._fail(why)
         self.context.metadata.revision.fail(StoreClosed(why))  # whoever waits for it waits no longer
         return True
-
-    def _write_revisions(self, revision: int) -> None:
-        """Raises OSError."""
-        for directory in self.directories.online:
-            recorded = self._revisions[directory] = RecordedRevision(self.disk, directory.path)
-            recorded.write(revision)
 
     def _check_idle(self) -> None:
         self.connections.close_idle()
@@ -444,17 +439,11 @@ class Broker:
         """What the store is at now. What is written down already will do where it would have to be waited for."""
         if self.context.registration.is_silent:
             return
+        metadata = self.context.metadata
         try:
-            present = (await self.context.metadata.store.read(CLUSTER_KEY)).revision
-        except OSError as error:
+            self._known.close(metadata.image.followed, await metadata.store.read(CLUSTER_KEY))
+        except (OSError, StoreWentBack, MalformedMetadata) as error:
             logger.warning("the revision of the metadata is not known, and not written down: %s", error)
-            return
-        for directory, revision in self._revisions.items():
-            if directory.is_online:
-                try:
-                    revision.write(present)
-                except (OSError, StoreWentBack) as error:
-                    logger.warning("the revision of the metadata could not be written down: %s", error)
 
     def _close_servers(self) -> None:
         if self._idle_timer is not None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from broker.cluster.etcd.store import EtcdStore, open_etcd
+from broker.cluster.store import Change
 from broker.config import BrokerConfig
 from broker.disk import FileDisk
 from client.environment import Environment
@@ -18,3 +19,10 @@ async def etcd_store(address: str, options: dict[str, str] | None = None) -> Asy
         yield store
     finally:
         await store.close()
+
+
+async def told(changes: AsyncGenerator[Change, None]) -> Change:
+    """The next change of a watch that has events: another one says that the way was lost and found again."""
+    while not (change := await anext(changes)).events:
+        pass
+    return change

@@ -18,7 +18,9 @@ from broker.adopt.plan import Plan, entries, make_plan
 from broker.cluster.embedded import FILE_NAME
 from broker.cluster.image import ClusterImage
 from broker.cluster.journal import decode_file, encode_file
-from broker.cluster.store import Snapshot, StoreDamaged
+from broker.cluster.keys import ORIGIN_KEY
+from broker.cluster.lineage import Origin
+from broker.cluster.store import Entry, Snapshot, StoreDamaged
 from broker.disk import Disk
 from broker.log.checkpoint import CorruptCheckpoint
 from broker.meta_properties import ForeignDirectory, MetaProperties
@@ -112,7 +114,9 @@ def _cluster_metadata(disk: Disk, data_dir: str, metadata_dir: str | None) -> Ka
 
 def _write(disk: Disk, data_dir: str, plan: Plan, cluster_id: str, revision: int, seen: dict[str, str]) -> None:
     """Makes the metadata store, once that of an unused adoption is gone and what was seen is noted. Raises OSError."""
-    data = encode_file(entries(plan, cluster_id, revision), (), revision)
+    made = entries(plan, cluster_id, revision)
+    origin = Origin.of({key: entry.value for key, entry in made.items()}, revision - 1)
+    data = encode_file({**made, ORIGIN_KEY: Entry(origin.encode(), revision)}, (), revision)
     journal = decode_file(data)
     image = ClusterImage.from_snapshot(Snapshot(journal.revision, journal.entries))
     assert image.topics.keys() == {topic.name for topic in plan.taken}, "what is written is what was planned"
@@ -122,4 +126,4 @@ def _write(disk: Disk, data_dir: str, plan: Plan, cluster_id: str, revision: int
         disk.sync_dir(data_dir)
     adoption_note.write_note(disk, data_dir, seen)
     disk.write_whole(path, data)
-    RecordedRevision(disk, data_dir).write(revision)
+    RecordedRevision(disk, data_dir).write(image.followed)

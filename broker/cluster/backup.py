@@ -10,7 +10,8 @@ it was read, and how many keys follow, in their order. The last has the SHA-256 
 `head -n -1 FILE | sha256sum` shows the same. A file that was cut off, or changed anywhere, is refused (`BadBackup`).
 
 Left out is what belongs to a process, and not to the cluster: registrations, the controller, who is stopping, and marks
-of creations under way. So are keys that are not ours.
+of creations under way. So are keys that are not ours, and the lineage (lineage.py): what is restored begins a history
+of its own, and says so.
 
 **Leader epochs** are raised by a restore: since the backup was made there may have been elections, and an epoch that
 stands in a log must not come a second time.
@@ -26,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from broker.cluster.image import ClusterImage
+from broker.cluster.image import OF_LINEAGE, ClusterImage
 from broker.cluster.keys import (
     CLUSTER_KEY,
     KeyKind,
@@ -40,9 +41,13 @@ from broker.cluster.store import CHUNK_SIZE, COMMIT_BYTES_MAX, Entry, Snapshot
 
 FORMAT: Final = "odradek_metadata_backup"
 FORMAT_VERSION: Final = 1
-OF_PROCESSES: Final = frozenset(
-    {KeyKind.BROKER, KeyKind.CONTROLLER, KeyKind.STOPPING, KeyKind.CHANGING, KeyKind.FOREIGN}
-)
+NOT_KEPT: Final = OF_LINEAGE | {
+    KeyKind.BROKER,
+    KeyKind.CONTROLLER,
+    KeyKind.STOPPING,
+    KeyKind.CHANGING,
+    KeyKind.FOREIGN,
+}
 EPOCHS_SKIPPED: Final = 1_000
 """A partition had not so many elections between a backup and the loss of the store."""
 
@@ -69,9 +74,7 @@ def take_backup(snapshot: Snapshot, time: str) -> Backup:
     entry = snapshot.entries.get(CLUSTER_KEY)
     if entry is None:
         raise MalformedMetadata("the store has no cluster: no broker was ever started on it")
-    values = {
-        key: each.value for key, each in sorted(snapshot.entries.items()) if parse_key(key)[0] not in OF_PROCESSES
-    }
+    values = {key: each.value for key, each in sorted(snapshot.entries.items()) if parse_key(key)[0] not in NOT_KEPT}
     for key, value in values.items():
         try:
             key.encode()
@@ -134,7 +137,7 @@ def _entries(body: bytes) -> Iterator[tuple[str, bytes]]:
     for line in body.removesuffix(b"\n").split(b"\n")[1:]:
         match _object(line):
             case {"key": str(key), "value": str(value)}:
-                if parse_key(key)[0] in OF_PROCESSES:
+                if parse_key(key)[0] in NOT_KEPT:
                     raise BadBackup(f"it has the key {key}, which does not belong into one")
                 yield key, value.encode()
             case _:

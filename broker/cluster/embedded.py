@@ -115,7 +115,7 @@ class EmbeddedStore(LocalStore):
                 if (prepared := prepare()) is not None:
                     if self._is_damaged:
                         await self._rewrite()
-                    await self._append(encode_commit(prepared.change, prepared.lease_id != 0))
+                    await self._append(encode_commit(prepared.change, prepared.leased))
                     self._apply(prepared)
                     await self._compact()
             except Exception as error:  # noqa: BLE001 - handed to the caller, who raises it

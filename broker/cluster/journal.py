@@ -3,7 +3,8 @@
     header    8s magic "ODRMETA\\n" | u32 format version | u32 CRC-32C of the twelve bytes before
     record    4s mark | u32 length of the payload | u32 CRC-32C of length and payload | payload
     snapshot  u8 1 | u64 revision | u32 count | count x (u16 + key, u64 revision, u8 is leased, u32 + value)
-    commit    u8 2 | u64 revision | u8 is leased | u32 count | count x (u16 + key, u8 is put, if put: u32 + value)
+    commit    u8 2 | u64 revision | u8 is leased | u32 count | count x (u16 + key, u8 action, if put: u32 + value)
+    action    0 deleted | 1 put | 2 put, under no lease although the commit is leased (since format version 2)
 
 All numbers are big-endian, keys UTF-8. The first record is the snapshot, each later one a commit whose revision is one
 higher than the one before. Header and snapshot are written together and renamed into place, so they are whole or the
@@ -13,7 +14,7 @@ that they were damaged later. (A flipped bit in the very last commit looks like 
 """
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ from protocol.crc32c import crc32c
 
 T = TypeVar("T")
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAGIC = b"ODRMETA\n"
 MARK = b"\xf1rec"
 _HEADER = struct.Struct(">8sII")
@@ -34,6 +35,7 @@ _COMMIT_KIND = 2
 _KEY = struct.Struct(">H")
 _ENTRY = struct.Struct(">QBI")
 _VALUE = struct.Struct(">I")
+_DELETED, _PUT, _PUT_LASTING = range(3)
 
 
 @dataclass(slots=True)
@@ -58,15 +60,16 @@ def encode_file(entries: Mapping[str, Entry], leased: Iterable[str], revision: i
     return fields + crc32c(fields).to_bytes(4, "big") + _encode_record(b"".join(parts))
 
 
-def encode_commit(change: Change, is_leased: bool) -> bytes:
-    """One commit as a record."""
-    parts = [_COMMIT.pack(_COMMIT_KIND, change.revision, is_leased, len(change.events))]
+def encode_commit(change: Change, leased: Collection[str]) -> bytes:
+    """One commit as a record. `leased`: which of the keys that it puts stand under a lease."""
+    parts = [_COMMIT.pack(_COMMIT_KIND, change.revision, bool(leased), len(change.events))]
     for event in change.events:
         parts.append(_encode_key(event.key))
         if event.value is None:
-            parts.append(b"\x00")
+            parts.append(bytes([_DELETED]))
         else:
-            parts.append(b"\x01" + _VALUE.pack(len(event.value)))
+            action = _PUT_LASTING if leased and event.key not in leased else _PUT
+            parts.append(bytes([action]) + _VALUE.pack(len(event.value)))
             parts.append(event.value)
     return _encode_record(b"".join(parts))
 
@@ -83,12 +86,12 @@ def decode_file(data: bytes) -> Journal:
         if payload is None:
             _check_torn(data, position)
             break
-        change, is_leased = _decoded(_decode_commit, payload, position)
+        change, leased = _decoded(_decode_commit, payload, position)
         if change.revision != journal.revision + 1:
             raise StoreDamaged(
                 f"the commit at byte {position} has revision {change.revision} after revision {journal.revision}"
             )
-        _apply(journal, change, is_leased)
+        _apply(journal, change, leased)
         position = end
     journal.end_position = position
     return journal
@@ -103,7 +106,7 @@ def _decoded(decode: Callable[[bytes], T], payload: bytes, position: int) -> T:
         raise StoreDamaged(f"the record at byte {position} does not hold what its format says: {error}") from error
 
 
-def _apply(journal: Journal, change: Change, is_leased: bool) -> None:
+def _apply(journal: Journal, change: Change, leased: Collection[str]) -> None:
     journal.revision = change.revision
     for event in change.events:
         journal.leased.pop(event.key, None)
@@ -111,7 +114,7 @@ def _apply(journal: Journal, change: Change, is_leased: bool) -> None:
             journal.entries.pop(event.key, None)
             continue
         journal.entries[event.key] = Entry(event.value, change.revision)
-        if is_leased:
+        if event.key in leased:
             journal.leased[event.key] = None
 
 
@@ -176,26 +179,30 @@ def _decode_snapshot(payload: bytes) -> Journal:
     return Journal(entries, leased, revision, 0)
 
 
-def _decode_commit(payload: bytes) -> tuple[Change, bool]:
+def _decode_commit(payload: bytes) -> tuple[Change, set[str]]:
+    """The commit, and which of its keys are leased."""
     kind, revision, is_leased, count = _COMMIT.unpack_from(payload)
     if kind != _COMMIT_KIND:
         raise StoreDamaged(f"a record of unknown kind {kind}")
     events: list[Event] = []
+    leased: set[str] = set()
     position = _COMMIT.size
     for _ in range(count):
         key, position = _decode_key(payload, position)
-        is_put = payload[position]
+        action = payload[position]
         position += 1
-        if not is_put:
+        if action == _DELETED:
             events.append(Event(key, None))
             continue
         (length,) = _VALUE.unpack_from(payload, position)
         position += _VALUE.size
         events.append(Event(key, payload[position : position + length]))
         position += length
+        if is_leased and action == _PUT:
+            leased.add(key)
     if position != len(payload):
         raise ValueError(f"it has {len(payload)} bytes, and says of {position} what they are")
-    return Change(revision, tuple(events)), bool(is_leased)
+    return Change(revision, tuple(events)), leased
 
 
 def _encode_key(key: str) -> bytes:

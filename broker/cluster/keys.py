@@ -1,6 +1,9 @@
 """The keys of the metadata store and what stands under them. Pure.
 
     /cluster                     the cluster's id; while a backup is being restored, which one that is
+    /cluster/incarnations/<id>   the process of one broker, and those before it     by these three a history
+    /cluster/commits/<id>/<it>   which commit of that process is its newest         of the metadata is known
+    /cluster/origin              that an operator began this history                from another one (lineage.py)
     /nodes/<id>                  a broker that was registered once: its directories, addresses and rack
     /brokers/<id>                it is there: under its lease, and never changed. Its revision is the broker's epoch
     /stopping/<id>               it is about to stop, and may join no in-sync set; under its lease
@@ -12,8 +15,7 @@
     /configs/brokers/<id>        a broker's dynamic configuration; `default` for all of them
     /producer-ids                the first producer id that no broker has taken
 
-Values are JSON objects with "v", the version of their format: 1 so far. A newer one is refused (`MalformedMetadata`),
-never guessed. A later format may add fields without a new version when leaving them out means what it always meant.
+Values are JSON objects with the version of their format (values.py).
 A partition names its topic's id, so keys left behind by a deletion are never taken for those of a new topic of the
 same name. Topic names hold no `/` (`check_topic_name`).
 """
@@ -23,16 +25,21 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, cast
+from typing import Any
 
+from broker.cluster.values import Fields, encode
+from broker.cluster.values import MalformedMetadata as MalformedMetadata
 from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import ZERO_UUID, uuid_from_text, uuid_text
+from protocol.schema import ZERO_UUID, uuid_text
 
-FORMAT_VERSION = 1
 RESTORING_VERSION = 1_000_000
 """Of the value under `/cluster` during a restore: newer than any, so that who knows no restore refuses it, too."""
 
 CLUSTER_KEY = "/cluster"
+"""Read as a prefix it brings all that says which cluster this is, and which history of it."""
+COMMITS_PREFIX = "/cluster/commits/"
+INCARNATIONS_PREFIX = "/cluster/incarnations/"
+ORIGIN_KEY = "/cluster/origin"
 CONTROLLER_KEY = "/controller"
 PRODUCER_IDS_KEY = "/producer-ids"
 NODES_PREFIX = "/nodes/"
@@ -52,10 +59,6 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
 NO_LEADER = -1
 
 
-class MalformedMetadata(Exception):
-    """A key or value of the metadata store that this version can not read."""
-
-
 class KeyKind(Enum):
     """What a key stands for."""
 
@@ -70,11 +73,16 @@ class KeyKind(Enum):
     CHANGING = CHANGING_PREFIX
     TOPIC_CONFIG = TOPIC_CONFIGS_PREFIX
     BROKER_CONFIG = BROKER_CONFIGS_PREFIX
+    COMMIT = COMMITS_PREFIX
+    INCARNATION = INCARNATIONS_PREFIX
+    ORIGIN = ORIGIN_KEY
     FOREIGN = ""
     """Nothing of ours: left alone."""
 
 
-_SINGLE_KINDS = {kind.value: kind for kind in (KeyKind.CLUSTER, KeyKind.CONTROLLER, KeyKind.PRODUCER_IDS)}
+_SINGLE_KINDS = {
+    kind.value: kind for kind in (KeyKind.CLUSTER, KeyKind.CONTROLLER, KeyKind.PRODUCER_IDS, KeyKind.ORIGIN)
+}
 _PREFIX_KINDS = (
     KeyKind.PARTITION,
     KeyKind.TOPIC,
@@ -84,6 +92,8 @@ _PREFIX_KINDS = (
     KeyKind.TOPIC_CONFIG,
     KeyKind.BROKER_CONFIG,
     KeyKind.CHANGING,
+    KeyKind.COMMIT,
+    KeyKind.INCARNATION,
 )
 
 
@@ -100,6 +110,14 @@ def broker_key(broker_id: int) -> str:
 
 def stopping_key(broker_id: int) -> str:
     return f"{STOPPING_PREFIX}{broker_id}"
+
+
+def commit_key(broker_id: int, incarnation: str) -> str:
+    return f"{COMMITS_PREFIX}{broker_id}/{incarnation}"
+
+
+def incarnation_key(broker_id: int) -> str:
+    return f"{INCARNATIONS_PREFIX}{broker_id}"
 
 
 def topic_key(topic: str) -> str:
@@ -203,7 +221,7 @@ class BrokerState:
     epoch: int = field(default=0, compare=False)
 
     def encode(self) -> bytes:
-        return _encode(
+        return encode(
             {
                 "endpoints": _encoded(self.endpoints),
                 "rack": self.rack,
@@ -223,7 +241,7 @@ class NodeState:
     revision: int = field(default=0, compare=False)
 
     def encode(self) -> bytes:
-        return _encode(
+        return encode(
             {
                 "directory_ids": [uuid_text(each) for each in self.directory_ids],
                 "rack": self.rack,
@@ -241,7 +259,7 @@ class TopicState:
     revision: int = field(default=0, compare=False)
 
     def encode(self) -> bytes:
-        return _encode({"topic_id": uuid_text(self.topic_id), "partitions": self.partition_count})
+        return encode({"topic_id": uuid_text(self.topic_id), "partitions": self.partition_count})
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,12 +301,12 @@ class PartitionState:
                 fields[name] = brokers
         if self.last_known_leader != NO_LEADER:
             fields["last_known_leader"] = self.last_known_leader
-        return _encode(fields)
+        return encode(fields)
 
 
 def decode_broker(value: bytes, broker_id: int, epoch: int = 0) -> BrokerState:
     """Raises MalformedMetadata, as all of these do."""
-    fields = _Fields(value, f"broker {broker_id}")
+    fields = Fields(value, f"broker {broker_id}")
     return BrokerState(
         broker_id,
         fields.endpoints(),
@@ -299,7 +317,7 @@ def decode_broker(value: bytes, broker_id: int, epoch: int = 0) -> BrokerState:
 
 
 def decode_node(value: bytes, broker_id: int, revision: int = 0) -> NodeState:
-    fields = _Fields(value, f"node {broker_id}")
+    fields = Fields(value, f"node {broker_id}")
     return NodeState(
         fields.uuids("directory_ids"),
         fields.text("rack") if fields.get("rack") is not None else None,
@@ -309,16 +327,16 @@ def decode_node(value: bytes, broker_id: int, revision: int = 0) -> NodeState:
 
 
 def encode_stopping(broker_epoch: int) -> bytes:
-    return _encode({"broker_epoch": broker_epoch})
+    return encode({"broker_epoch": broker_epoch})
 
 
 def decode_topic(value: bytes, topic: str, revision: int = 0) -> TopicState:
-    fields = _Fields(value, f"topic {topic}")
+    fields = Fields(value, f"topic {topic}")
     return TopicState(fields.uuid("topic_id"), fields.number("partitions"), revision)
 
 
 def decode_partition(value: bytes, topic: str, index: int, revision: int = 0) -> PartitionState:
-    fields = _Fields(value, f"partition {topic}-{index}")
+    fields = Fields(value, f"partition {topic}-{index}")
     return PartitionState(
         fields.uuid("topic_id"),
         fields.numbers("replicas"),
@@ -336,15 +354,15 @@ def decode_partition(value: bytes, topic: str, index: int, revision: int = 0) ->
 
 
 def encode_controller(broker_id: int) -> bytes:
-    return _encode({"broker_id": broker_id})
+    return encode({"broker_id": broker_id})
 
 
 def decode_controller(value: bytes) -> int:
-    return _Fields(value, CONTROLLER_KEY).number("broker_id")
+    return Fields(value, CONTROLLER_KEY).number("broker_id")
 
 
 def encode_cluster(cluster_id: str) -> bytes:
-    return _encode({"cluster_id": cluster_id})
+    return encode({"cluster_id": cluster_id})
 
 
 def encode_restoring(checksum: str) -> bytes:
@@ -369,23 +387,23 @@ def decode_cluster(value: bytes) -> str:
         raise MalformedMetadata(
             "a restore of this metadata was begun and has not ended: give the same `odradek cluster restore` again"
         )
-    return _Fields(value, CLUSTER_KEY).text("cluster_id")
+    return Fields(value, CLUSTER_KEY).text("cluster_id")
 
 
 def encode_producer_ids(next_producer_id: int) -> bytes:
-    return _encode({"next": next_producer_id})
+    return encode({"next": next_producer_id})
 
 
 def decode_producer_ids(value: bytes) -> int:
-    return _Fields(value, PRODUCER_IDS_KEY).number("next")
+    return Fields(value, PRODUCER_IDS_KEY).number("next")
 
 
 def encode_configs(configs: Mapping[str, str]) -> bytes:
-    return _encode({"configs": dict(configs)})
+    return encode({"configs": dict(configs)})
 
 
 def decode_configs(value: bytes, key: str) -> dict[str, str]:
-    fields = _Fields(value, key)
+    fields = Fields(value, key)
     configs: dict[str, str] = {}
     for name, text in fields.mapping("configs").items():
         if not isinstance(text, str):
@@ -395,101 +413,12 @@ def decode_configs(value: bytes, key: str) -> dict[str, str]:
 
 
 def encode_changing(topic_id: bytes) -> bytes:
-    return _encode({"topic_id": uuid_text(topic_id)})
+    return encode({"topic_id": uuid_text(topic_id)})
 
 
 def decode_changing(value: bytes, topic: str) -> bytes:
-    return _Fields(value, changing_key(topic)).uuid("topic_id")
+    return Fields(value, changing_key(topic)).uuid("topic_id")
 
 
 def _encoded(endpoints: Mapping[str, tuple[str, int]]) -> dict[str, list[str | int]]:
     return {name: [host, port] for name, (host, port) in endpoints.items()}
-
-
-def _encode(fields: dict[str, Any]) -> bytes:
-    return json.dumps({"v": FORMAT_VERSION, **fields}, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-class _Fields:
-    """A decoded JSON object, asked for its fields by type."""
-
-    __slots__ = ("_fields", "_what")
-
-    def __init__(self, value: bytes, what: str) -> None:
-        self._what = what
-        try:
-            decoded: object = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            raise MalformedMetadata(f"the metadata of {what} is no JSON: {error}") from None
-        if not isinstance(decoded, dict):
-            raise MalformedMetadata(f"the metadata of {what} is no JSON object")
-        self._fields = cast("dict[str, object]", decoded)
-        version = self.number("v")
-        if version > FORMAT_VERSION:
-            raise MalformedMetadata(
-                f"the metadata of {what} has format version {version}, written by a newer Odradek; "
-                f"this one reads up to {FORMAT_VERSION}"
-            )
-
-    def wrong(self, name: str) -> MalformedMetadata:
-        return MalformedMetadata(f"the metadata of {self._what} has no usable field {name!r}")
-
-    def get(self, name: str) -> object:
-        return self._fields.get(name)
-
-    def number(self, name: str, default: int | None = None) -> int:
-        value = self._fields.get(name, default)
-        # bool is an int in Python, and no number in JSON
-        if type(value) is not int:
-            raise self.wrong(name)
-        return value
-
-    def numbers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
-        value = self._fields.get(name)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, list):
-            raise self.wrong(name)
-        items = cast("list[object]", value)
-        numbers = tuple(item for item in items if type(item) is int)
-        if len(numbers) != len(items):
-            raise self.wrong(name)
-        return numbers
-
-    def text(self, name: str) -> str:
-        value = self._fields.get(name)
-        if not isinstance(value, str):
-            raise self.wrong(name)
-        return value
-
-    def uuid(self, name: str) -> bytes:
-        try:
-            return uuid_from_text(self.text(name))
-        except ValueError:
-            raise self.wrong(name) from None
-
-    def uuids(self, name: str) -> tuple[bytes, ...]:
-        value = self._fields.get(name)
-        if not isinstance(value, list):
-            raise self.wrong(name)
-        try:
-            return tuple(uuid_from_text(str(text)) for text in cast("list[object]", value))
-        except ValueError:
-            raise self.wrong(name) from None
-
-    def mapping(self, name: str) -> dict[str, object]:
-        value = self._fields.get(name)
-        if not isinstance(value, dict):
-            raise self.wrong(name)
-        return cast("dict[str, object]", value)
-
-    def endpoints(self) -> dict[str, tuple[str, int]]:
-        """Listener name -> host and port."""
-        endpoints: dict[str, tuple[str, int]] = {}
-        for name, address in self.mapping("endpoints").items():
-            match address:
-                case [str(host), int(port)]:
-                    endpoints[name] = host, port
-                case _:
-                    raise self.wrong("endpoints")
-        return endpoints

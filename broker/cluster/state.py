@@ -19,10 +19,18 @@ HISTORY_BYTES_MAX = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A commit that was checked and is not yet applied. `lease_id` 0: without a lease."""
+    """A commit that was checked and is not yet applied. `lease_id` 0: without a lease, as all of `lasting` are."""
 
     change: Change
     lease_id: int = 0
+    lasting: frozenset[str] = frozenset()
+
+    @property
+    def leased(self) -> frozenset[str]:
+        """The keys that are put under the lease."""
+        if not self.lease_id:
+            return frozenset()
+        return frozenset(event.key for event in self.change.events if event.value is not None) - self.lasting
 
 
 class State:
@@ -93,16 +101,21 @@ class State:
             found = 0 if entry is None else entry.revision
             if found != revision:
                 raise Conflict(f"{key} is at revision {found}, not at {revision} (0: absent)")
+        for key, revision in txn.since.items():
+            entry = self.entries.get(key)
+            if entry is None or entry.revision < revision:
+                found = 0 if entry is None else entry.revision
+                raise Conflict(f"{key} is at revision {found}, and not at {revision} or later (0: absent)")
         lease_id = 0
         if txn.lease is not None:
             lease_id = txn.lease.lease_id
             if lease_id not in self._granted:
                 raise LeaseLost(f"lease {lease_id} has ended")
-        events = [Event(key, value) for key, value in txn.put.items()]
+        events = [Event(key, value) for key, value in (*txn.put.items(), *txn.lasting.items())]
         events += [Event(key, None) for key in txn.delete if key in self.entries]
         if not events:
             return None
-        return Prepared(Change(self.revision + 1, tuple(events)), lease_id)
+        return Prepared(Change(self.revision + 1, tuple(events)), lease_id, frozenset(txn.lasting))
 
     def prepare_end(self, lease_id: int) -> Prepared | None:
         """The change that deletes all keys of a lease, None when it has none."""
@@ -114,6 +127,7 @@ class State:
         change = prepared.change
         assert change.revision == self.revision + 1, (change.revision, self.revision)
         self.revision = change.revision
+        leased = prepared.leased
         for event in change.events:
             key, value = event.key, event.value
             if (lease_id := self._leased.pop(key, 0)) != 0:
@@ -127,7 +141,7 @@ class State:
             if key not in self.entries:
                 insort(self._keys, key)
             self.entries[key] = Entry(value, change.revision)
-            if prepared.lease_id:
+            if key in leased:
                 self._leased[key] = prepared.lease_id
                 self._leases.setdefault(prepared.lease_id, {})[key] = None
         self._remember(change)

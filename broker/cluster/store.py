@@ -6,9 +6,13 @@ Rules that every store keeps (one suite over all of them: tests/contract/test_st
   changes nothing (it deletes keys that are absent, or has conditions only) takes none and answers the present one.
 * `Txn.expect` names the revision at which each key was last written, 0 where it must be absent. One that differs:
   `Conflict`, and nothing happened.
+* `Txn.since` names a revision at which each key was last written, or before: one that was written earlier, or is
+  absent, is a `Conflict`, too.
 * A put without a lease takes the key off the lease under which it stood before.
 * A watcher is told of every change after a revision, in order, none merged with another. What it may no longer be
   told, since the store has compacted it away, ends the watch with `Compacted`: read again and compare.
+* A watch that lost its way to the store and found it again says so by a change without events, before what comes then:
+  another store may stand there.
 * Keys under a lease vanish, in one change, when it is revoked or has ended. A lease in a store that lives in this
   process (memory, embedded) ends with the process and not before: there is no network on which a keep-alive gets lost.
 * A commit that raised anything other than Conflict, TooLarge, LeaseLost, Unreachable, Refused or ValueError may have
@@ -23,6 +27,8 @@ from typing import Protocol
 
 OPERATIONS_MAX = 100
 """Puts and deletes of one commit together; its conditions are counted apart, with the same limit."""
+APART_MAX = 4
+"""Puts of `Txn.lasting`, and conditions of `Txn.since`, which are counted by themselves."""
 CHUNK_SIZE = OPERATIONS_MAX - 10
 """Keys per commit of what takes several: there must be room for those that guard it."""
 COMMIT_BYTES_MAX = 1_000_000
@@ -52,6 +58,10 @@ class StoreClosed(Exception):
 class StoreWentBack(Exception):
     """The store is older than it was: restored from a backup, or emptied. What was read from it before is worth
     nothing, and revisions that were given out may be given out again: whoever lives by them has to stop."""
+
+
+class Superseded(Exception):
+    """Another process has become the broker that this one was, and this one changes nothing any more."""
 
 
 class Unreachable(OSError):
@@ -135,6 +145,10 @@ class Txn:
     put: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     delete: tuple[str, ...] = ()
     lease: Lease | None = None
+    lasting: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """Puts that stand under no lease, whatever `lease` is; APART_MAX of them."""
+    since: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Keys, each with a revision at which it must have been written, or later; APART_MAX of them."""
 
 
 class MetadataStore(Protocol):
@@ -176,11 +190,13 @@ def check_size(txn: Txn) -> None:
             f"a commit takes at most {OPERATIONS_MAX} puts and deletes and {OPERATIONS_MAX} conditions; "
             f"this one has {writes} and {len(txn.expect)}"
         )
+    assert len(txn.lasting) <= APART_MAX and len(txn.since) <= APART_MAX, "they are few by what they are for"
     size_bytes = sum(_size_bytes(key) for key in (*txn.expect, *txn.delete))
     size_bytes += sum(_size_bytes(key) + len(value) for key, value in txn.put.items())
     if size_bytes > COMMIT_BYTES_MAX:
         raise TooLarge(f"a commit takes at most {COMMIT_BYTES_MAX} bytes; this one has {size_bytes}")
-    if len(set(txn.delete)) != len(txn.delete) or not txn.put.keys().isdisjoint(txn.delete):
+    named = *txn.put, *txn.lasting, *txn.delete
+    if len(set(named)) != len(named):
         raise ValueError("a commit names each key once: either put or deleted")
 
 

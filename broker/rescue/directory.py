@@ -14,7 +14,8 @@ from broker.cluster.backup import Backup, described, restored_values, take_backu
 from broker.cluster.embedded import FILE_NAME
 from broker.cluster.image import ClusterImage
 from broker.cluster.journal import Journal, decode_file, encode_file
-from broker.cluster.keys import MalformedMetadata
+from broker.cluster.keys import ORIGIN_KEY, MalformedMetadata
+from broker.cluster.lineage import Origin
 from broker.cluster.store import Entry, Snapshot, StoreDamaged
 from broker.disk import Disk
 from broker.meta_properties import ForeignDirectory
@@ -63,7 +64,7 @@ def read_journal(disk: Disk, data_dir: str) -> Journal | None:
 
 def write_metadata(disk: Disk, data_dir: str, entries: Callable[[int], dict[str, Entry]], known_revision: int) -> int:
     """Makes the metadata of a locked directory that has none, and returns its revision, which is higher than any that
-    the directory followed or the caller knows of. `entries`: its keys, as of a revision.
+    the directory followed or the caller knows of, and supersedes all below. `entries`: its keys, as of a revision.
 
     Raises DirectoryRefused, OSError; nothing was changed then.
     """
@@ -78,11 +79,13 @@ def write_metadata(disk: Disk, data_dir: str, entries: Callable[[int], dict[str,
     except ForeignDirectory as error:
         raise DirectoryRefused(str(error)) from error
     made = entries(revision)
+    origin = Origin.of({key: entry.value for key, entry in made.items()}, revision - 1)
+    made[ORIGIN_KEY] = Entry(origin.encode(), revision)
     data = encode_file(made, (), revision)
     image = ClusterImage.from_snapshot(Snapshot(revision, decode_file(data).entries))
     assert image.cluster_id is not None, "what is written can be read"
     disk.write_whole(posixpath.join(data_dir, FILE_NAME), data)
-    RecordedRevision(disk, data_dir).write(revision)
+    RecordedRevision(disk, data_dir).write(image.followed)
     return revision
 
 

@@ -6,8 +6,9 @@ refuses the store, and what was interrupted is gone on with when the same backup
 
 **Revisions.** Each broker has written down how new the metadata was that it followed (metadata_revision.py), and
 refuses older ones, for these know less than its directories hold. Who restores has decided that the backup counts
-nevertheless, so the store is left at a revision that nobody has seen: `REVISIONS_SKIPPED` above the backup's, or above
-what the caller knows of. A store counts commits and nothing else, so these are made, of the mark itself.
+nevertheless. So the last commit writes an origin (cluster/lineage.py), which supersedes all that came before it; and
+the store is left at a revision that nobody has seen: `REVISIONS_SKIPPED` above the backup's, or above what the caller
+knows of. A store counts commits and nothing else, so these are made, of the mark itself.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.cluster.backup import Backup, chunks, described, restored_values
-from broker.cluster.keys import CLUSTER_KEY, KeyKind, decode_restoring, encode_restoring, parse_key
+from broker.cluster.keys import CLUSTER_KEY, ORIGIN_KEY, KeyKind, decode_restoring, encode_restoring, parse_key
+from broker.cluster.lineage import Origin
 from broker.cluster.store import OPERATIONS_MAX, Conflict, Entry, MetadataStore, Txn
 
 REVISIONS_SKIPPED: Final = 10_000
@@ -63,7 +65,7 @@ async def restore(
         least = max(revision_at_least, backup.revision) + REVISIONS_SKIPPED
         while mark_revision < least:
             mark_revision = await store.commit(Txn(expect={CLUSTER_KEY: mark_revision}, put={CLUSTER_KEY: mark}))
-        final = {CLUSTER_KEY: values[CLUSTER_KEY]}
+        final = {CLUSTER_KEY: values[CLUSTER_KEY], ORIGIN_KEY: Origin.of(values, mark_revision).encode()}
         revision = await store.commit(Txn(expect={CLUSTER_KEY: mark_revision}, put=final))
     except Conflict as error:
         raise RestoreInterrupted(f"somebody else has changed the store meanwhile: {error}; look who that is") from error

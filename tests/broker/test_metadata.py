@@ -2,20 +2,25 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
 
 from broker.cluster import state
 from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import PartitionState
+from broker.cluster.keys import CLUSTER_KEY, PartitionState
+from broker.cluster.lineage import Lineage
 from broker.cluster.memory import MemoryStore
-from broker.cluster.topics import create_topic
+from broker.cluster.stamped_store import StampedStore
+from broker.cluster.store import Change, Snapshot, StoreWentBack, Txn
+from broker.cluster.topics import create_topic, delete_topic
 from broker.metadata import RETRY_MS, Metadata
 from client.environment import Environment
 from client.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
+from tests.broker.cluster.old_copies import OldStore
 from tests.client.virtual_time import VirtualEnvironment
 
 TOPIC_ID = bytes(range(16))
@@ -96,3 +101,115 @@ async def test_a_store_that_cannot_be_read_again_is_asked_until_it_answers(
     await store.close()
     await following
     await tasks.close()
+
+
+# -- the same history -------------------------------------------------------------------------------------------------
+
+
+class WatchedStore(OldStore):
+    """Counts what is read of the cluster's keys, and can say that the way was lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compared = 0
+        self.lost = asyncio.Event()
+
+    async def read(self, prefix: str) -> Snapshot:
+        self.compared += prefix == CLUSTER_KEY
+        return await super().read(prefix)
+
+    async def watch(self, prefix: str, after: int) -> AsyncGenerator[Change, None]:
+        await self.lost.wait()
+        yield Change(after, ())
+        async with aclosing(super().watch(prefix, after)) as changes:
+            async for change in changes:
+                yield change
+
+
+async def begun(store: OldStore) -> tuple[StampedStore, Metadata]:
+    """A process that has begun, and a topic."""
+    stamped = StampedStore(store, 1, "a")
+    stamped.begin(Lineage())
+    await create_topic(stamped, "orders", TOPIC_ID, [ALONE], {})
+    return stamped, Metadata(stamped, ClusterImage.from_snapshot(await store.read("/")))
+
+
+async def test_a_store_that_was_set_back_is_refused_before_anything_of_it_is_taken() -> None:
+    """It has gone on, past the revision at which it was left, without the topic, and with another one in its place."""
+    store = OldStore()
+    before = store.saved()
+    _, metadata = await begun(store)
+    deltas: list[Delta] = []
+    metadata.subscribe(lambda _, delta: deltas.append(delta))
+    store.become(*before)
+    other = StampedStore(store, 2, "b")
+    other.begin(Lineage())
+    await create_topic(other, "orders", bytes(16), [replace(ALONE, topic_id=bytes(16))], {})
+    for number in range(5):
+        await other.commit(Txn(put={f"/of-others/{number}": b""}))
+    with pytest.raises(StoreWentBack, match=r"set back to an older state, .*: it lacks what broker 1 wrote"):
+        await metadata.follow(Environment())
+    assert deltas == []
+    assert metadata.image.topics["orders"].topic_id == TOPIC_ID
+
+
+async def test_a_way_that_was_lost_is_compared_although_nothing_has_changed() -> None:
+    store = WatchedStore()
+    before = store.saved()
+    _, metadata = await begun(store)
+    store.become(*before)
+    for _ in range(5):
+        await store.commit(Txn(put={"/of-others": b""}))
+    following = asyncio.ensure_future(metadata.follow(Environment()))
+    store.lost.set()
+    with pytest.raises(StoreWentBack, match="it lacks what broker 1 wrote"):
+        await asyncio.wait_for(following, 5)
+
+
+async def test_the_store_is_compared_before_a_topic_is_deleted_and_not_for_each_change() -> None:
+    store = WatchedStore()
+    stamped, metadata = await begun(store)
+    store.lost.set()
+    following = asyncio.ensure_future(metadata.follow(Environment()))
+    counts: list[int] = []
+    for _ in range(3):
+        await metadata.applied(await stamped.commit(Txn(put={"/x": b""})))
+        counts.append(store.compared)
+    assert counts == [1, 1, 1], "when the way was found, and not again"
+    seen: list[tuple[int, Delta]] = []
+    metadata.subscribe(lambda _, delta: seen.append((store.compared, delta)))
+    await metadata.applied(await delete_topic(stamped, metadata.image.topics["orders"]))
+    ((compared, delta),) = seen
+    assert (compared, [topic.name for topic in delta.deleted]) == (2, ["orders"])
+    await store.close()
+    await following
+
+
+async def test_a_topic_that_is_missing_where_all_is_read_again_has_vanished_and_was_not_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(state, "HISTORY_CHANGES_MAX", 1)
+    store = OldStore()
+    stamped, metadata = await begun(store)
+    seen: list[Delta] = []
+    metadata.subscribe(lambda _, delta: seen.append(delta))
+    await delete_topic(stamped, metadata.image.topics["orders"])
+    revision = await stamped.commit(Txn(put={"/x": b""}))
+    following = asyncio.ensure_future(metadata.follow(Environment()))
+    await asyncio.wait_for(metadata.applied(revision), 5)
+    assert [(delta.deleted, [topic.name for topic in delta.vanished]) for delta in seen] == [((), ["orders"])]
+    await store.close()
+    await following
+
+
+async def test_a_store_that_was_set_back_is_refused_where_all_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = OldStore()
+    before = store.saved()
+    _, metadata = await begun(store)
+    store.become(*before)
+    monkeypatch.setattr(state, "HISTORY_CHANGES_MAX", 1)
+    for number in range(9):
+        await store.commit(Txn(put={f"/of-others/{number}": b""}))
+    with pytest.raises(StoreWentBack, match="it lacks what broker 1 wrote"):
+        await metadata.follow(Environment())
+    assert "orders" in metadata.image.topics

@@ -8,11 +8,14 @@ from contextlib import asynccontextmanager, suppress
 from threading import get_ident
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker import metadata_revision as module
+from broker.cluster.lineage import Commit, Followed, Incarnations, Lineage
 from broker.memory_disk import MemoryDisk
 from broker.meta_properties import ForeignDirectory, MetaProperties
-from broker.metadata_revision import FILE_NAME, RecordedRevision, check_metadata, load_revision
+from broker.metadata_revision import FILE_NAME, RecordedRevision, check_metadata, load_followed, load_revision
 from broker.progress import Progress
 from client.environment import Environment
 from protocol.schema import Buffer, uuid_text
@@ -22,12 +25,16 @@ CLUSTER = "b2RyYWRlay10ZXN0cy0wMQ"
 KNOWN = MetaProperties(CLUSTER, 0, uuid_text(bytes(range(16))))
 
 
-def disk_with(*partitions: str, revision: int = 0) -> MemoryDisk:
+COMMIT = Commit("first", 3, 7)
+NOTHING = Lineage()
+
+
+def disk_with(*partitions: str, revision: int = 0, followed: Followed | None = None) -> MemoryDisk:
     disk = MemoryDisk()
     disk.make_dir("data")
     for name in partitions:
         disk.make_dir(f"data/{name}")
-    RecordedRevision(disk, "data").write(revision)
+    RecordedRevision(disk, "data").write(followed or Followed(revision))
     return disk
 
 
@@ -39,12 +46,35 @@ def test_what_was_written_is_read_again_and_there_is_none_at_first() -> None:
     assert not disk.exists(PATH)
     assert load_revision(disk, "data") == 0
     recorded = RecordedRevision(disk, "data")
-    recorded.write(4711)
+    recorded.write(Followed(4711))
     assert disk.read_whole(PATH) == b"version=1\nrevision=4711\n"
     assert load_revision(disk, "data") == 4711
     disk.remove(PATH)
-    recorded.write(4711)
+    recorded.write(Followed(4711))
     assert not disk.exists(PATH), "it is not written twice"
+
+
+def test_the_bytes_of_all_that_can_be_known() -> None:
+    followed = Followed(9, "5-abc", {2: Commit("other", 1, 5), 1: COMMIT})
+    disk = disk_with(followed=followed)
+    assert disk.read_whole(PATH) == (b"version=1\nrevision=9\norigin=5-abc\ncommit.1=7 first 3\ncommit.2=5 other 1\n")
+    assert load_followed(disk, "data") == followed
+
+
+@given(
+    st.builds(
+        Followed,
+        st.integers(1, 2**62),
+        st.sampled_from(["", "17-0a1b"]),
+        st.dictionaries(
+            st.integers(0, 2**31 - 1),
+            st.builds(Commit, st.from_regex(r"[A-Za-z0-9_-]{1,22}", fullmatch=True), st.integers(0), st.integers(0)),
+            max_size=5,
+        ),
+    )
+)
+def test_what_is_followed_is_read_again(followed: Followed) -> None:
+    assert load_followed(disk_with(followed=followed), "data") == followed
 
 
 @pytest.mark.parametrize(
@@ -55,6 +85,11 @@ def test_what_was_written_is_read_again_and_there_is_none_at_first() -> None:
         ("version=1\n", "its revision is ''"),
         ("version=1\nrevision=-1\n", "its revision is '-1'"),
         ("version=1\nrevision=\u0661\n", "its revision is"),
+        ("version=1\nrevision=1\ncommit.x=1 a 2\n", "its commit.x is 'x'"),
+        ("version=1\nrevision=1\ncommit.1=1 a\n", "its commit.1 is '1 a'"),
+        ("version=1\nrevision=1\ncommit.1=1  2\n", "its commit.1 is '1  2'"),
+        ("version=1\nrevision=1\ncommit.1=-1 a 2\n", "its commit.1 is '-1'"),
+        ("version=1\nrevision=1\ncommit.1=1 a b\n", "its commit.1 is 'b'"),
         ("\0" * 30, "it has no version"),
     ],
 )
@@ -102,7 +137,8 @@ class Stepped(Environment):
 @asynccontextmanager
 async def following(disk: MemoryDisk, revision: Progress, environment: Environment) -> AsyncGenerator[RecordedRevision]:
     recorded = RecordedRevision(disk, "data")
-    task = asyncio.get_running_loop().create_task(recorded.follow(revision, environment))
+    following = recorded.follow(revision, lambda: Followed(revision.value), environment)
+    task = asyncio.get_running_loop().create_task(following)
     try:
         yield recorded
     finally:
@@ -140,8 +176,8 @@ async def test_it_follows_the_metadata_once_a_second_and_takes_the_newest() -> N
         environment.pass_time()
         await asyncio.wait_for(revision.is_waited_for.wait(), 10)
     assert len(environment.delays_ms) == 2, "nothing has happened since, so nothing is written"
-    recorded.write(9)
-    recorded.write(10)
+    recorded.write(Followed(9))
+    recorded.write(Followed(10))
     assert load_revision(disk, "data") == 10
 
 
@@ -183,18 +219,29 @@ async def test_a_disk_that_fails_is_told_once_and_tried_again(caplog: pytest.Log
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
+def check(disk: MemoryDisk, known: MetaProperties | None, cluster_id: str | None, revision: int) -> None:
+    check_metadata(disk, "data", known, cluster_id, revision, NOTHING)
+
+
 def test_metadata_that_the_directory_followed_passes() -> None:
-    check_metadata(disk_with(), "data", None, None, 0)  # a new directory
-    check_metadata(disk_with(), "data", KNOWN, None, 0)  # one that was formatted and never used
-    check_metadata(disk_with(), "data", None, CLUSTER, 1)  # a first start that did not come to its end
-    check_metadata(disk_with("orders-0", revision=7), "data", KNOWN, CLUSTER, 7)
-    check_metadata(disk_with("orders-0", revision=7), "data", KNOWN, CLUSTER, 8)
-    check_metadata(disk_with("orders-0"), "data", KNOWN, CLUSTER, 1)  # from before revisions were written down
+    check(disk_with(), None, None, 0)  # a new directory
+    check(disk_with(), KNOWN, None, 0)  # one that was formatted and never used
+    check(disk_with(), None, CLUSTER, 1)  # a first start that did not come to its end
+    check(disk_with("orders-0", revision=7), KNOWN, CLUSTER, 7)
+    check(disk_with("orders-0", revision=7), KNOWN, CLUSTER, 8)
+    check(disk_with("orders-0"), KNOWN, CLUSTER, 1)  # from before revisions were written down
+
+
+def test_a_directory_of_a_former_version_takes_metadata_that_has_a_lineage_and_none() -> None:
+    lineage = Lineage(None, {1: COMMIT}, {1: Incarnations("first", revision=5)})
+    for found in (NOTHING, lineage):
+        check_metadata(disk_with("orders-0", revision=7), "data", KNOWN, CLUSTER, 7, found)
+        check_metadata(disk_with("orders-0"), "data", KNOWN, CLUSTER, 7, found)
 
 
 def refused(disk: MemoryDisk, known: MetaProperties | None, cluster_id: str | None, revision: int) -> str:
     with pytest.raises(ForeignDirectory) as error:
-        check_metadata(disk, "data", known, cluster_id, revision)
+        check(disk, known, cluster_id, revision)
     return str(error.value)
 
 
@@ -225,12 +272,21 @@ def test_metadata_of_another_cluster_is_refused_with_and_without_partitions() ->
 
 @pytest.mark.parametrize(("cluster_id", "revision"), [(None, 0), (CLUSTER, 6)])
 def test_metadata_that_is_behind_is_refused_even_without_partitions(cluster_id: str | None, revision: int) -> None:
-    assert refused(disk_with(revision=7), KNOWN, cluster_id, revision).startswith(
-        f"the metadata of data is at revision {revision}, and was at 7 before: it was lost, or replaced by an older"
+    assert refused(disk_with(revision=7), KNOWN, cluster_id, revision) == (
+        f"the metadata does not follow the one that data knows: it is at revision {revision}, and was at 7 before. It "
+        "was lost, or replaced by an older copy that does not know what was created since: put the newest one back; if "
+        "there is none, stop all brokers, and rebuild the metadata from their data directories (odradek cluster "
+        "rebuild), or bring a backup of it back (odradek cluster restore). Nothing was changed"
     )
+
+
+def test_metadata_that_lacks_a_commit_is_refused_however_high_its_revision_is() -> None:
+    disk = disk_with("orders-0", followed=Followed(7, "", {1: COMMIT}))
+    with pytest.raises(ForeignDirectory, match="knows: it lacks what broker 1 wrote at revision 7"):
+        check_metadata(disk, "data", KNOWN, CLUSTER, 4711, Lineage(None, {1: Commit("first", 2, 6)}, {}))
 
 
 def test_a_file_or_a_directory_of_another_kind_is_no_partition() -> None:
     disk = disk_with("notes", f"orders-0.{'0' * 32}-stray")
     disk.write_whole("data/file-0", b"")
-    check_metadata(disk, "data", None, None, 0)
+    check(disk, None, None, 0)

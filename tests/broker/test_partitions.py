@@ -12,7 +12,7 @@ import pytest
 from broker import partitions as module
 from broker.checkpoints import Checkpoints
 from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.keys import NO_LEADER, PartitionState, partition_key
+from broker.cluster.keys import NO_LEADER, PartitionState, TopicState, partition_key, topic_key
 from broker.cluster.memory import MemoryStore
 from broker.cluster.store import Txn
 from broker.cluster.topics import add_partitions, delete_topic, new_partition, write_topic_configs
@@ -321,7 +321,31 @@ async def test_a_deletion_whose_rename_fails_gives_no_records_to_the_next_topic_
         await make_topic(context, "orders")
         assert end_of(context) == 0
         await removed()
-        assert directories(disk) == ["orders-0"]
+        stray, here = sorted(directories(disk), reverse=True)
+        assert (here, stray.endswith("-stray")) == ("orders-0", True), "it is put aside: nobody sees now who deleted it"
+
+
+async def test_a_topic_that_is_missing_and_was_not_deleted_is_put_aside_with_all_its_records(
+    disk: PartlyFullDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its key was written anew for another topic, as nobody of ours does; each keeps what it has."""
+    async with running_broker(disk=disk) as context:
+        await make_topic(context, "orders", 2)
+        append(context.partitions.leader("orders", 1), batch(b"kept"))
+        topic_id = bytes(reversed(range(16)))
+        states = {
+            partition_key("orders", index): replace(state, topic_id=topic_id).encode()
+            for index, state in enumerate(context.metadata.image.topics["orders"].partitions)
+        }
+        put = {topic_key("orders"): TopicState(topic_id, 2).encode(), **states}
+        await asyncio.wait_for(context.metadata.applied(await context.metadata.store.commit(Txn(put=put))), 5)
+        assert [context.partitions.find("orders", index).log.log_end_offset for index in range(2)] == [0, 0]
+        names = sorted(directories(disk))
+        assert names[::2] == ["orders-0", "orders-1"]
+        strays = [name for name in names if name.endswith("-stray")]
+        assert len(strays) == 2
+        assert b"kept" in disk.read_whole(f"{DATA_DIR}/{strays[1]}/{'0' * 20}.log")
+    assert caplog.text.count("belongs to no topic known here") == 2
 
 
 # -- log starts -------------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ async def test_an_older_copy_of_the_metadata_is_refused_and_nothing_is_moved_asi
     for copy in copies:
         disk.write_whole(f"data/{FILE_NAME}", copy)
         before = files(disk)
-        with pytest.raises(ForeignDirectory, match=r"the metadata of data is at revision \d+, and was at \d+ before"):
+        with pytest.raises(ForeignDirectory, match=r"that data knows: it is at revision \d+, and was at \d+ before"):
             await broker_on(disk).start()
         assert files(disk) == before
     disk.write_whole(f"data/{FILE_NAME}", newest)

@@ -10,6 +10,7 @@ import pytest
 from broker.cluster.embedded import EmbeddedStore
 from broker.cluster.memory import MemoryStore
 from broker.cluster.store import (
+    APART_MAX,
     COMMIT_BYTES_MAX,
     OPERATIONS_MAX,
     Change,
@@ -149,6 +150,18 @@ async def test_conditions_name_the_revision_of_the_last_write(store: MetadataSto
     assert third > second > first
 
 
+async def test_a_condition_may_ask_for_a_revision_or_a_later_one(store: MetadataStore) -> None:
+    first = await store.commit(Txn(put={"/a": b"1"}))
+    for revision in (first - 1, first):
+        await store.commit(Txn(since={"/a": revision}))
+    for since in ({"/a": first + 1}, {"/a": first, "/absent": first}):
+        with pytest.raises(Conflict):
+            await store.commit(Txn(put={"/a": b"2"}, since=since))
+    assert (await store.read("/")).entries == {"/a": Entry(b"1", first)}
+    second = await store.commit(Txn(put={"/a": b"2"}, since={"/a": first}))
+    assert await store.commit(Txn(put={"/b": b""}, since={"/a": first})) == second + 1
+
+
 async def test_of_many_writers_each_wins_in_turn(store: MetadataStore) -> None:
     async def increment() -> None:
         while True:
@@ -232,6 +245,23 @@ async def test_what_is_put_under_a_lease_vanishes_with_it_in_one_change(store: M
     assert list(await values(store)) == ["/brokers/2", "/kept"]
 
 
+async def test_what_is_to_last_is_under_no_lease_whatever_the_commit_is(store: MetadataStore) -> None:
+    lease = await store.lease(10_000)
+    first = await store.commit(Txn(put={"/brokers/1": b"1", "/freed": b"1"}, lease=lease))
+    async with aclosing(store.watch("/", first)) as changes:
+        revision = await store.commit(
+            Txn(put={"/controller": b"1"}, lasting={"/freed": b"2", "/kept": b"1"}, lease=lease)
+        )
+        (change,) = await take(changes, 1)
+    assert change == Change(revision, (Event("/controller", b"1"), Event("/freed", b"2"), Event("/kept", b"1")))
+    assert await store.commit(Txn(lasting={"/kept": b"2"})) == revision + 1
+    await lease.revoke()
+    assert await values(store) == {"/freed": b"2", "/kept": b"2"}
+    with pytest.raises(LeaseLost):
+        await store.commit(Txn(put={"/controller": b"2"}, lasting={"/kept": b"3"}, lease=lease))
+    assert await values(store) == {"/freed": b"2", "/kept": b"2"}
+
+
 async def test_a_lease_that_ended_takes_no_more(store: MetadataStore) -> None:
     lease = await store.lease(10_000)
     await store.commit(Txn(put={"/a": b""}, lease=lease))
@@ -287,13 +317,27 @@ async def test_a_commit_is_bounded_and_says_so(store: MetadataStore) -> None:
     with pytest.raises(TooLarge, match="at most 1000000 bytes; this one has 1000001"):
         await store.commit(Txn(put={"/a": bytes(COMMIT_BYTES_MAX - 1)}))
     assert await values(store) == {}
-    await store.commit(Txn(expect=dict.fromkeys(keys[1:], 0), put=dict.fromkeys(keys[1:], b"")))
+    apart = {f"/apart/{number}": b"" for number in range(APART_MAX)}
+    revision = await store.commit(Txn(put=apart))
+    await store.commit(
+        Txn(
+            expect=dict.fromkeys(keys[1:], 0),
+            put=dict.fromkeys(keys[1:], b""),
+            lasting=apart,
+            since=dict.fromkeys(apart, revision),
+        )
+    )
     await store.commit(Txn(put={"/a": bytes(COMMIT_BYTES_MAX - 2)}))
-    assert len(await values(store)) == OPERATIONS_MAX + 1
+    assert len(await values(store)) == OPERATIONS_MAX + 1 + APART_MAX
 
 
 async def test_a_key_is_named_once_in_a_commit(store: MetadataStore) -> None:
-    for txn in (Txn(put={"/a": b""}, delete=("/a",)), Txn(delete=("/a", "/a"))):
+    for txn in (
+        Txn(put={"/a": b""}, delete=("/a",)),
+        Txn(delete=("/a", "/a")),
+        Txn(put={"/a": b""}, lasting={"/a": b""}),
+        Txn(lasting={"/a": b""}, delete=("/a",)),
+    ):
         with pytest.raises(ValueError, match="names each key once"):
             await store.commit(txn)
     assert (await store.read("/")).entries == {}

@@ -18,6 +18,7 @@ LEASE_KEEP_ALIVE: Final = "/etcdserverpb.Lease/LeaseKeepAlive"
 AUTHENTICATE: Final = "/etcdserverpb.Auth/Authenticate"
 STATUS: Final = "/etcdserverpb.Maintenance/Status"
 
+_COMPARE_EQUAL, _COMPARE_GREATER = 0, 1
 _COMPARE_MOD = 2
 
 
@@ -95,22 +96,29 @@ def _key_value(fields: Fields) -> KeyValue:
 
 def txn_request(
     expect: Iterable[tuple[bytes, int]],
-    put: Iterable[tuple[bytes, bytes]],
+    put: Iterable[tuple[bytes, bytes, int]],
     delete: Iterable[bytes],
     look_at: bytes,
-    lease_id: int = 0,
+    since: Iterable[tuple[bytes, int]] = (),
 ) -> bytes:
-    """Puts and deletes, in this order, if each key of `expect` was last written at its revision (0: is absent).
+    """Puts and deletes, in this order, if each key of `expect` was last written at its revision (0: is absent), and
+    each of `since` at its revision or later. `put` has each with the id of its lease, 0 without one.
 
     Without any of them `look_at` is counted. It must be a request of its own, for etcd answers a transaction that asks
     for nothing from what the member happens to know, be it outdated.
     """
-    compares = [message(1, integer(2, _COMPARE_MOD) + blob(3, key) + present(6, revision)) for key, revision in expect]
-    writes = [_operation(2, blob(1, key) + blob(2, value) + integer(3, lease_id)) for key, value in put]
+    compares = [_compare(_COMPARE_EQUAL, key, revision) for key, revision in expect]
+    compares += [_compare(_COMPARE_GREATER, key, revision - 1) for key, revision in since]
+    writes = [_operation(2, blob(1, key) + blob(2, value) + integer(3, lease_id)) for key, value, lease_id in put]
     writes += [_operation(3, blob(1, key)) for key in delete]
     if not writes:
         writes = [_operation(1, blob(1, look_at) + integer(9, 1))]
     return b"".join((*compares, *writes))
+
+
+def _compare(result: int, key: bytes, revision: int) -> bytes:
+    """A condition on the revision at which a key was last written, which is field 1 of a transaction."""
+    return message(1, integer(1, result) + integer(2, _COMPARE_MOD) + blob(3, key) + present(6, revision))
 
 
 def _operation(number: int, request: bytes) -> bytes:

@@ -8,7 +8,8 @@ revision is etcd's, and grows with what others write as well. Two things follow 
 * etcd may compact its history at any time; a watch that fell behind is told so (`Compacted`).
 
 Answers never name a revision below one that was known when they were asked for, since reads are linearizable. If one
-does, etcd has another history than before (`StoreWentBack`). A watch would simply wait there, so it asks first.
+does, etcd has another history than before (`StoreWentBack`). A watch would simply wait there, so it asks first. An etcd
+that others have moved beyond a known revision is not noticed here, but by what it holds (lineage.py).
 
 Reads page by key at the revision of their first page. What etcd lets one user do with the prefix
 is reading and writing it; nothing else is needed.
@@ -102,12 +103,16 @@ class EtcdStore:
     async def commit(self, txn: Txn) -> int:
         self._client.check_open()
         check_size(txn)
+        lease_id = 0 if txn.lease is None else txn.lease.lease_id
         request = txn_request(
             [(self._key(key), revision) for key, revision in txn.expect.items()],
-            [(self._key(key), value) for key, value in txn.put.items()],
+            [
+                *((self._key(key), value, lease_id) for key, value in txn.put.items()),
+                *((self._key(key), value, 0) for key, value in txn.lasting.items()),
+            ],
             [self._key(key) for key in txn.delete],
             look_at=self._key("/"),
-            lease_id=0 if txn.lease is None else txn.lease.lease_id,
+            since=[(self._key(key), revision) for key, revision in txn.since.items()],
         )
         known = self._newest
         try:
@@ -119,7 +124,7 @@ class EtcdStore:
         self._met(reply.revision, known)
         if not reply.has_succeeded:
             raise Conflict(f"not every key was as expected (revision, 0: absent): {_listed(txn)}")
-        if txn.put or reply.deleted:
+        if txn.put or txn.lasting or reply.deleted:
             self._revision = max(self._revision, reply.revision)
             return reply.revision
         return self._revision

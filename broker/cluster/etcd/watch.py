@@ -3,6 +3,10 @@
 What etcd sends for one revision may come in several replies, and one reply may hold many revisions. So a feed collects
 up to the last fragment, and here it is taken apart by revision. A feed that breaks between two fragments leaves nothing
 half told, for the next one begins behind the last revision that was told whole.
+
+What answers then may be another etcd, an older one whose revision others have moved beyond ours. So when the next feed
+has begun (not before: it could break and begin elsewhere in between) a change without events tells whoever watches to
+look whether it is the same store.
 """
 
 import asyncio
@@ -38,18 +42,25 @@ class Watches:
     async def changes(
         self, start: bytes, end: bytes, after: int, to_event: Callable[[WatchEvent], Event]
     ) -> AsyncGenerator[Change, None]:
-        """Every change to keys from `start` up to `end` after a revision. Ends with the store.
+        """Every change to keys from `start` up to `end` after a revision, and one without events whenever a feed has
+        taken the place of one that broke. Ends with the store.
 
         Raises Compacted, StoreWentBack.
         """
         trouble = _Trouble()
+        is_first = True
         while not self._closed.is_set():
             feed: Feed | None = None
             try:
                 await self._check_history(after)  # which also brings a valid token
                 feed = await self._open(watch_request(start, end, after + 1))
+                is_told = is_first
                 while (events := await feed.take()) is not None:
                     trouble.is_over(after)
+                    if not is_told:
+                        is_told = True
+                        yield Change(after, ())
+                    is_first = False
                     for change in _by_revision(events, to_event):
                         yield change
                         after = change.revision

@@ -233,7 +233,7 @@ async def test_a_newer_format_is_refused_before_anything_is_written() -> None:
     fields = MAGIC + (FORMAT_VERSION + 1).to_bytes(4, "big")
     content = fields + crc32c(fields).to_bytes(4, "big") + whole[16:] + b"torn"
     disk = disk_with(content)
-    with pytest.raises(StoreDamaged, match=r"written by a newer Odradek; this one reads up to 1"):
+    with pytest.raises(StoreDamaged, match=r"written by a newer Odradek; this one reads up to 2"):
         EmbeddedStore.open(disk, "")
     assert disk.read_whole(FILE_NAME) == content
 
@@ -429,7 +429,7 @@ async def test_a_start_does_not_rely_on_what_a_failed_sync_left_in_the_page_cach
     await store.commit(Txn(put={"/a": b"1"}))
     path = f"data/{FILE_NAME}"
     content = device.content(path)
-    content += encode_commit(Change(2, (Event("/b", b"2"),)), is_leased=False)
+    content += encode_commit(Change(2, (Event("/b", b"2"),)), ())
     device.sync_failed(content)
     again = EmbeddedStore.open(device, "data")
     revision, entries = await everything(again)

@@ -20,6 +20,7 @@ from broker.cluster.keys import (
     parse_key,
     parse_partition,
 )
+from broker.cluster.values import FORMAT_VERSION
 from protocol.errors import ErrorCode, KafkaError
 
 TOPIC_ID = bytes(range(16))
@@ -69,7 +70,7 @@ def test_what_is_encoded_is_decoded() -> None:
 
 @pytest.mark.parametrize("kind", VALUES)
 def test_a_newer_format_is_refused_and_says_whose(kind: str) -> None:
-    fields = json.loads(VALUES[kind]) | {"v": keys.FORMAT_VERSION + 1}
+    fields = json.loads(VALUES[kind]) | {"v": FORMAT_VERSION + 1}
     with pytest.raises(MalformedMetadata, match=r"^the metadata of .+ has format version 2, written by a newer"):
         decode(kind, json.dumps(fields).encode())
 

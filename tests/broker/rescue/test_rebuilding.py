@@ -8,6 +8,7 @@ from broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from broker.cluster.image import ClusterImage
 from broker.cluster.journal import encode_file
 from broker.cluster.keys import NODES_PREFIX, node_key
+from broker.cluster.lineage import Followed
 from broker.cluster.store import Entry
 from broker.disk import LockHeld
 from broker.log.checkpoint import LOG_START_OFFSETS
@@ -37,7 +38,7 @@ def cluster() -> MemoryDisk:
     one.partition("orders-0", begin, epochs=[(4, 0)])
     two.partition("orders-0", begin, batch(3, 2, epoch=6), epochs=[(4, 0), (6, 3)])
     three.partition("orders-0", begin, batch(3, 2, epoch=6), batch(5, 9, epoch=6)[:-5], epochs=[(4, 0), (6, 3)])
-    RecordedRevision(disk, "d2").write(4711)
+    RecordedRevision(disk, "d2").write(Followed(4711))
     return disk
 
 

@@ -8,6 +8,7 @@ from broker.cluster.backup import EPOCHS_SKIPPED, Backup, decode_backup, encode_
 from broker.cluster.image import ClusterImage
 from broker.cluster.keys import (
     CLUSTER_KEY,
+    ORIGIN_KEY,
     MalformedMetadata,
     PartitionState,
     TopicState,
@@ -63,7 +64,8 @@ async def saved(partitions: int = PARTITIONS) -> Backup:
 
 
 async def held(store: MemoryStore) -> Mapping[str, bytes]:
-    return {key: entry.value for key, entry in (await store.read("/")).entries.items()}
+    """What it holds, but that it was restored."""
+    return {key: entry.value for key, entry in (await store.read("/")).entries.items() if key != ORIGIN_KEY}
 
 
 async def test_an_empty_store_holds_then_what_was_saved_at_a_revision_nobody_has_seen() -> None:
@@ -74,8 +76,12 @@ async def test_an_empty_store_holds_then_what_was_saved_at_a_revision_nobody_has
     assert done.revision == (await store.read("/")).revision > backup.revision + 20
     image = ClusterImage.from_snapshot(await store.read("/"))
     assert image.topics["orders"].partitions[0].leader_epoch == 3 + EPOCHS_SKIPPED
+    assert image.lineage.origin is not None
+    assert image.lineage.origin.supersedes == done.revision - 1, "all that came before it"
     later = MemoryStore()
     assert (await restore(later, backup, revision_at_least=5_000)).revision > 5_020
+    another = ClusterImage.from_snapshot(await later.read("/"))
+    assert another.lineage.origin_id != image.lineage.origin_id
 
 
 async def test_until_the_last_commit_no_broker_takes_the_store_for_whole() -> None:

@@ -19,7 +19,7 @@ from tests.apache_kafka import free_ports
 from tests.broker.cluster.etcd.relay import relay
 from tests.client.certificates import Certificates, make_certificates
 from tests.etcd_server import EtcdServer
-from tests.etcd_stores import etcd_store
+from tests.etcd_stores import etcd_store, told
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.both_loops]
 
@@ -238,7 +238,7 @@ async def test_a_user_may_use_the_prefix_and_a_token_that_ended_is_renewed(guard
                 else:
                     await store.commit(Txn(put={"/a": b"%d" % number}, lease=lease))
                 async with asyncio.timeout(20):
-                    assert [event.value for event in (await anext(changes)).events] == [b"%d" % number]
+                    assert [event.value for event in (await told(changes)).events] == [b"%d" % number]
                 await lease.renew()
         await lease.revoke()
 

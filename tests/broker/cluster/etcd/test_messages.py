@@ -42,15 +42,17 @@ def test_a_range_is_a_page_of_keys_at_a_revision() -> None:
 
 
 def test_a_transaction_compares_then_puts_then_deletes() -> None:
-    request = Fields(txn_request([(b"/a", 5), (b"/b", 0)], [(b"/c", b"v")], [b"/d"], b"/", lease_id=9))
+    put = [(b"/c", b"v", 9), (b"/l", b"w", 0)]
+    request = Fields(txn_request([(b"/a", 5), (b"/b", 0)], put, [b"/d"], b"/", since=[(b"/s", 7)]))
     compares = [Fields(body) for body in request.blobs(1)]
     assert [(each.integer(1), each.integer(2), each.blob(3), each.integer(6)) for each in compares] == [
         (0, 2, b"/a", 5),
         (0, 2, b"/b", 0),
+        (1, 2, b"/s", 6),
     ]
-    put, delete = [Fields(body) for body in request.blobs(2)]
-    written = put.fields(2)
-    assert (written.blob(1), written.blob(2), written.integer(3)) == (b"/c", b"v", 9)
+    leased, lasting, delete = [Fields(body) for body in request.blobs(2)]
+    written = [leased.fields(2), lasting.fields(2)]
+    assert [(each.blob(1), each.blob(2), each.integer(3)) for each in written] == put
     assert delete.fields(3).blob(1) == b"/d"
 
 

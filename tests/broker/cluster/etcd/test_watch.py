@@ -8,10 +8,10 @@ from contextlib import aclosing, contextmanager
 import pytest
 
 from broker.cluster.etcd.store import EtcdStore
-from broker.cluster.store import Compacted, Event, Snapshot, Txn
+from broker.cluster.store import Change, Compacted, Event, Snapshot, Txn
 from tests.broker.cluster.etcd.relay import relay
 from tests.etcd_server import EtcdServer
-from tests.etcd_stores import etcd_store
+from tests.etcd_stores import etcd_store, told
 
 pytestmark = pytest.mark.asyncio
 
@@ -82,16 +82,18 @@ async def test_a_watch_goes_on_where_it_was_when_etcd_was_restarted(caplog: pyte
         async with etcd_store(server.address()) as store, etcd_store(server.address("/test-1")) as writer:
             revision = await store.commit(Txn(put={"/n": b"0"}))
             async with asyncio.timeout(30), aclosing(store.watch("/", revision)) as changes:
-                told = [await write(writer, 1), (await anext(changes)).revision]
-                assert told[0] == told[1]
+                revision = await write(writer, 1)
+                assert (await anext(changes)).revision == revision
                 waiting = asyncio.ensure_future(anext(changes))
                 for kill in (server.members[0].kill, server.members[0].stop):
                     await asyncio.to_thread(kill)
                     await asyncio.to_thread(server.members[0].start)
                     server.ctl("put", "/test-1/n", "2")
                     server.ctl("put", "/test-1/n", "3")
-                    assert [event.value for event in (await waiting).events] == [b"2"]
+                    assert await waiting == Change(revision, ()), "it says first that it was lost"
+                    assert [event.value for event in (await anext(changes)).events] == [b"2"]
                     assert [event.value for event in (await anext(changes)).events] == [b"3"]
+                    revision += 2
                     waiting = asyncio.ensure_future(anext(changes))
                 waiting.cancel()
     said = [record.getMessage() for record in caplog.records if record.name.startswith("broker.cluster.etcd")]
@@ -133,7 +135,7 @@ async def test_a_silent_stream_is_replaced(etcd_server: EtcdServer) -> None:
             await anext(changes)
             with saying("nothing was heard for 600 ms") as said:
                 wire.drops_answers = True
-                waiting = asyncio.ensure_future(anext(changes))
+                waiting = asyncio.ensure_future(told(changes))
                 await write(writer, 2)
                 await said.wait()
             wire.drops_answers = False
@@ -156,7 +158,7 @@ async def test_a_connection_that_nobody_answers_is_given_up(etcd_server: EtcdSer
             await anext(changes)
             wire.leave()
             await write(writer, 2)
-            assert [event.value for event in (await anext(changes)).events] == [b"2"]
+            assert [event.value for event in (await told(changes)).events] == [b"2"]
 
 
 async def test_signs_of_life_keep_a_quiet_stream(etcd_server: EtcdServer, caplog: pytest.LogCaptureFixture) -> None:
