@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from broker import cleaner, server
+from broker.cluster import lineage
 from broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
 from broker.cluster.store import Txn
 from broker.controller.controller import Controller
@@ -246,6 +247,14 @@ def _late(reach: Function) -> Function:
     return wait
 
 
+def _by_revision_alone(lacks: Function) -> Function:
+    del lacks
+
+    def nothing(*_: Any) -> None: ...
+
+    return nothing
+
+
 CANARIES: Final[dict[str, Canary]] = {
     "the log is not synced": Canary(Flush, "run", _not_synced),
     "acknowledged before it is synced": Canary(Partition, "stored", _not_waited_for),
@@ -267,6 +276,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "a follower is sent what is appended where its log parts": Canary(FollowerReading, "_take", _stays_where_logs_part),
     "acknowledged before the high watermark": Canary(Partition, "replicated", _not_replicated),
     "a wake-up is missed between look and wait": Canary(Progress, "reach", _late),
+    "an older store is known by its revision alone": Canary(lineage, "_lacks", _by_revision_alone),
 }
 
 

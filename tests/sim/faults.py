@@ -20,6 +20,7 @@ from tests.sim.cluster_history import PartitionStored
 from tests.sim.expectations import TopicPartition
 from tests.sim.history import FaultKind
 from tests.sim.machine import Machine
+from tests.sim.older_store import OlderStore
 from tests.sim.operators import Operators
 from tests.sim.store import HOST as STORE_HOST
 from tests.sim.workload import Workload
@@ -55,11 +56,16 @@ class Faults:
         self.workload = workload
         self.operators = operators
         self.partitions = partitions
-        self.may_lose = may_lose
+        self.older_store = OlderStore(world, brokers)
+        self._may_lose = may_lose
         self.is_over = False
         """No fault comes any more, and repairs that were planned are left out: `heal` has been called."""
         self._doubtful: dict[Machine, None] = {}  # whose disk has failed
         self._outcomes = world.rng("outcomes")
+
+    def may_lose(self, machine: Machine, kind: FaultKind) -> bool:
+        """While the store is set back no broker forgets what it knows of the newest one."""
+        return not self.older_store.is_in_place and self._may_lose(machine, kind)
 
     # -- plans -----------------------------------------------------------------------------------------------------
 
@@ -109,6 +115,7 @@ class Faults:
                 (self._reassign, 3),
                 (self._prefer, 2),
                 (self._compact, 1),
+                (self._older_store, 2),
                 (self._lost_disk, 1),
                 (self._dead_directory, 3),
                 (self._lost_directory, 2),
@@ -411,6 +418,18 @@ class Faults:
         assert store is not None
         return [(0.0, store.compact)]
 
+    def _older_store(self, rng: random.Random, machine: Machine) -> list[Action]:
+        """A snapshot, brokers that start anew since, and then it stands in the store's place for a while."""
+        del machine
+        older, at_s, are_stopped = self.older_store, rng.uniform(3.0, 6.0), rng.random() < 0.5
+        starts = [(rng.uniform(0.1, at_s - 2.0), partial(self.crash, each, 0.3)) for each in self.brokers.machines]
+        return [
+            (0.0, older.save),
+            *starts,
+            (at_s, partial(older.set_back, are_stopped=are_stopped)),
+            (at_s + rng.uniform(1.0, 5.0), older.put_right),
+        ]
+
     # -- operators -------------------------------------------------------------------------------------------------
 
     def _reassign(self, rng: random.Random, machine: Machine) -> list[Action]:
@@ -450,6 +469,7 @@ class Faults:
         self.world.happened("heal")
         self._calm()
         self.world.network.heal()
+        self.older_store.put_right()
         if self.world.store is not None:
             self.world.store.heal()
         for machine in (*self.brokers.machines, *self.clients):

@@ -10,6 +10,8 @@ What they do to a commit is what etcd, its proxy and the network between do:
 - The answer is lost: it is applied, and the caller gets OSError after `timeout_ms`, as if it had been lost.
 - It is held on its way (`hold`) for as long as a story wants, whatever becomes of its sender meanwhile.
 - The watch is behind: changes are told late, but all and in order; or `Compacted`, once `compact` has been called.
+- It is set back (`save`, `set_back`, `put_right`): an older state stands in its place, with writes of another program
+  that take its revision past all that there were. What was on its way is lost, and watches break and begin anew.
 
 Leases have a time to live by the store's own clock, which is the world's. A keep-alive counts from when it arrives.
 """
@@ -21,17 +23,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from broker.cluster.state import Prepared, State
-from broker.cluster.store import Change, Lease, LeaseLost, Snapshot, StoreClosed, Txn
+from broker.cluster.state import Prepared
+from broker.cluster.store import Change, Event, Lease, LeaseLost, Snapshot, StoreClosed, Txn
 from broker.progress import Progress
 from tests.sim.network import Network
 from tests.sim.process import Process
 from tests.sim.scheduler import Scheduler, Timer
+from tests.sim.store_state import Saved, SimState
 from tests.sim.trace import Trace
 
 T = TypeVar("T")
 
 HOST: Final = "store"
+FOREIGN_KEY: Final = "of-others"
+"""It stands under no prefix of ours."""
 ADDRESS: Final = "10.0.9.9"
 TTL_MS_MIN: Final = 2_000
 """etcd grants no shorter lease, by its defaults."""
@@ -56,27 +61,13 @@ class StoreFaults:
         self.refuse_share = self.answer_lost_share = self.hold_ms = self.watch_hold_ms = 0.0
 
 
-class _SimState(State):
-    """A state whose history may be cut short at any time."""
-
-    __slots__ = ()
-
-    def lease_of(self, key: str) -> int | None:
-        """The lease under which the key was put; None without one."""
-        return self._leased.get(key)
-
-    def compact(self) -> None:
-        """Changes up to now are no longer kept."""
-        self._history.clear()
-        self._history_bytes = 0
-        self._compacted = self.revision
-
-
 @dataclass(slots=True)
 class Request:
     """Something that was asked for, on its way to the store."""
 
     client: "SimStoreClient"
+    life: int
+    """Of the store for which it is meant: connections end with it."""
     operation: Callable[[], Any]
     future: asyncio.Future[Any]
     is_answered: bool
@@ -121,7 +112,9 @@ class SimStore:
         self.network = network
         self.trace = trace
         self.rng = rng
-        self.state = _SimState()
+        self.state = SimState()
+        self.life = 0
+        """How often another state has taken the place of the one before."""
         self.is_down = False
         self._faults: dict[str, StoreFaults] = {}
         self._granted: dict[int, _Granted] = {}
@@ -182,6 +175,40 @@ class SimStore:
         """Whoever is behind in watching will be told Compacted."""
         self.state.compact()
         self.trace.note("store", "compacted", self.state.revision)
+
+    # -- older states ------------------------------------------------------------------------------------------------
+
+    def save(self) -> Saved:
+        """What it holds now."""
+        return Saved(self.state.copied(), {lease_id: granted.ttl_ms for lease_id, granted in self._granted.items()})
+
+    def set_back(self, saved: Saved) -> Saved:
+        """It holds an older state from now on, whose revision others have moved past the present one; what it held."""
+        present = self.save()
+        self._become(saved)
+        while self.state.revision <= present.state.revision:
+            self.state.apply(Prepared(Change(self.state.revision + 1, (Event(FOREIGN_KEY, b""),))))
+        self.trace.note("store", "is set back to", saved.state.revision, "and is at", self.state.revision)
+        return present
+
+    def put_right(self, saved: Saved) -> None:
+        """It holds again what it held before it was set back."""
+        self._become(saved)
+        self.trace.note("store", "is put right at", self.state.revision)
+
+    def _become(self, saved: Saved) -> None:
+        for granted in self._granted.values():
+            granted.timer.cancel()
+        state = saved.state.copied()
+        state.begin_behind(self.state)
+        self.state = state
+        self.life += 1
+        self._granted = {}
+        for lease_id, ttl_ms in saved.ttls_ms.items():
+            self._granted[lease_id] = granted = _Granted(ttl_ms, self.scheduler.after(0.0, _nothing))
+            self._begin(lease_id, granted)
+        for client in self.clients:
+            client.lose_way()
 
     # -- what clients ask, at the moment at which it arrives ---------------------------------------------------------
 
@@ -250,7 +277,7 @@ class SimStore:
         if not self._is_reached(to.is_cut) or self._happens(faults.refuse_share):
             return
         delay_ms = to.delay_ms + to.jitter_ms * self.rng.random() + faults.hold_ms * self.rng.random()
-        request = Request(client, operation, future, is_answered=not self._happens(faults.answer_lost_share))
+        request = Request(client, self.life, operation, future, is_answered=not self._happens(faults.answer_lost_share))
         if txn is not None:
             for hold in self._holds:
                 if hold.host == client.host and hold.wants(txn):
@@ -261,7 +288,7 @@ class SimStore:
 
     def carry_out(self, request: Request) -> None:
         """A request has arrived. It is carried out, whatever became of its sender."""
-        if self.is_down:
+        if self.is_down or request.life != self.life:
             return
         client = request.client
         answer: Callable[[], None]
@@ -297,8 +324,10 @@ class SimStoreClient:
         self.process = process
         self.host = host
         self._store = store
-        self._told = Progress(store.state.revision)
+        self._told = store.state.revision
         self._told_at_s = 0.0
+        self._life = store.life  # of the store to which its watch has its way
+        self._wakes = Progress()
         self._is_closed = False
 
     async def read(self, prefix: str) -> Snapshot:
@@ -308,17 +337,25 @@ class SimStoreClient:
         return await self._ask(lambda: self._store.commit(txn, self.host), txn)
 
     async def watch(self, prefix: str, after: int) -> AsyncGenerator[Change, None]:
+        life = self._life
         while not self._is_closed:
-            revision = max(self._told.value, after)
-            for change in self._store.state.changes(prefix, after):
-                if change.revision > revision:
-                    break  # it has not been told of that one yet
-                yield change
-                if self._is_closed:
-                    return
-            after = max(after, revision)
+            seen = self._wakes.value
+            if self._life == self._store.life:
+                if life != self._life:
+                    life = self._life
+                    yield Change(after, ())
+                revision = max(self._told, after)
+                for change in self._store.state.changes(prefix, after):
+                    if change.revision > revision or life != self._store.life:
+                        break  # it has not been told of that one yet, or never will
+                    yield change
+                    after = change.revision
+                    if self._is_closed:
+                        return
+                if life == self._store.life:
+                    after = max(after, min(revision, self._store.state.revision))
             try:
-                await self._told.reach(after + 1)
+                await self._wakes.reach(seen + 1)
             except StoreClosed:
                 return
 
@@ -336,7 +373,7 @@ class SimStoreClient:
 
     async def close(self) -> None:
         self._is_closed = True
-        self._told.fail(StoreClosed("the metadata store is closed"))
+        self._wakes.fail(StoreClosed("the metadata store is closed"))
 
     # -- below -----------------------------------------------------------------------------------------------------
 
@@ -369,7 +406,28 @@ class SimStoreClient:
 
     def _hear(self, revision: int) -> None:
         if not self._is_closed:
-            self._told.advance(revision)
+            self._told = max(self._told, revision)
+            self._wake()
+
+    def lose_way(self) -> None:
+        """Its watch is broken, and begins anew with what stands there then."""
+        self._store.scheduler.after(WATCH_RETRY_S, self._find_way)
+
+    def _find_way(self) -> None:
+        if self.process.is_dead or self._is_closed:
+            return
+        if not self._store.can_tell(self):
+            self.lose_way()
+            return
+        self.process.post(self._go_on, self._store.life)
+
+    def _go_on(self, life: int) -> None:
+        if not self._is_closed and life == self._store.life:
+            self._life, self._told = life, self._store.state.revision
+            self._wake()
+
+    def _wake(self) -> None:
+        self._wakes.advance(self._wakes.value + 1)
 
 
 class SimLease:

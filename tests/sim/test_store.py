@@ -242,3 +242,86 @@ def test_when_all_is_repaired_a_watch_that_was_far_behind_is_not_any_more() -> N
     scene.store.heal()
     scene.bench.run()
     assert scene.seen == [1, 1]
+
+
+# -- older states -----------------------------------------------------------------------------------------------------
+
+
+def test_a_store_that_is_set_back_is_an_older_one_at_a_higher_revision_until_it_is_put_right() -> None:
+    scene = Scene()
+    scene.do(scene.one, scene.put(scene.of_one, "/a"))
+    saved = scene.store.save()
+    for key in ("/b", "/c"):
+        scene.do(scene.one, scene.put(scene.of_one, key))
+    present = scene.store.set_back(saved)
+    assert scene.store.state.revision > present.state.revision == 3
+    assert list(scene.store.state.read("/").entries) == ["/a"], "what others write is under no prefix of ours"
+    scene.do(scene.other, scene.put(scene.of_other, "/x"))
+    scene.store.put_right(present)
+    assert scene.keys == ["/a", "/b", "/c"]
+    assert scene.store.state.revision == 3
+
+
+def test_a_watch_begins_anew_on_what_stands_there_and_says_so_before_anything_else() -> None:
+    scene = Scene()
+    saved = scene.store.save()
+    scene.one.start(scene.watch(scene.of_one), "watch")
+    for key in ("/a", "/b"):
+        scene.do(scene.other, scene.put(scene.of_other, key), 1.0)
+    scene.seen.clear()
+
+    async def see_events() -> None:
+        async for change in scene.of_other.watch("/", 2):
+            scene.seen.append((change.revision, [event.key for event in change.events]))
+
+    scene.other.start(see_events(), "watch too")
+    scene.bench.run(1.0)
+    present = scene.store.set_back(saved)
+    scene.bench.run(1.0)
+    assert (2, []) in scene.seen
+    scene.seen.clear()
+    scene.do(scene.other, scene.put(scene.of_other, "/x"), 1.0)
+    assert sorted(map(str, scene.seen)) == ["(4, ['/x'])", "4", "4"], "who wrote it, and both watches"
+    scene.seen.clear()
+    scene.store.put_right(present)
+    scene.bench.run(1.0)
+    assert sorted(map(str, scene.seen)) == ["(4, [])", "4"]
+
+
+def test_what_was_on_its_way_to_a_store_never_comes_to_another_one() -> None:
+    scene = Scene()
+    saved = scene.store.save()
+    scene.store.faults("one").hold_ms = 1_000.0
+    scene.one.start(scene.put(scene.of_one, "/a"), "put")
+    scene.bench.run(0.001)
+    scene.store.set_back(saved)
+    scene.bench.run(5.0)
+    assert "/a" not in scene.keys
+    assert scene.seen == ["ConnectionError"]
+
+
+def test_leases_that_were_granted_since_are_gone_with_their_keys_and_those_from_before_go_on() -> None:
+    scene = Scene()
+
+    async def hold(client: SimStoreClient, key: str) -> None:
+        lease = await client.lease(2_000)
+        await scene.put(client, key, lease=lease)
+        while True:
+            try:
+                await lease.renew()
+            except LeaseLost:
+                scene.seen.append(f"{key} is lost")
+                return
+            await asyncio.sleep(0.5)
+
+    scene.one.start(hold(scene.of_one, "/kept"), "hold")
+    scene.bench.run(1.0)
+    saved = scene.store.save()
+    scene.other.start(hold(scene.of_other, "/gone"), "hold")
+    scene.bench.run(1.0)
+    before = scene.store.state.grant()
+    scene.store.set_back(saved)
+    scene.bench.run(5.0)
+    assert [key for key in scene.keys if key.startswith("/")] == ["/kept"]
+    assert scene.seen[-1] == "/gone is lost"
+    assert scene.store.state.grant() > before, "no lease has the id of another one"
