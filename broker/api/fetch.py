@@ -126,7 +126,8 @@ class Reading:
                 remaining_ms = deadline_ms - environment.monotonic_ms()
                 if self._is_enough(answers) or remaining_ms <= 0 or self._context.stopping:
                     return answers
-                if not await watch.wait(self._min_bytes - self._size_bytes, remaining_ms, self._rooms):
+                watch.rooms = self._rooms
+                if not await watch.wait(self._min_bytes - self._size_bytes, remaining_ms):
                     return await self._read_patiently()
 
     def _is_enough(self, answers: Answers) -> bool:

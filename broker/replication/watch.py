@@ -84,9 +84,9 @@ class Watch:
         "_isolation",
         "_loop",
         "_missing_bytes",
-        "_rooms",
         "_seen",
         "_urgent",
+        "rooms",
     )
 
     def __init__(
@@ -103,7 +103,8 @@ class Watch:
         self._changed_since: dict[Partition, _Seen] = {}
         self._grown_bytes = 0
         self._missing_bytes = 0
-        self._rooms = NO_ROOMS
+        self.rooms = NO_ROOMS
+        """For how many bytes more a partition has room in the answer, where these are few. Set before the wait."""
         self._urgent = False
         self._future: asyncio.Future[None] | None = None
 
@@ -141,13 +142,12 @@ class Watch:
         self._urgent = True
         self._wake()
 
-    async def wait(self, missing_bytes: int, timeout_ms: float, rooms: Mapping[Partition, int] = NO_ROOMS) -> bool:
-        """Returns True once `missing_bytes` more may be readable, or more than a partition's `rooms` in that one, or
+    async def wait(self, missing_bytes: int, timeout_ms: float) -> bool:
+        """Returns True once `missing_bytes` more may be readable, or in one partition more than there is room for, or
         something else changed; False when `timeout_ms` have passed."""
         self._missing_bytes = missing_bytes
-        self._rooms = rooms
         for partition, seen in self._changed_since.items():
-            self._urgent |= seen.grown_bytes > rooms.get(partition, MANY_BYTES)
+            self._urgent |= seen.grown_bytes > self.rooms.get(partition, MANY_BYTES)
         if self._is_worth_reading:
             return True
         self._future = self._loop.create_future()
@@ -174,7 +174,7 @@ class Watch:
             self._urgent = self._urgent or (
                 # News without bytes: leadership lost, topic deleted, log start moved, log cut.
                 partition.changes != seen.changes
-                or seen.grown_bytes > self._rooms.get(partition, MANY_BYTES)
+                or seen.grown_bytes > self.rooms.get(partition, MANY_BYTES)
                 or seen.has_rolled(partition, end_offset)
             )
         if self._is_worth_reading:

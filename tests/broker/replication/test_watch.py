@@ -108,17 +108,19 @@ async def test_what_was_hidden_counts_when_the_reader_comes_to_see_it(context: C
 
 async def test_more_than_a_partition_has_room_for_ends_the_wait(context: Context) -> None:
     with Watch(context.environment.loop, [led(context), led(context, 1)]) as watch:
-        rooms = {led(context, 1): len(ONE) - 1}
-        task = asyncio.ensure_future(watch.wait(1 << 20, LONG_MS, rooms))
+        watch.rooms = {led(context, 1): len(ONE) - 1}
+        task = asyncio.ensure_future(watch.wait(1 << 20, LONG_MS))
         append(led(context), ONE)
         await asyncio.sleep(0)
         assert not task.done()
         append(led(context, 1), ONE)
         assert await asyncio.wait_for(task, 5) is True
-        assert await watch.wait(1 << 20, LONG_MS, rooms) is True, "known before the wait"
-        assert await watch.wait(1 << 20, 5) is True, "the wait before has found it out; nothing was read since"
+        assert await watch.wait(1 << 20, LONG_MS) is True, "known before the wait; nothing was read since"
         watch.mark()
-        assert await watch.wait(1 << 20, 5, rooms) is False
+        assert await watch.wait(1 << 20, 5) is False
+        append(led(context, 1), batch(b""))
+        watch.rooms = {led(context, 1): 0}
+        assert await watch.wait(1 << 20, LONG_MS) is True, "there is less room now"
 
 
 async def test_a_new_segment_ends_the_wait(context: Context) -> None:
