@@ -270,13 +270,18 @@ class Controller:
 
     async def fence(self, broker_id: int, broker_epoch: int, why: str) -> None:
         """Takes the registration of a broker away that is not heard of. Raises Conflict, OSError, KafkaError."""
+        has_said_so = broker_id in self._metadata.image.stopping
         revision = await self._metadata.store.commit(
             Txn(
                 expect={**self.guard, broker_key(broker_id): broker_epoch},
                 delete=(broker_key(broker_id), stopping_key(broker_id)),
             )
         )
-        logger.warning("broker %d with epoch %d is fenced: %s", broker_id, broker_epoch, why)
+        logger.log(
+            logging.INFO if has_said_so else logging.WARNING,
+            "broker %d with epoch %d %s: %s",
+            *(broker_id, broker_epoch, "has stopped and is fenced" if has_said_so else "is fenced", why),
+        )
         await self._metadata.applied(revision)
 
     async def unregister(self, broker_id: int) -> int:

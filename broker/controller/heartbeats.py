@@ -154,7 +154,12 @@ class Heartbeats:
                         self.clock.compared(controller_id, asked_ms, round_trip_ms, voter.last_fetch_timestamp)
 
     async def _depose(self, image: ClusterImage) -> None:
-        logger.warning("the controller, broker %d, is gone: nobody listens at its address", image.controller_id)
+        has_said_so = image.controller_id in self._metadata.image.stopping
+        logger.log(
+            logging.INFO if has_said_so else logging.WARNING,
+            "the controller, broker %d, %s: nobody listens at its address",
+            *(image.controller_id, "has stopped" if has_said_so else "is gone"),
+        )
         try:
             await self._metadata.store.commit(
                 Txn(expect={CONTROLLER_KEY: image.controller_revision}, delete=(CONTROLLER_KEY,))

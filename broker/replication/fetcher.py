@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 FETCH_VERSION: Final = 17
 RECONNECT_FIRST_MS: Final = 50.0
+WARNED_AFTER_MS: Final = 2_000.0
+"""A leader that stops, or starts, is not reached for some moments. Where that lasts longer, something is wrong."""
 HURRY_MS: Final = 20.0
 """So long a new partition waits for the answer that is under way, before the connection is given up for it."""
 HURRY_AGAIN_MS: Final = 250.0
@@ -102,6 +104,8 @@ class Fetcher:
         self._is_hurried = False
         self._failures = 0
         self._soon_ms = NEWS_SOON_MS
+        self._failing_since_ms = 0.0
+        self._is_warned = False
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -185,11 +189,25 @@ class Fetcher:
         if self._is_hurried:
             self._is_hurried = False
             return
-        if not self._failures:
-            logger.warning("fetching from broker %d fails, and is tried again: %s", self.leader_id, error)
+        self._tell(error)
         delay_ms = min(RECONNECT_FIRST_MS * 2.0 ** min(self._failures, 20), self._config.replica_fetch_backoff_ms)
         self._failures += 1
         await self._environment.sleep(max(1.0, delay_ms))
+
+    def _tell(self, error: Exception) -> None:
+        """Once at INFO, since a leader that stops fails so, too, and is followed by another one; once as a warning if
+        it goes on."""
+        now_ms = self._environment.monotonic_ms()
+        if not self._failures:
+            self._failing_since_ms = now_ms
+            self._is_warned = False
+            logger.info("fetching from broker %d fails, and is tried again: %s", self.leader_id, error)
+        elif not self._is_warned and now_ms - self._failing_since_ms >= WARNED_AFTER_MS:
+            self._is_warned = True
+            logger.warning(
+                "fetching from broker %d has failed for %.0f ms, and is tried again: %s",
+                *(self.leader_id, now_ms - self._failing_since_ms, error),
+            )
 
     async def _exchange(self, connection: Connection) -> None:
         """One request and all that its answer brings. Raises Refused, and what the connection does."""

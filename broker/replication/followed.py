@@ -182,9 +182,11 @@ class Following:
             decided = after_out_of_range(asked, *leader_offsets)
             if isinstance(decided, Restart):
                 log = self.partition.log
-                logger.warning(
-                    "%s: begins anew at offset %d, before which the leader has deleted everything; it ended at %d",
-                    *(log.directory, decided.offset, log.log_end_offset),
+                logger.log(
+                    logging.WARNING if log.size_bytes else logging.INFO,  # a new replica has nothing to lose
+                    "%s: the log is emptied and restarts at offset %d, the leader's log start: the leader has deleted "
+                    "what is before; the log held offsets %d to %d in %d bytes",
+                    *(log.directory, decided.offset, log.log_start_offset, log.log_end_offset, log.size_bytes),
                 )
                 try:
                     log.truncate_fully_and_start_at(decided.offset)

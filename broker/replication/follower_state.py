@@ -29,6 +29,8 @@ from protocol.errors import ErrorCode, KafkaError
 
 RETRY_FIRST_MS = 10.0
 """The first wait for metadata that is under way; it doubles, up to `replica.fetch.backoff.ms`."""
+UNDER_WAY_FAILURES = 8
+"""So many of these in a row pass by themselves, as where leadership moves: somewhat more than a second of waits."""
 UNKNOWN = -1
 
 UNDER_WAY = frozenset(
@@ -73,7 +75,7 @@ class FetchPosition(NamedTuple):
 class FollowerState:
     """One partition, at one leader and in one leader epoch. A new epoch is a new state."""
 
-    __slots__ = ("_failures", "deadline_ms", "lag", "leader_epoch", "phase")
+    __slots__ = ("_failures", "_is_told", "deadline_ms", "lag", "leader_epoch", "phase")
 
     def __init__(self, leader_epoch: int) -> None:
         self.leader_epoch = leader_epoch
@@ -83,6 +85,7 @@ class FollowerState:
         self.lag: int | None = None
         """How many offsets the leader's high watermark is ahead; None before the first answer."""
         self._failures = 0
+        self._is_told = False
 
     @property
     def is_in_sync(self) -> bool:
@@ -93,6 +96,7 @@ class FollowerState:
         """What came is in the log."""
         assert self.phase is Phase.FETCHING
         self._failures = 0
+        self._is_told = False
         self.lag = max(0, leader_high_watermark - log_end_offset)
 
     def truncated(self) -> None:
@@ -104,12 +108,16 @@ class FollowerState:
         self._move(Phase.COMPARING)
 
     def failed(self, code: ErrorCode, now_ms: float, backoff_ms: float) -> bool:
-        """An error: waits. Returns whether it is the first in a row, which somebody may be told of."""
+        """An error: waits. Returns whether somebody is to be told of it, once for all that come in a row: at once, or
+        for metadata under way when that goes on."""
         self._move(Phase.WAITING)
         delay_ms = min(RETRY_FIRST_MS * 2.0 ** min(self._failures, 20), backoff_ms) if code in UNDER_WAY else backoff_ms
         self.deadline_ms = now_ms + delay_ms
         self._failures += 1
-        return self._failures == 1
+        if self._is_told or (code in UNDER_WAY and self._failures < UNDER_WAY_FAILURES):
+            return False
+        self._is_told = True
+        return True
 
     def throttled(self, now_ms: float, wait_ms: float) -> None:
         """There is no room in the quota."""

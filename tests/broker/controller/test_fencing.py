@@ -1,12 +1,13 @@
 """Failure detection by the controller, on a network in memory: refused, silent, cut off, or only slow."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.keys import CONTROLLER_KEY
+from broker.cluster.keys import CONTROLLER_KEY, encode_stopping, stopping_key
 from broker.cluster.store import Txn
 from broker.controller.fencing import ASK_AGAIN_MS, LOOK_MS_MIN, LOOKS_PER_SESSION, Fencing
 from tests.broker.cluster.faulty_store import Fate
@@ -138,6 +139,21 @@ async def test_a_lost_connection_with_nobody_behind_it_is_fenced_at_once() -> No
         world.fencing.connection_lost(2, world.epoch(2))
         await sleep_ms(10)
         assert await world.there() == [1, 3]
+
+
+@pytest.mark.parametrize("has_said_so", [False, True])
+async def test_to_fence_a_broker_that_stops_in_order_is_no_warning(
+    has_said_so: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with brokers() as cluster:
+        await cluster[2].crash()
+        if has_said_so:
+            await cluster.store.commit(Txn(put={stopping_key(2): encode_stopping(1)}))
+        await settle()
+        with caplog.at_level(logging.INFO, "broker.controller.controller"):
+            await cluster[1].controller.fence(2, cluster[2].registration.epoch, "nobody listens")
+        (told,) = [record for record in caplog.records if "nobody listens" in record.getMessage()]
+        assert told.levelno == (logging.INFO if has_said_so else logging.WARNING)
 
 
 async def test_a_lost_connection_means_nothing_while_somebody_listens() -> None:

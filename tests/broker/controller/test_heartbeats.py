@@ -1,12 +1,20 @@
 """A broker's heartbeats to its controller, and what it does when that is gone; over sockets in memory."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from broker.cluster.image import NO_CONTROLLER
-from broker.cluster.keys import CONTROLLER_KEY, BrokerState, broker_key, encode_controller
+from broker.cluster.keys import (
+    CONTROLLER_KEY,
+    BrokerState,
+    broker_key,
+    encode_controller,
+    encode_stopping,
+    stopping_key,
+)
 from broker.cluster.store import Txn
 from broker.controller.heartbeats import CLOCK_INTERVAL_MS, RETRY_MS, Heartbeats
 from broker.peers import Peers
@@ -173,6 +181,22 @@ async def test_a_controller_whose_process_is_gone_is_taken_away_at_once() -> Non
         await sleep_ms(INTERVAL_MS)
         here.broker(CONTROLLER).stop()
         await sleep_ms(20)
+        assert await here.controller() == NO_CONTROLLER
+
+
+@pytest.mark.parametrize("has_said_so", [False, True])
+async def test_a_controller_that_stops_in_order_is_no_warning(
+    has_said_so: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world() as here:
+        if has_said_so:
+            await here.cluster.store.commit(Txn(put={stopping_key(CONTROLLER): encode_stopping(1)}))
+        await sleep_ms(INTERVAL_MS)
+        with caplog.at_level(logging.INFO):
+            here.broker(CONTROLLER).stop()
+            await sleep_ms(20)
+        (told,) = [record for record in caplog.records if "nobody listens" in record.getMessage()]
+        assert told.levelno == (logging.INFO if has_said_so else logging.WARNING)
         assert await here.controller() == NO_CONTROLLER
 
 

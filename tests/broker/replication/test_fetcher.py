@@ -4,12 +4,13 @@ The leader answers with real bytes out of real logs (fake_leader.py). What goes 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 import pytest
 
 from broker.memory_disk import MemoryDisk
-from broker.replication.fetcher import HURRY_AGAIN_MS, HURRY_MS
+from broker.replication.fetcher import HURRY_AGAIN_MS, HURRY_MS, WARNED_AFTER_MS
 from protocol.messages.fetch import FetchPartition
 from tests.broker.log.logs import append, open_log, read_all
 from tests.broker.replication.fake_leader import PORT
@@ -165,6 +166,30 @@ async def test_an_answer_for_a_former_epoch_is_dropped() -> None:
         epochs = [wanted.current_leader_epoch for f in it.leader.fetches for t in f.topics for wanted in t.partitions]
         assert epochs[0] == EPOCH
         assert epochs[-1] == EPOCH + 1
+
+
+async def test_a_leader_that_is_away_for_a_moment_is_no_warning_and_one_that_stays_away_is_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def levels() -> list[int]:
+        return [record.levelno for record in caplog.records if record.name == "broker.replication.fetcher"]
+
+    with caplog.at_level(logging.INFO):
+        async with world() as it:
+            replica = it.pair()
+            await it.run(50)
+            it.leader.stop()
+            await it.run(WARNED_AFTER_MS / 2)
+            it.leader.start()
+            await it.run(WARNED_AFTER_MS)
+            assert levels() == [logging.INFO, logging.INFO], "it fails, and works again"
+            it.leader.stop()
+            await it.run(5 * WARNED_AFTER_MS)
+            assert levels()[2:] == [logging.INFO, logging.WARNING], "told once"
+            it.leader.start()
+            it.leader.append(0, data())
+            await it.run(WARNED_AFTER_MS)
+            assert replica.log.log_end_offset > 0
 
 
 async def test_an_answer_that_comes_when_the_epoch_has_moved_is_not_applied(caplog: pytest.LogCaptureFixture) -> None:

@@ -215,6 +215,22 @@ def test_what_follows_from_the_leaders_offsets(offsets: tuple[int, int] | None, 
     assert (replica.log.log_end_offset, one.state.phase) == (end, phase)
 
 
+@pytest.mark.parametrize(("batches", "level"), [(0, logging.INFO), (2, logging.WARNING)])
+def test_that_a_log_is_emptied_is_a_warning_where_it_holds_anything(
+    batches: int, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new replica of a topic whose log start is above 0 comes by here, too."""
+    one, replica = following()
+    for _ in range(batches):
+        append(replica.log, batch(T0), 1)
+    asked = one.position
+    one.take(answer(error=ErrorCode.OFFSET_OUT_OF_RANGE), asked, NOW_MS, 0)
+    with caplog.at_level(logging.INFO):
+        one.compare((7, 9), asked, NOW_MS)
+    (told,) = [record for record in caplog.records if "restarts at offset 7" in record.getMessage()]
+    assert told.levelno == level
+
+
 def test_offsets_for_a_former_epoch_cut_nothing() -> None:
     one, replica = following()
     append(replica.log, batch(T0, T0), 1)

@@ -6,6 +6,7 @@ from broker.replication.follower_state import (
     MOVES,
     RETRY_FIRST_MS,
     UNDER_WAY,
+    UNDER_WAY_FAILURES,
     FetchPosition,
     FollowerState,
     Phase,
@@ -75,9 +76,11 @@ def test_records_are_not_thrown_away_for_what_is_not_understood(asked: FetchPosi
 
 
 def test_the_first_wait_for_metadata_is_short_and_grows() -> None:
+    """And nobody is told before there were many of them."""
     state, waits = FollowerState(3), list[float]()
-    for number in range(10):
-        assert state.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER, 50.0, BACKOFF_MS) is (number == 0)
+    for number in range(1, 11):
+        is_told = state.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER, 50.0, BACKOFF_MS)
+        assert is_told is (number == UNDER_WAY_FAILURES)
         waits.append(state.deadline_ms - 50.0)
         state.resume()
     assert waits[:4] == [RETRY_FIRST_MS, 2 * RETRY_FIRST_MS, 4 * RETRY_FIRST_MS, 8 * RETRY_FIRST_MS]
@@ -96,12 +99,24 @@ def test_what_is_broken_waits_for_the_whole_time(code: ErrorCode) -> None:
 
 def test_a_good_answer_ends_a_row_of_errors() -> None:
     state = FollowerState(3)
-    for _ in range(5):
-        state.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER, 0.0, BACKOFF_MS)
+    for _ in range(2):
+        told = list[bool]()
+        for _ in range(UNDER_WAY_FAILURES + 2):
+            told.append(state.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER, 0.0, BACKOFF_MS))
+            if len(told) == 1:
+                assert state.deadline_ms == RETRY_FIRST_MS
+            state.resume()
+        assert told == [False] * (UNDER_WAY_FAILURES - 1) + [True, False, False]
+        state.appended(12, 10)
+
+
+def test_what_is_broken_is_told_at_once_whatever_came_before() -> None:
+    state = FollowerState(3)
+    assert not state.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER, 0.0, BACKOFF_MS)
     state.resume()
-    state.appended(12, 10)
-    assert state.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER, 0.0, BACKOFF_MS)
-    assert state.deadline_ms == RETRY_FIRST_MS
+    assert state.failed(ErrorCode.KAFKA_STORAGE_ERROR, 0.0, BACKOFF_MS)
+    state.resume()
+    assert not state.failed(ErrorCode.KAFKA_STORAGE_ERROR, 0.0, BACKOFF_MS)
 
 
 def test_lag_is_unknown_then_counted() -> None:
