@@ -13,6 +13,7 @@ from benchmarks.failover import CONTROLLER_KILLED, KILLED, STOPPED, measure_fail
 from benchmarks.fetch import measure_fetch
 from benchmarks.full_partitions import measure_full_partitions
 from benchmarks.growth import SERIES, measure_growth
+from benchmarks.idle_connections import measure_idle_connections
 from benchmarks.importing import measure_import
 from benchmarks.java_consume import measure_java_consume
 from benchmarks.java_produce import measure_java_produce
@@ -80,6 +81,13 @@ CATALOGUE: tuple[Measurement, ...] = (
     ),
     Measurement("synced-alone", "log", "fsync on every ack, one connection alone", measure_alone),
     Measurement("compaction", "log", "p99 of Produce while 1 GB is compacted", measure_compaction),
+    Measurement(
+        "idle-connections",
+        "log",
+        "memory of connections that do nothing",
+        measure_idle_connections,
+        is_paired=False,
+    ),
     Measurement("loop-lag", "log", "how late the event loop is under load", measure_loop_lag, is_paired=False),
     *(
         Measurement(series.name, "log", f"how cost grows: {series.title}", partial(measure_growth, series=series))

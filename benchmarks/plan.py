@@ -33,6 +33,7 @@ class Plan:
     full_partitions: int = 1000
     partition_bytes: int = 10 * MEGABYTE
     empty_partitions: tuple[int, ...] = (1000, 5000, 10_000)
+    idle_connections: int = 8000
     compacted_bytes: int = GIGABYTE
     growth_bytes: int = GIBIBYTE // 4  # produced in a run of the tables that show how cost grows
     cluster_run_bytes: int = 2 * GIBIBYTE  # produced in a run to a cluster
@@ -71,6 +72,7 @@ class Plan:
             full_partitions=50,
             partition_bytes=MEGABYTE,
             empty_partitions=(20, 60, 100),
+            idle_connections=200,
             compacted_bytes=64 * MEGABYTE,
             growth_bytes=32 * MEBIBYTE,
             cluster_run_bytes=64 * MEBIBYTE,

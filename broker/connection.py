@@ -24,18 +24,20 @@ from collections.abc import Awaitable
 from typing import cast
 
 from broker.begun import Begun
-from broker.context import Caller, CloseConnection, Context
+from broker.context import Caller, CloseConnection, Context, never
 from broker.direct_send import can_send_directly, send_directly
 from broker.dispatch import dispatch
 from broker.file_slice import FileSlice
 from broker.request_memory import RequestMemory
 from protocol.errors import MalformedMessage
-from protocol.frames import FrameReader
+from protocol.frames import CAPACITY_MIN, FrameReader
 from protocol.messages.produce import ProduceRequest
 from protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 
+QUIET_MS = 10_000.0
+"""So long a connection keeps its buffer after its last request: a client that goes on finds it."""
 READ_AHEAD_REQUESTS = 16
 READ_AHEAD_BYTES = 1 << 20
 FRAME_PREFIX_BYTES = 4
@@ -55,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._table = table
         self.caller = Caller(listener)
         self.caller.has_more = self._has_more
-        self._reader = FrameReader(context.config.socket_request_max_bytes)
+        self._reader = FrameReader(context.config.socket_request_max_bytes, table.landing)
         self.requests: deque[memoryview] = deque()
         self._request_bytes = 0
         self._partial_bytes = 0
@@ -143,6 +145,8 @@ class Connection(asyncio.BufferedProtocol):
         self._memory.dropped(self._partial_bytes)
         self._partial_bytes = 0
         self._replies = []
+        self._reader.drop()
+        self.caller.has_more = never  # the connection is in no cycle, and is freed before the next collection
 
     # -- requests, one after the other ------------------------------------------------------------------------------
 
@@ -230,6 +234,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
         return self._worker
+
+    def give_back(self) -> None:
+        """Gives back what it holds for receiving: it has been quiet for a while."""
+        self._reader.shrink()
 
     def close(self, reason: str) -> None:
         """Closes from outside: idle, or the server ends. Replies already queued are still sent."""
@@ -333,6 +341,8 @@ class ConnectionTable:
         self._context = context
         self._descriptors = descriptors
         self.connections: dict[Connection, None] = {}
+        self.landing = memoryview(bytearray(CAPACITY_MIN))
+        """Where connections without a buffer receive; all are on one event loop."""
 
     def admit(self, connection: Connection) -> str | None:
         """Takes the connection in, or says why not (`max.connections`, or the limit of open files)."""
@@ -350,13 +360,15 @@ class ConnectionTable:
         self._context.metrics.connections = len(self.connections)
 
     def close_idle(self) -> None:
-        """Closes what has neither sent nor awaited anything for `connections.max.idle.ms`."""
+        """Closes what has neither sent nor awaited anything for `connections.max.idle.ms`; what has been quiet for
+        `QUIET_MS` gives its buffer back."""
         idle_ms = self._context.config.connections_max_idle_ms
         now_ms = self._context.environment.monotonic_ms()
-        if idle_ms < 0:
-            return
         for connection in list(self.connections):
-            if not connection.is_busy and now_ms - connection.last_active_ms > idle_ms:
+            quiet_ms = 0.0 if connection.is_busy else now_ms - connection.last_active_ms
+            if quiet_ms > QUIET_MS:
+                connection.give_back()
+            if quiet_ms > idle_ms >= 0:
                 connection.close(f"idle for more than {idle_ms} ms (connections.max.idle.ms)")
 
     async def drain(self, timeout_s: float) -> None:

@@ -63,7 +63,7 @@ class Caller:
         """Whether an answer to it may hold slices of files (file_slice.py)."""
         self.on_close: Callable[[], None] | None = None
         """Called once, when the connection has ended."""
-        self.has_more: Callable[[], bool] = _never
+        self.has_more: Callable[[], bool] = never
         """Whether another request has been received, and waits for the answer to this one."""
         self._on_arrival: Callable[[], None] | None = None
 
@@ -82,7 +82,8 @@ class Caller:
             self._on_arrival()
 
 
-def _never() -> bool:
+def never() -> bool:
+    """False."""
     return False
 
 

@@ -13,7 +13,7 @@ def test_every_figure_has_a_measurement() -> None:
     assert {measurement.name for measurement in CATALOGUE} >= {
         *(f"produce-{name}{dirty}" for name in ("16k", "idempotent", "1m", "8") for dirty in ("", "-dirty")),
         *("java-produce-100", "java-produce-1024", "latency", "fetch", "java-consume", "arrival"),
-        *("start", "memory", "synced-1", "synced-64", "synced-alone", "compaction", "loop-lag"),
+        *("start", "memory", "synced-1", "synced-64", "synced-alone", "compaction", "idle-connections", "loop-lag"),
         *("full-partitions", "empty-partitions", "import"),
         *("cluster-produce", "cluster-latency", "kill-leader", "kill-controller", "stop-leader", "many-topics"),
         *("growth-partitions", "growth-connections", "growth-batches", "growth-records"),

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from broker import connection
 from broker.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, REPLIES_TOGETHER_BYTES, Connection
 from broker.server import Broker
 from client.tasks import breathe
@@ -291,6 +292,28 @@ async def test_an_idle_connection_is_closed_and_a_waiting_one_is_not() -> None:
             assert await idle.is_closed()
             _, answer = await waiting.receive(request, 11)
             assert answer.error_code == 0
+
+
+async def test_a_quiet_connection_gives_its_buffer_back_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[FrameReader] = []
+
+    class Noted(FrameReader):
+        def __init__(self, size_bytes_max: int, landing: memoryview | None) -> None:
+            super().__init__(size_bytes_max, landing)
+            readers.append(self)
+
+    monkeypatch.setattr(connection, "FrameReader", Noted)
+    async with running_broker() as broker, connected(broker) as client:
+        for _ in range(2):
+            assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
+            broker.connections.close_idle()
+            assert 0 < readers[0].capacity_bytes <= 2048, "a client that goes on finds it, and it is small"
+            with monkeypatch.context() as patch:
+                patch.setattr(connection, "QUIET_MS", -1.0)
+                broker.connections.close_idle()
+            assert readers[0].capacity_bytes == 0
+        assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
+    assert readers[0].capacity_bytes == 0, "it is lost"
 
 
 async def test_a_client_that_vanishes_in_a_long_poll_leaves_nothing_behind() -> None:

@@ -86,16 +86,22 @@ def test_byte_by_byte() -> None:
 )
 def test_no_frame_changes_while_it_is_held(sizes: list[int], seed: int) -> None:
     """Frames of all sizes arrive in random pieces; some are held, some as slices, some let go at random times. Each is
-    equal to what was sent when it comes out, and still equal when it is let go."""
+    equal to what was sent when it comes out, and still equal when it is let go. The connection falls quiet now and
+    then, and shares where it receives first with others, which write there."""
     rng = Random(seed)
     payloads = [rng.randbytes(size_bytes) for size_bytes in sizes]
     stream = b"".join(map(framed, payloads))
-    reader = FrameReader(SIZE_BYTES_MAX)
+    landing = rng.choice((None, memoryview(bytearray(CAPACITY_MIN))))
+    reader = FrameReader(SIZE_BYTES_MAX, landing)
     held: list[tuple[memoryview, bytes]] = []
     piece = rng.choice((1000, 5000, 20_000, 300_000))
     position = count = 0
     while position < len(stream):
         position += receive(reader, stream[position : position + piece], rng.randint(1, piece))
+        if landing is not None:
+            landing[:] = bytes(CAPACITY_MIN)
+        if rng.random() < 0.3:
+            reader.shrink()
         while rng.random() < 0.9 and (frame := reader.next_frame()) is not None:
             payload = payloads[count]
             assert frame == payload
@@ -167,7 +173,7 @@ def test_the_buffer_is_not_larger_than_the_frame_it_is_for() -> None:
 def test_there_is_always_room() -> None:
     """A frame that fills the buffer to its last byte is held: a transport refuses an empty buffer."""
     for reader in (FrameReader(SIZE_BYTES_MAX), grown()):
-        reader.feed(framed(bytes(reader.capacity_bytes - 4)))
+        reader.feed(framed(bytes(max(reader.capacity_bytes, CAPACITY_MIN) - 4)))
         held = reader.next_frame()
         assert held is not None
         assert len(reader.get_buffer()) > 0
@@ -288,12 +294,39 @@ def test_a_quiet_connection_gives_its_buffer_back() -> None:
     reader.feed(framed(b"held")[5:])
     frame = reader.next_frame()
     reader.shrink()
-    assert reader.capacity_bytes == CAPACITY_MIN
+    assert reader.capacity_bytes == 0
     for size_bytes in (10, 10, CAPACITY_MIN):
         reader.feed(framed(b"x" * size_bytes))
         assert reader.capacity_bytes <= 2 * CAPACITY_MIN
         assert taken(reader) == [b"x" * size_bytes]
     assert bytes(frame or b"") == b"held"
+
+
+def test_a_reader_that_has_received_nothing_has_no_buffer() -> None:
+    """Readers that share a landing receive there first; what they give out is their own."""
+    landing = memoryview(bytearray(CAPACITY_MIN))
+    first, second = FrameReader(SIZE_BYTES_MAX, landing), FrameReader(SIZE_BYTES_MAX, landing)
+    assert first.get_buffer().obj is second.get_buffer().obj is landing.obj
+    assert (first.capacity_bytes, second.capacity_bytes) == (0, 0)
+    first.feed(framed(b"first") + framed(b"more")[:5])
+    second.feed(framed(b"second"))
+    frame = first.next_frame()
+    assert frame is not None
+    assert first.get_buffer().obj is not landing.obj
+    assert taken(second) == [b"second"]
+    second.shrink()
+    second.feed(framed(b"x" * (CAPACITY_MIN - 4)))
+    assert taken(second) == [b"x" * (CAPACITY_MIN - 4)]
+    first.feed(framed(b"more")[5:])
+    assert (bytes(frame), taken(first)) == (b"first", [b"more"])
+
+
+def test_a_lost_connection_gives_back_what_waits_too() -> None:
+    reader = FrameReader(SIZE_BYTES_MAX)
+    reader.feed(framed(bytes(1000))[:500])
+    reader.drop()
+    assert (reader.capacity_bytes, reader.received_bytes) == (0, 0)
+    assert reader.next_frame() is None
 
 
 def test_frames_that_are_not_taken_wait() -> None:
