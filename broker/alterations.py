@@ -110,7 +110,7 @@ def _altered(
 def _edited_list(row: Option[Any], operation: int, value: str, current: str | None) -> str:
     # As Kafka, from the default where the topic has no list of its own, even if the broker sets another one.
     items = _items(row.default_text or "" if current is None else current)
-    given = _items(value)
+    given = _given_items(value)
     if operation == Operation.APPEND:
         items += given  # an item that is there already is dropped when the list is read
     else:
@@ -120,6 +120,11 @@ def _edited_list(row: Option[Any], operation: int, value: str, current: str | No
 
 def _items(text: str) -> list[str]:
     return list(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
+
+
+def _given_items(text: str) -> list[str]:
+    """What Java's String.split makes of it: empty items at the end are none, but for a text that is empty itself."""
+    return [item.strip() for item in text.rstrip(",").split(",")] if text.strip(",") or not text else []
 
 
 def _topic_row(name: str) -> Option[Any]:

@@ -17,6 +17,7 @@ from broker.cluster.placement import (
     check_counts,
     check_increase,
     check_new_topic_assignments,
+    check_partitions_per_request,
     place,
 )
 from broker.cluster.topics import add_partitions, create_topic, new_partition
@@ -57,10 +58,10 @@ def plan_topic(
     name: str,
     partition_count: int,
     replication_factor: int,
-    assignments: Mapping[int, Sequence[int]],
+    assignments: Sequence[tuple[int, Sequence[int]]],
     configs: Mapping[str, str],
 ) -> NewTopic:
-    """A topic with a new id, replicas placed by us or, where `assignments` (by partition) are given, by the caller.
+    """A topic with a new id, replicas placed by us or, where `assignments` (partition and brokers) are given, by hand.
 
     Name and configs were checked before. Raises KafkaError: INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
     INVALID_REPLICA_ASSIGNMENT, INVALID_REQUEST, POLICY_VIOLATION.
@@ -73,7 +74,7 @@ def plan_topic(
                 "A manual partition assignment was specified, but the number of partitions and the replication factor "
                 "were not both set to -1.",
             )
-        placed = check_new_topic_assignments(assignments, image.registered)
+        placed = check_new_topic_assignments(_by_partition(assignments), image.registered)
     else:
         if replication_factor == DEFAULT:
             replication_factor = context.config.default_replication_factor
@@ -90,6 +91,16 @@ def plan_topic(
     return NewTopic(name, topic_id, partitions, configs)
 
 
+def _by_partition(assignments: Sequence[tuple[int, Sequence[int]]]) -> dict[int, Sequence[int]]:
+    """Raises KafkaError INVALID_REPLICA_ASSIGNMENT."""
+    by_partition = dict(assignments)
+    if len(by_partition) != len(assignments):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one partition."
+        )
+    return by_partition
+
+
 def plan_partitions(
     context: Context, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None
 ) -> tuple[PartitionState, ...]:
@@ -99,9 +110,11 @@ def plan_partitions(
     present = len(topic.partitions)
     check_increase(topic.name, present, count)
     if assignments is None:
+        check_partitions_per_request(count - present)
         placed = _place(context, count - present, topic.replication_factor)
     else:
         placed = check_added_assignments(assignments, count - present, topic.replication_factor, image.registered)
+        check_partitions_per_request(count - present)
     return _partitions(image, topic.topic_id, present, placed)
 
 

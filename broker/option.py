@@ -165,6 +165,8 @@ class Option(Generic[T]):
         value = cast(T, _PARSERS[self.kind](text))
         if value is None or not self._is_in_bounds(value):
             raise self._invalid(text, f"it must be {self.allowed}")
+        if self.kind is ConfigType.LIST and self.choices and text and not all(map(str.strip, text.split(","))):
+            raise self._invalid(text, "its items must not be empty")  # "," would be a list of nothing
         if self.check is not None and (allowed := self.check(value)) is not None:
             raise self._invalid(text, allowed)
         if self.refuse is not None and (reason := self.refuse(value)) is not None:

@@ -47,11 +47,7 @@ def _plan(context: Context, topic: CreatableTopic) -> NewTopic:
     check_new_name(context.metadata.image, topic.name)
     # Of an option given twice the last value counts, as in Kafka.
     configs = new_topic_overrides({config.name: config.value for config in topic.configs})
-    assignments = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
-    if len(assignments) != len(topic.assignments):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one partition."
-        )
+    assignments = [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments]
     return plan_topic(context, topic.name, topic.num_partitions, topic.replication_factor, assignments, configs)
 
 

@@ -58,9 +58,12 @@ def _wanted(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
 
 
 def _times_named(image: ClusterImage, wanted: list[DeleteTopicState]) -> dict[str | bytes, int]:
-    """How often each topic is named: by its id where it exists, else by what the request calls it."""
+    """How often each topic is named: by its id where it exists, else by what the request calls it. What names none, or
+    by both, does not count."""
     times: dict[str | bytes, int] = {}
     for topic in wanted:
+        if (topic.name is None) == (topic.topic_id == ZERO_UUID):
+            continue
         key = _key(image, topic)
         times[key] = times.get(key, 0) + 1
     return times

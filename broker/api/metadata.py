@@ -52,7 +52,8 @@ async def handle(context: Context, call: Call, request: MetadataRequest) -> Meta
         topics = [_answer(image, call, topic_id, name, failures) for topic_id, name in wanted]
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = TOPIC_OPERATIONS
+            if topic.name is not None:  # of an unknown id nobody can say what may be done
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
     return MetadataResponse(
         brokers=_brokers(image, listener),
         cluster_id=context.cluster_id,
@@ -91,7 +92,7 @@ async def _create_missing(
             continue
         try:
             check_new_name(context.metadata.image, name)
-            await create(context, changes, plan_topic(context, name, DEFAULT, DEFAULT, {}, {}))
+            await create(context, changes, plan_topic(context, name, DEFAULT, DEFAULT, (), {}))
         except KafkaError as error:
             failures[name] = _as_seen_by_clients(error)
 

@@ -55,7 +55,7 @@ def check_partitions_per_request(count: int) -> None:
 
 
 def check_increase(topic: str, present_count: int, total_count: int) -> None:
-    """For CreatePartitions. Raises KafkaError INVALID_PARTITIONS, POLICY_VIOLATION."""
+    """For CreatePartitions. Raises KafkaError INVALID_PARTITIONS."""
     if total_count == present_count:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present_count} partition(s).")
     if total_count < present_count:
@@ -63,7 +63,6 @@ def check_increase(topic: str, present_count: int, total_count: int) -> None:
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {topic} currently has {present_count} partition(s); {total_count} would not be an increase.",
         )
-    check_partitions_per_request(total_count - present_count)
 
 
 def place(

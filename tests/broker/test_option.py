@@ -37,10 +37,18 @@ def test_decimals(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("", ()), ("x", ("x",)), (" y , x ", ("y", "x")), ("x,x,y,x", ("x", "y")), (",x,,", ("x",))]
+    ("text", "value"), [("", ()), (" ", ()), ("x", ("x",)), (" y , x ", ("y", "x")), ("x,x,y,x", ("x", "y"))]
 )
 def test_lists_hold_each_item_once(text: str, value: tuple[str, ...]) -> None:
-    assert LIST.parse(text) == value
+    assert LIST.parse(text) == FREE_LIST.parse(text) == value
+
+
+@pytest.mark.parametrize("text", [",", "x,", ",x", "x,,y", "x, ,y"])
+def test_an_empty_item_is_none_of_the_choices(text: str) -> None:
+    """`cleanup.policy=,` would be neither delete nor compact. Where anything may stand it is left out."""
+    with pytest.raises(ConfigError, match=r"for configuration a\.list: its items must not be empty"):
+        LIST.parse(text)
+    assert FREE_LIST.parse(text) == tuple(item.strip() for item in text.split(",") if item.strip())
 
 
 @pytest.mark.parametrize(

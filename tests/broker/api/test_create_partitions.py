@@ -89,7 +89,10 @@ async def test_more_partitions_than_a_request_may_add() -> None:
     async with running_broker() as context:
         await make_topic(context, "orders")
         (result,) = await enlarged(context, wanted("orders", 20_000))
-    assert result.error_code == ErrorCode.POLICY_VIOLATION
+        (unassigned,) = await enlarged(context, wanted("orders", 20_000, []))
+        (assigned,) = await enlarged(context, wanted("orders", 20_000, [[0]] * 19_999))
+    assert result.error_code == assigned.error_code == ErrorCode.POLICY_VIOLATION
+    assert unassigned.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT, "which Kafka finds first"
 
 
 IMPOSSIBLE: list[tuple[list[list[int]], str]] = [

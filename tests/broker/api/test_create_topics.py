@@ -258,9 +258,11 @@ async def test_assignments_that_are_not_possible(assignments: list[tuple[int, li
 
 @pytest.mark.parametrize(("partitions", "factor"), [(1, -1), (-1, 1)])
 async def test_assignments_go_with_minus_one_for_count_and_factor(partitions: int, factor: int) -> None:
-    code, text = await refusal(topic("orders", partitions, factor, assignments=[(0, [0])]))
-    assert code == ErrorCode.INVALID_REQUEST
-    assert "set to -1" in text
+    """Which is looked at before the assignments themselves, as in Kafka."""
+    for assignments in ([(0, [0])], [(0, [0]), (0, [0])], [(7, [9])]):
+        code, text = await refusal(topic("orders", partitions, factor, assignments=assignments))
+        assert code == ErrorCode.INVALID_REQUEST
+        assert "set to -1" in text
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,17 @@ async def test_a_name_and_its_own_id_are_twice_the_same_topic() -> None:
     assert [answer.error_code for answer in (*by_name_and_id, *by_ids)] == [ErrorCode.INVALID_REQUEST] * 4
 
 
+async def test_what_names_a_topic_by_both_does_not_count_as_naming_it() -> None:
+    """As in Kafka: the other one, which is well-formed, is deleted."""
+    async with running_broker() as context:
+        topic_id = await make_topic(context, "orders")
+        states = [DeleteTopicState(name="orders", topic_id=topic_id), DeleteTopicState(topic_id=topic_id)]
+        answer = await ask(context, DeleteTopicsRequest(topics=states, timeout_ms=1000), 6)
+        assert "orders" not in context.metadata.image.topics
+    both, by_id = answer.responses
+    assert (both.error_code, by_id.error_code, by_id.name) == (ErrorCode.INVALID_REQUEST, ErrorCode.NONE, "orders")
+
+
 async def test_neither_and_both_are_refused() -> None:
     async with running_broker() as context:
         topic_id = await make_topic(context, "orders")

@@ -168,6 +168,28 @@ async def test_authorized_operations_are_told_where_they_are_asked_for(version: 
     assert silent.cluster_authorized_operations == NOT_ASKED
 
 
+async def test_of_an_unknown_id_no_operations_are_told() -> None:
+    """Unlike of a name, for which a right may be given before the topic exists."""
+    async with running_broker() as context:
+        topics = [MetadataRequestTopic(topic_id=b"0123456789abcdef", name=None), MetadataRequestTopic(name="nowhere")]
+        answer = await ask(context, MetadataRequest(topics=topics[:1], include_topic_authorized_operations=True), 12)
+        named = await ask(
+            context,
+            MetadataRequest(
+                topics=topics[1:], allow_auto_topic_creation=False, include_topic_authorized_operations=True
+            ),
+            12,
+        )
+    assert (answer.topics[0].error_code, answer.topics[0].topic_authorized_operations) == (
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        NOT_ASKED,
+    )
+    assert (named.topics[0].error_code, named.topics[0].topic_authorized_operations) == (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        TOPIC_OPERATIONS,
+    )
+
+
 # -- listeners and leaders ------------------------------------------------------------------------------------------
 
 

@@ -98,10 +98,10 @@ def test_counts_that_are_no_counts(count: int) -> None:
 
 def test_no_request_makes_too_many_partitions() -> None:
     placement.check_counts(10_000, 3)
-    placement.check_increase("t", 1, 10_001)
+    placement.check_partitions_per_request(10_000)
     for check in (
         lambda: placement.check_counts(10_001, 1),
-        lambda: placement.check_increase("t", 1, 10_002),
+        lambda: placement.check_partitions_per_request(10_001),
         lambda: placement.check_new_topic_assignments({index: [1] for index in range(10_001)}, [1]),
     ):
         with pytest.raises(KafkaError, match="Excessively large number of partitions per request") as caught:
