@@ -157,7 +157,17 @@ def _checked_of_broker(values: Mapping[str, str], *, per_broker: bool) -> dict[s
             f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(names)}]",
             ErrorCode.INVALID_REQUEST,
         )
+    if per_broker and (names := [name for name in values if _is_of_all_brokers(name)]):
+        raise ConfigError(
+            f"Broker-level {', '.join(names)} cannot be altered: brokers must agree on it. Set it for all of them, or "
+            "for topics."
+        )
     return checked
+
+
+def _is_of_all_brokers(name: str) -> bool:
+    row = BROKER_OPTIONS.get(name)
+    return row is not None and row.dynamic is Dynamic.ALL_BROKERS
 
 
 def _is_of_one_broker(name: str) -> bool:

@@ -59,6 +59,8 @@ class Dynamic(Enum):
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
+    ALL_BROKERS = "for all brokers only"
+    """Those who decide about a partition together must have the same value."""
 
 
 class Effect(Enum):

@@ -29,6 +29,7 @@ from broker.option import (
     PASSWORD,
     STORED,
     STRING,
+    Dynamic,
     Fallback,
     Option,
     gzip_level,
@@ -324,7 +325,8 @@ class BrokerOptions:
         check=check_store_address, deviation=OURS,
     )
     min_insync_replicas = Option(
-        "min.insync.replicas", INT, 1, "For topics without a number of their own.", minimum=1, dynamic=CLUSTER_WIDE,
+        "min.insync.replicas", INT, 1, "For topics without a number of their own.", minimum=1,
+        dynamic=Dynamic.ALL_BROKERS,
         deviation="Kafka 4.3.1's format command sets it for all brokers, so that Kafka reports it as set.",
     )
     node_id = Option(

@@ -134,6 +134,16 @@ def test_a_wrong_alteration_of_a_broker_is_refused(name: str, value: str | None,
         replace_broker({name: value}, per_broker=True)
 
 
+def test_what_brokers_must_agree_on_is_not_set_for_one() -> None:
+    """Nor does Kafka take it (KIP-966). It may be deleted, where another version has stored it."""
+    with pytest.raises(ConfigError, match=r"^Broker-level min.insync.replicas cannot be altered") as refused:
+        replace_broker({"max.connections": "5", "min.insync.replicas": "1"}, per_broker=True)
+    assert refused.value.code is ErrorCode.INVALID_CONFIG
+    assert replace_broker({"min.insync.replicas": "1"}, per_broker=False) == {"min.insync.replicas": "1"}
+    delete = [Alteration("min.insync.replicas", DELETE, None)]
+    assert alter_broker({"min.insync.replicas": "1"}, delete, per_broker=True) == {}
+
+
 def test_what_belongs_to_one_broker_is_not_set_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BROKER_OPTIONS["listeners"], "dynamic", Dynamic.PER_BROKER)
     message = "Cannot update these configs at default cluster level, broker id must be specified: [listeners]"

@@ -29,7 +29,9 @@ def test_a_topic_option_agrees_with_its_broker_option(row: Option[Any]) -> None:
     assert (broker_row.minimum, broker_row.maximum, broker_row.choices) == (row.minimum, row.maximum, row.choices)
     assert (broker_row.refuse is None) == (row.refuse is None)
     assert broker_row.effect is row.effect
-    assert broker_row.dynamic is Dynamic.CLUSTER_WIDE, "what topics inherit may change while the broker runs"
+    assert broker_row.dynamic in (Dynamic.CLUSTER_WIDE, Dynamic.ALL_BROKERS), (
+        "what topics inherit may change while the broker runs"
+    )
     default = broker_row.default
     for fallback in broker_row.fallbacks:
         if default is None and (coarse := BROKER_OPTIONS[fallback.name].default) is not None:
