@@ -1,7 +1,7 @@
 # The verbs of this repository. Each makes .venv when it is missing or stale; those that need Java look for it.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test style types imports unit compat rounds sim soak soak-sim soak-processes bench clean requirements java FORCE
+.PHONY: help demo test style types imports unit compat fuzz rounds sim soak soak-sim soak-processes bench clean requirements java FORCE
 SHELL := /bin/bash
 
 VENV := .venv
@@ -13,6 +13,7 @@ export COMPAT_RECORDS ?= 100000
 SOAK_SEEDS ?= 10000
 SOAK_FILE ?= soak.txt
 ROUNDS ?= 3
+HISTORIES ?= 300
 # Else each of some hundred processes compiles all that it imports, and takes three times as long to start.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -21,6 +22,7 @@ help:
 	@echo "make test          style, types, imports, unit, and compat at 10,000 records a client"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client"
+	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
 	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster or clients, ONLY=NAME: a part of it"
 	@echo "make sim           150 histories from seeds, in virtual time; SEED=N: one of them again"
@@ -56,6 +58,10 @@ unit: $(STAMP) java $(CONNECTOR) $(KAFKA)
 
 compat: $(STAMP) java $(CONNECTOR) $(KAFKA)
 	$(BIN)/python -m pytest tests/compat -n 2 --dist loadscope --no-loadscope-reorder
+
+# Differences are printed, with their seeds, and end it with 1.
+fuzz: $(STAMP) java $(KAFKA)
+	$(BIN)/python -m tests.compat.admin_fuzz $(if $(SEED),--first $(SEED) --count 1,--count $(HISTORIES) --minutes 60)
 
 # Real processes under load while things happen to them. What was found for each kind stands in rounds.md.
 rounds: $(STAMP)

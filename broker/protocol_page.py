@@ -10,7 +10,7 @@ from broker.context import Api
 from broker.served import SERVED
 
 # Those that can be asked for are in tests/compat/test_answers_like_kafka.py, with both answers, and, of clusters, in
-# test_cluster_answers_like_kafka.py.
+# test_cluster_answers_like_kafka.py; those that only random requests come to are rules in admin_differences.py.
 DEVIATIONS = (
     "Auto-creation is synchronous: Metadata answers a topic that it has just created with its partitions, where Kafka "
     "answers UNKNOWN_TOPIC_OR_PARTITION once.",
@@ -48,7 +48,20 @@ DEVIATIONS = (
     "[the decision](decisions/011-what-operators-may-take-away.md).",
     "A wrong value of a broker's option is INVALID_CONFIG, as it is for a topic's; Kafka: INVALID_REQUEST, which "
     "KAFKA-13609 calls the wrong one. Options of Kafka's that have no effect here are stored for a broker whatever "
-    "their value, and described as an unknown one is: sensitive, and without the value.",
+    "their value, and described as an unknown one is: sensitive, and without the value. `NaN` is not taken for a "
+    "ratio.",
+    "`min.insync.replicas` may be deleted for all brokers, and counts by default then; Kafka refuses that.",
+    "What Kafka answers UNKNOWN_SERVER_ERROR, for all that a request asks: Metadata of a topic without name and id "
+    "(INVALID_REQUEST here), DescribeTopicPartitions of an empty name (INVALID_TOPIC_EXCEPTION, of that one only), "
+    "CreatePartitions of more than 10,000 (POLICY_VIOLATION). AlterConfigs that names a resource twice is "
+    "INVALID_REQUEST; Kafka never answers. DescribeConfigs of a resource type that does not exist is INVALID_REQUEST "
+    "for that resource; Kafka refuses the others of the request, too.",
+    "Metadata that asks for some topics by id and for others by name answers all of them; Kafka only those by id. Of "
+    "two topics in one CreateTopics whose names collide in metrics (`a.b`, `a_b`) the second is refused; Kafka "
+    "creates both. The 10,000 partitions of a CreateTopics are those of each topic; Kafka's are those of the whole "
+    "request.",
+    "A partition that AlterPartitionReassignments names twice is changed twice, one after the other; Kafka looks at "
+    "both as it was before.",
 )
 
 

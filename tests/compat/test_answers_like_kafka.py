@@ -11,6 +11,8 @@ import pytest
 
 from tests.apache_kafka import ApacheKafka
 from tests.compat import questions_of_admin, questions_of_data, questions_of_validation
+from tests.compat.admin_fuzz import both_of, told_of
+from tests.compat.admin_requests import history
 from tests.compat.peer import Peer
 from tests.compat.questions import QUESTIONS, Answer
 from tests.odradek_broker import OdradekBroker
@@ -28,6 +30,9 @@ class Difference(NamedTuple):
     ours: Answer
     reason: str
 
+
+SEEDS = range(12)
+"""Of the histories of random requests."""
 
 ONE_ANSWER_EACH = "Kafka answers once what a request names twice; we answer each time, so that nothing seems unanswered"
 BY_HEADER = "record.validation=header, docs/decisions/005-record-validation.md"
@@ -150,6 +155,15 @@ def test_full_validation_refuses_what_kafka_refuses(kafka: ApacheKafka, odradek:
         theirs.create_topic(topic)
         ours.create_topic(topic, record_validation="full")
         assert (QUESTIONS[name](theirs, topic), QUESTIONS[name](ours, topic)) == BY_RECORD[name]
+
+
+def test_random_admin_requests_are_answered_alike_and_leave_the_same(
+    kafka: ApacheKafka, odradek: OdradekBroker
+) -> None:
+    """Histories of two or three requests (`admin_fuzz.py`, which runs them by the hundred, on three brokers too)."""
+    with both_of({1: (kafka.host, kafka.port)}, {1: (odradek.host, odradek.port)}) as clusters:
+        found = clusters.differences(SEEDS)
+        assert not found, "".join(told_of(seed, history(seed, 1), found[seed]) for seed in found)
 
 
 def test_differences_belong_to_questions_and_have_reasons() -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from tests.apache_kafka import ApacheKafka
 from tests.compat import questions_of_leadership
+from tests.compat.admin_fuzz import both_of, told_of
+from tests.compat.admin_requests import history
 from tests.compat.clusters import THREE_BROKERS, eventually, ours
 from tests.compat.kafka_cluster import kafka_cluster
 from tests.compat.peer import Peer
@@ -31,6 +33,8 @@ pytestmark = [
 ASKED_IN = (questions_of_leadership,)
 """Importing it fills `OF_CLUSTERS`."""
 OPTIONS = {"auto.create.topics.enable": "false", "default.replication.factor": "3", "min.insync.replicas": "2"}
+SEEDS = range(100, 112)
+"""Of the histories of random requests."""
 RECORDS = 3
 CONFIGS = {"min_insync_replicas": "1", "retention_ms": "-1"}
 """The records are of 2023: Kafka would delete them in the middle of a question."""
@@ -76,6 +80,13 @@ def make(peers: Peers, topic: str) -> None:
     for _ in range(RECORDS):
         assert produced(peers[LEADER], topic, 0)[0] == "NONE"
     eventually(lambda: fetched(peers[FOLLOWER], topic, 0)[:2], ("NONE", RECORDS))
+
+
+def test_random_admin_requests_are_answered_alike_and_leave_the_same(kafka: Addresses, odradek: Addresses) -> None:
+    """Histories of two or three requests, each request to any of the brokers (`admin_fuzz.py`)."""
+    with both_of(kafka, odradek) as clusters:
+        found = clusters.differences(SEEDS)
+        assert not found, "".join(told_of(seed, history(seed, 3), found[seed]) for seed in found)
 
 
 @pytest.mark.parametrize("name", OF_CLUSTERS)
