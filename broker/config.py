@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from broker.kafka_options import reason_for
-from broker.option import LONG_MAX, ConfigError, ConfigType, Option, nearest, unknown_name
+from broker.option import LONG_MAX, ConfigError, ConfigMistakes, ConfigType, Option, nearest, unknown_name
 from broker.options import BROKER_OPTIONS, BrokerOptions
 from broker.topic_options import TOPIC_OPTIONS, TopicOptions
 from client.configuration.properties import parse_properties
@@ -250,27 +250,40 @@ def parse_assignment(text: str) -> tuple[str, str]:
 def _checked_static(static: Mapping[str, str]) -> dict[str, str]:
     """Raises ConfigError, which names every mistake: who brings a file of Kafka's corrects it once."""
     checked: dict[str, str] = {}
-    mistakes: list[str] = []
+    mistakes = _without_effect_here(static)
     for name, text in static.items():
         try:
-            checked[name] = broker_row(name).normalised(text)
+            if reason_for(name) is None:
+                checked[name] = broker_row(name).normalised(text)
         except ConfigError as error:
-            mistakes.append(f"{error}: remove it" if reason_for(name) is not None else str(error))
+            mistakes.append(str(error))
     if checked.get("listeners") == "":
         mistakes.append("Invalid value for configuration listeners: it must name at least one NAME://HOST:PORT.")
     # The older name and the newer one stand for each other, as in Kafka; defaults do not.
     node_id, broker_id = checked.get("node.id"), checked.get("broker.id")
     if node_id is not None and broker_id is not None and node_id != broker_id:
         mistakes.append(f"broker.id ({broker_id}) and node.id ({node_id}) are one and the same; they must be equal.")
+    if len(mistakes) == 1:
+        raise ConfigError(mistakes[0])
     if mistakes:
-        raise ConfigError(
-            mistakes[0]
-            if len(mistakes) == 1
-            else "\n  ".join([f"{len(mistakes)} mistakes in the configuration of the broker:", *mistakes])
-        )
+        raise ConfigMistakes(mistakes)
     if (either := node_id or broker_id) is not None:
         checked["broker.id"] = checked["node.id"] = BROKER_OPTIONS["node.id"].normalised(either)
     return checked
+
+
+def _without_effect_here(static: Mapping[str, str]) -> list[str]:
+    """Of Kafka's options that are not here, a sentence for those of each reason."""
+    names_of: dict[str, list[str]] = {}
+    for name in static:
+        if (reason := reason_for(name)) is not None:
+            names_of.setdefault(reason, []).append(name)
+    return [
+        f"{names[0]} is an option of Apache Kafka's without effect here ({reason}): remove it"
+        if len(names) == 1
+        else f"{', '.join(names)} are options of Apache Kafka's without effect here ({reason}): remove them"
+        for reason, names in names_of.items()
+    ]
 
 
 def broker_row(name: str) -> Option[Any]:
@@ -278,7 +291,7 @@ def broker_row(name: str) -> Option[Any]:
     if (row := BROKER_OPTIONS.get(name)) is not None:
         return row
     if (reason := reason_for(name)) is not None:
-        raise ConfigError(f"{name} is an option of Apache Kafka's that has no effect here ({reason})")
+        raise ConfigError(f"{name} is an option of Apache Kafka's without effect here ({reason})")
     raise unknown_name("broker", name, tuple(BROKER_OPTIONS))
 
 

@@ -38,6 +38,15 @@ class ConfigError(KafkaError):
         return self.message
 
 
+class ConfigMistakes(ConfigError):
+    """Several mistakes in what a broker was started with, a line each. It answers no request, so it is told in full."""
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        text = "\n  ".join((f"{len(mistakes)} mistakes in the configuration of the broker:", *mistakes))
+        super().__init__(text)
+        self.message = text
+
+
 class ConfigType(IntEnum):
     """Numbers as DescribeConfigs answers them (ConfigDef.Type by way of DescribeConfigsResponse.ConfigType)."""
 

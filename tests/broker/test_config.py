@@ -12,6 +12,7 @@ from broker.config import (
     ConfigSource,
     load_static,
 )
+from broker.kafka_options import NOT_HERE
 from broker.option import ConfigType
 from broker.options import BROKER_OPTIONS
 from broker.topic_options import TOPIC_OPTIONS
@@ -171,23 +172,34 @@ def test_a_start_is_refused_with_all_mistakes_and_what_to_do_for_each() -> None:
         "node.id": "1",
         "colour": "red",
         "broker.id": "2",
+        "background.threads": "10",
+        "num.network.threads": "3",
         "process.roles": "broker,controller",
     }
     with pytest.raises(ConfigError) as refused:
         BrokerConfig(static)
-    assert refused.value.message.splitlines() == [
+    assert str(refused.value).splitlines() == [
         "7 mistakes in the configuration of the broker:",
-        "  num.io.threads is an option of Apache Kafka's that has no effect here (one thread serves everything): "
-        "remove it",
+        "  num.io.threads, background.threads, num.network.threads are options of Apache Kafka's without effect here "
+        "(one thread serves everything): remove them",
+        "  listener.name.secure.ssl.keystore.location is an option of Apache Kafka's without effect here (there is "
+        "neither encryption nor authentication yet, so keep the listeners on a network that you trust): remove it",
+        "  process.roles is an option of Apache Kafka's without effect here (the metadata is not kept by KRaft; "
+        "`metadata.store` says where it is): remove it",
         "  Invalid value none for configuration num.partitions: it must be a whole number of 32 bits of at least 1.",
         "  Unknown broker config name: num.partitons; did you mean num.partitions?",
-        "  listener.name.secure.ssl.keystore.location is an option of Apache Kafka's that has no effect here (there is "
-        "neither encryption nor authentication yet, so keep the listeners on a network that you trust): remove it",
         "  Unknown broker config name: colour",
-        "  process.roles is an option of Apache Kafka's that has no effect here (the metadata is not kept by KRaft; "
-        "`metadata.store` says where it is): remove it",
         "  broker.id (2) and node.id (1) are one and the same; they must be equal.",
     ]
+
+
+def test_all_mistakes_of_a_start_are_told_however_many_they_are() -> None:
+    """An answer's text is cut; this goes to a terminal."""
+    static = dict.fromkeys(NOT_HERE, "x") | {f"no.such.{number}": "x" for number in range(100)}
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig(static)
+    assert [name for name in static if name not in str(refused.value)] == []
+    assert len(str(refused.value).splitlines()) == 1 + len(set(NOT_HERE.values())) + 100
 
 
 def test_the_file_comes_before_the_command_line() -> None:

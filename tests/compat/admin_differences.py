@@ -1,7 +1,7 @@
 """The differences between Kafka's answers to admin requests and ours that are meant, each with its reason.
 
-A rule says for one difference (`Leaf`) of the answers to one step whether it is the known one. Those of single
-questions stand in test_answers_like_kafka.py; here are those that random requests come to.
+A rule says for one difference (`Leaf`) of the answers to a step, or of the states after it, whether it is the known
+one. Those of single questions stand in test_answers_like_kafka.py; here are those that random requests come to.
 """
 
 from collections.abc import Callable
@@ -146,7 +146,8 @@ RULES: Final = (
     Rule(
         ("AlterPartitionReassignments",),
         named_twice,
-        "Kafka looks at a partition that is named twice as it was before, we as the first time has left it",
+        "Kafka looks at a partition that is named twice as it was before, and may never end what it begins so; we as "
+        "the first time has left it",
     ),
     Rule(
         ("DescribeTopicPartitions",),

@@ -119,10 +119,11 @@ class Both:
                 if unknown:
                     return Difference(number, "answer", unknown)
                 state = settled(*pair)
-                if leaves and state:  # a known difference, and what comes of it
-                    return None
-                if state:
-                    return Difference(number, "state", state)
+                if not state:
+                    continue
+                # What comes of a known difference is known, too, and there is no more to compare.
+                known = leaves or all(reason_for(step, leaf) is not None for leaf in state)
+                return None if known else Difference(number, "state", state)
             return None
         finally:
             if any(step.api in ("AlterConfigs", "IncrementalAlterConfigs") for step in steps):
