@@ -25,7 +25,7 @@ import click
 from tests.apache_kafka import ApacheKafka
 from tests.compat.admin_differences import reason_for
 from tests.compat.admin_leaves import Leaf, leaves_of
-from tests.compat.admin_requests import Step, history, parts
+from tests.compat.admin_requests import Step, history, lists_in
 from tests.compat.admin_worlds import (
     PATIENCE_S,
     PAUSE_S,
@@ -98,11 +98,12 @@ class Both:
         for side in (0, 1):
             delete_topics([pair[side] for pair in pairs])
 
-    def differences(self, seeds: Sequence[int]) -> dict[int, Difference]:
+    def differences(self, seeds: Sequence[int], steps: int = 0) -> dict[int, Difference]:
         """Of the histories of these seeds: the first difference of each that has one that is not known."""
         with self.worlds(len(seeds)) as pairs:
             found = {
-                seed: self.run(pair, history(seed, self.broker_count)) for seed, pair in zip(seeds, pairs, strict=True)
+                seed: self.run(pair, history(seed, self.broker_count, steps))
+                for seed, pair in zip(seeds, pairs, strict=True)
             }
         return {seed: difference for seed, difference in found.items() if difference is not None}
 
@@ -180,11 +181,10 @@ def candidates(steps: list[Step]) -> Iterator[list[Step]]:
         if len(steps) > 1:
             yield steps[:number] + steps[number + 1 :]
     for number, step in enumerate(steps):
-        lists = [part for part in parts(step.request) if isinstance(part, list)]
-        for which, items in enumerate(lists):
+        for which, items in enumerate(lists_in(step.request)):
             for index in range(len(items)):
                 request: Any = copy.deepcopy(step.request)
-                del [part for part in parts(request) if isinstance(part, list)][which][index]
+                del list(lists_in(request))[which][index]
                 yield [*steps[:number], replace(step, request=request), *steps[number + 1 :]]
 
 
@@ -224,14 +224,20 @@ def kafka(broker_count: int) -> Generator[Mapping[int, Address]]:
             yield {node_id: (node.host, node.port) for node_id, node in nodes.items()}
 
 
+def end(number: int, frame: object) -> None:
+    """So that the clusters are stopped."""
+    sys.exit(128 + number)
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--brokers", type=int, default=3, choices=sorted(REPLICAS))
     options.add_argument("--first", type=int, default=0)
     options.add_argument("--count", type=int, default=300)
+    options.add_argument("--steps", type=int, default=0, help="of each history; 0: two or three")
     options.add_argument("--minutes", type=float, default=9.0)
     given = options.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the clusters are stopped
+    signal.signal(signal.SIGTERM, end)
     deadline = time.monotonic() + given.minutes * 60
     done = failed = 0
     told: set[object] = set()
@@ -242,19 +248,19 @@ def main() -> int:
             if time.monotonic() > deadline:
                 break
             some = seeds[start : start + TOGETHER]
-            found = clusters.differences(some)
+            found = clusters.differences(some, given.steps)
             done += len(some)
             for seed, difference in found.items():
                 failed += 1
-                kind = history(seed, given.brokers)[difference.step].api, tuple(leaf.path for leaf in difference.leaves)
-                tell(seed, clusters, difference, reduce=kind not in told)
+                steps = history(seed, given.brokers, given.steps)
+                kind = steps[difference.step].api, tuple(leaf.path for leaf in difference.leaves)
+                tell(seed, steps, clusters, difference, reduce=kind not in told)
                 told.add(kind)
             click.echo(f"{done} histories, {failed} with a difference, up to seed {some[-1]}")
     return 1 if failed else 0
 
 
-def tell(seed: int, clusters: Both, difference: Difference, *, reduce: bool) -> None:
-    steps = history(seed, clusters.broker_count)
+def tell(seed: int, steps: list[Step], clusters: Both, difference: Difference, *, reduce: bool) -> None:
     kind = difference.where, [leaf.path for leaf in difference.leaves]
 
     def fails(candidate: list[Step]) -> bool:

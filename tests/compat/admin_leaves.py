@@ -1,29 +1,38 @@
 """Where two answers, or two states, differ."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 Shape = Any
 """Of lists, dicts and plain values."""
 
 
 class Leaf(NamedTuple):
-    """A difference: where, by the names of the fields, and what stands there."""
+    """A difference: where, by the names of the fields, and what stands there. None: nothing."""
 
     path: tuple[str, ...]
     theirs: Shape
     ours: Shape
 
 
+def as_dict(shape: object) -> dict[str, Shape] | None:
+    return cast("dict[str, Shape]", shape) if isinstance(shape, dict) else None
+
+
+def as_list(shape: object) -> list[Shape] | None:
+    return cast("list[Shape]", shape) if isinstance(shape, list) else None
+
+
 def leaves_of(theirs: Shape, ours: Shape, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
     """All differences, as far down as both have the same form."""
     if theirs == ours:
         return
-    if isinstance(theirs, dict) and isinstance(ours, dict):
-        for key in theirs | ours:
-            yield from leaves_of(theirs.get(key), ours.get(key), (*path, str(key)))
-    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
-        for value, other in zip(theirs, ours, strict=True):
+    named, items = (as_dict(theirs), as_dict(ours)), (as_list(theirs), as_list(ours))
+    if named[0] is not None and named[1] is not None:
+        for key in named[0] | named[1]:
+            yield from leaves_of(named[0].get(key), named[1].get(key), (*path, key))
+    elif items[0] is not None and items[1] is not None and len(items[0]) == len(items[1]):
+        for value, other in zip(items[0], items[1], strict=True):
             yield from leaves_of(value, other, path)
     else:
         yield Leaf(path, theirs, ours)

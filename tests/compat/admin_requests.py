@@ -5,10 +5,10 @@ by hand (0 on brokers 1 and 2, 1 on 2 and 3; with one broker both on it) and rec
 the cluster. Others do not exist until the history creates them. An id is written as `topic_id("a")`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from broker.served import BY_KEY
 from protocol.codec import encode
@@ -53,7 +53,8 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.messages.unregister_broker import UnregisterBrokerRequest
-from protocol.schema import ZERO_UUID, Request
+from protocol.schema import ZERO_UUID, Request, Struct
+from tests.compat.admin_leaves import as_list
 
 A, PLACED = "a", "p"
 NAMES: Final = (A, PLACED, "n", "m", "c.c", "c_c")
@@ -77,7 +78,7 @@ TOPIC_VALUES: Final[dict[str, tuple[str | None, ...]]] = {
     "message.timestamp.type": ("LogAppendTime", "logappendtime"),
     "min.compaction.lag.ms": ("5", "0"),
     "max.compaction.lag.ms": ("1", "0"),
-    "min.cleanable.dirty.ratio": ("0.1", "1", "1.1", "NaN", ".5"),
+    "min.cleanable.dirty.ratio": ("0.1", "1", "1.1", ".5"),
     "preallocate": ("true", "TRUE", "yes", "1"),
     "unclean.leader.election.enable": ("true", "false"),
     "leader.replication.throttled.replicas": ("0:1", "*", "0:1,1:2", "", "0", "0:x", "*,0:1"),
@@ -125,10 +126,10 @@ def topic_id(name: str) -> bytes:
     return f"id of {name}".encode().ljust(16, b"_")
 
 
-def history(seed: int, brokers: int) -> list[Step]:
-    """Two or three steps; of a history of three one may look only."""
+def history(seed: int, brokers: int, steps: int = 0) -> list[Step]:
+    """So many steps; 0: two or three."""
     draw = Draw(Random(seed), brokers)
-    return [draw.step() for _ in range(draw.random.choice((2, 2, 3)))]
+    return [draw.step() for _ in range(steps or draw.random.choice((2, 2, 3)))]
 
 
 class Draw:
@@ -262,8 +263,11 @@ class Draw:
         return BROKER_VALUES if kind == BROKER else TOPIC_VALUES
 
     def _alter_configs(self) -> legacy.AlterConfigsRequest:
-        """Each resource once: one that is named twice Kafka never answers."""
-        resources = {(each.resource_type, each.resource_name): each for each in self.some(self._replaced)}
+        """Each resource once: one that is named twice Kafka never answers. Types that do not exist are one to it."""
+        resources = {
+            (each.resource_type if each.resource_type in (TOPIC, BROKER) else 0, each.resource_name): each
+            for each in self.some(self._replaced)
+        }
         return legacy.AlterConfigsRequest(resources=list(resources.values()), validate_only=self.validate_only())
 
     def _replaced(self) -> legacy.AlterConfigsResource:
@@ -423,11 +427,20 @@ class Draw:
         return DescribeLogDirsRequest(topics=self.one(None, [], topics, topics))
 
 
-def parts(value: Any) -> Iterable[Any]:
-    """A message, its structs, and what is in its lists: all that may be made smaller."""
-    yield value
-    for name in getattr(type(value), "__slots__", ()):
-        yield from parts(getattr(value, name))
-    if isinstance(value, list):
-        for each in value:
-            yield from parts(each)
+def fields_of(value: object) -> tuple[str, ...]:
+    """The names of a struct's fields; none of anything else."""
+    return (
+        cast("tuple[str, ...]", getattr(cast("object", type(value)), "__slots__", ()))
+        if isinstance(value, Struct)
+        else ()
+    )
+
+
+def lists_in(value: object) -> Iterator[list[Any]]:
+    """The lists of a message, and those of what is in them."""
+    for name in fields_of(value):
+        yield from lists_in(getattr(value, name))
+    if (items := as_list(value)) is not None:
+        yield items
+        for each in items:
+            yield from lists_in(each)

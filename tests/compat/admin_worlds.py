@@ -29,8 +29,8 @@ from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequ
 from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.schema import ZERO_UUID, Struct
-from tests.compat.admin_leaves import Shape
-from tests.compat.admin_requests import BROKER, BROKER_VALUES, NAMES, PLACED, TOPIC, A, Step, topic_id
+from tests.compat.admin_leaves import Shape, as_dict, as_list
+from tests.compat.admin_requests import BROKER, BROKER_VALUES, NAMES, PLACED, TOPIC, A, Step, fields_of, topic_id
 from tests.compat.peer import Peer
 from tests.compat.questions import CLOSED, produced
 from tests.compat.questions import batch as batch_of
@@ -116,13 +116,12 @@ class World:
                 return self.full(value) if value in NAMES else value
             case bytes():
                 return next((self._ids.get(name, value) for name in NAMES if topic_id(name) == value), value)
-            case list():
-                return [self.sent(each) for each in value]
             case Struct():
-                fields: tuple[str, ...] = type(value).__slots__
-                return type(value)(**{name: self.sent(getattr(value, name)) for name in fields})
+                fields = {name: self.sent(getattr(value, name)) for name in fields_of(value)}
+                return type(value)(**fields)
             case _:
-                return value
+                items = as_list(value)
+                return value if items is None else [self.sent(each) for each in items]
 
     def seen(self, value: Any, topic: str = "", index: int = -1) -> Shape:
         """An answer in the words of the history."""
@@ -131,22 +130,20 @@ class World:
                 return self.short(value)
             case bytes():
                 return self._id_seen(value)
-            case list():
-                shapes = [self.seen(each, topic, index) for each in value if not self._is_left_out(each, topic)]
-                return by_name(shapes)
             case Struct():
                 return self._struct_seen(value, topic, index)
             case _:
-                return value
+                if (items := as_list(value)) is None:
+                    return value
+                return by_name([self.seen(each, topic, index) for each in items if not self._is_left_out(each, topic)])
 
     def _struct_seen(self, value: Any, topic: str, index: int) -> Shape:
-        slots = type(value).__slots__
         for name in ("name", "topic", "topic_name"):
             topic = self.short(getattr(value, name, None) or topic)
         for name in ("partition_index", "partition_id", "partition"):
             index = getattr(value, name, index)
         shape: dict[str, Shape] = {}
-        for name in slots:
+        for name in fields_of(value):
             field = getattr(value, name)
             if name in LEFT_OUT:
                 continue
@@ -276,11 +273,10 @@ class World:
 def by_name(shapes: list[Shape]) -> Shape:
     """What a list holds, by what each is called, for the order of most lists is anybody's; in order, where that is not
     unique."""
-    called = {
-        tuple(str(shape[name]) for name in NAMED_BY if name in shape): shape
-        for shape in shapes
-        if isinstance(shape, dict)
-    }
+    called: dict[tuple[str, ...], Shape] = {}
+    for shape in shapes:
+        if (named := as_dict(shape)) is not None:
+            called[tuple(str(named[name]) for name in NAMED_BY if name in named)] = shape
     if len(called) == len(shapes) and () not in called:
         return {"/".join(name): shape for name, shape in called.items()}
     return sorted(shapes, key=repr)
