@@ -61,7 +61,7 @@ DEVIATIONS = (
     "creates both. The 10,000 partitions of a CreateTopics are those of each topic; Kafka's are those of the whole "
     "request.",
     "A partition that AlterPartitionReassignments names twice is changed twice, one after the other; Kafka looks at "
-    "both as it was before, and may never end what it begins so.",
+    "both as it was before.",
 )
 
 

@@ -86,6 +86,11 @@ def of_the_node_id(step: Step, leaf: Leaf) -> bool:
     return "node.id" in leaf.path
 
 
+def a_value_as_sent(step: Step, leaf: Leaf) -> bool:
+    sent = {one.value for topic in step.request.topics for one in topic.configs}
+    return "configs" in leaf.path and leaf.path[-1] == "value" and leaf.theirs in sent
+
+
 def an_unknown_type(step: Step, leaf: Leaf) -> bool:
     return any(resource.resource_type not in (TOPIC, BROKER) for resource in step.request.resources)
 
@@ -149,8 +154,8 @@ RULES: Final = (
     Rule(
         ("AlterPartitionReassignments",),
         named_twice,
-        "Kafka looks at a partition that is named twice as it was before, and may never end what it begins so; we as "
-        "the first time has left it",
+        "Kafka looks at a partition that is named twice as it was before, and does not end what it begins so while we "
+        "look; we look at it as the first time has left it",
     ),
     Rule(
         ("DescribeTopicPartitions",),
@@ -176,6 +181,11 @@ RULES: Final = (
         ("CreateTopics",),
         colliding_names,
         "Kafka does not see that two topics of one request collide in the names of their metrics",
+    ),
+    Rule(
+        ("CreateTopics",),
+        a_value_as_sent,
+        "Kafka tells an option as it was sent, and describes it later as we do at once",
     ),
     Rule(
         ("CreateTopics",),
