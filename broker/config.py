@@ -35,6 +35,8 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 VIEWS_MAX = 10_000
+WARNINGS_MAX = 20
+"""Of one layer at one change: finding the nearest name of each takes a millisecond."""
 NOTHING: Mapping[str, str] = {}
 
 
@@ -86,9 +88,8 @@ class TopicConfig(TopicOptions):
     def __init__(self, values: Mapping[str, Any], overrides: Mapping[str, str], producer_id_expiration_ms: int) -> None:
         self.__dict__.update(values)
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        self.overrides, problems = _usable(overrides, TOPIC_OPTIONS)
-        for problem in problems:
-            logger.warning("stored configuration of a topic: %s", problem)
+        self.overrides, unusable = _usable(overrides, TOPIC_OPTIONS)
+        _warn("a topic", unusable, TOPIC_OPTIONS)
         for name, text in self.overrides.items():
             row = TOPIC_OPTIONS[name]
             self.__dict__[row.attribute] = row.parse(text)
@@ -115,7 +116,7 @@ class BrokerConfig(BrokerOptions):
         self._dynamic_default = NOTHING
         self._dynamic = NOTHING
         self._unknown: tuple[tuple[ConfigSource, frozenset[str]], ...] = ()
-        self._warned_of: frozenset[str] = frozenset()
+        self._unusable: dict[str, dict[str, str]] = {}
         self._topic_values: dict[str, Any] = {}
         self._views: dict[int, tuple[Mapping[str, str], TopicConfig]] = {}
         self.update(dynamic_default, dynamic)
@@ -125,12 +126,12 @@ class BrokerConfig(BrokerOptions):
 
         What has no effect is warned of when it is new, and not at each change of another option.
         """
-        self._dynamic_default, problems_of_all = _usable(dynamic_default, BROKER_OPTIONS)
-        self._dynamic, problems_of_one = _usable(dynamic, BROKER_OPTIONS)
-        self._warn(
-            *(f"stored configuration of all brokers: {problem}" for problem in problems_of_all),
-            *(f"stored configuration of this broker: {problem}" for problem in problems_of_one),
-        )
+        self._dynamic_default, unusable_of_all = _usable(dynamic_default, BROKER_OPTIONS)
+        self._dynamic, unusable_of_one = _usable(dynamic, BROKER_OPTIONS)
+        known = self._unusable
+        self._unusable = {"all brokers": unusable_of_all, "this broker": unusable_of_one}
+        for what, unusable in self._unusable.items():
+            _warn(what, dict(unusable.items() - known.get(what, {}).items()), BROKER_OPTIONS)
         self._unknown = (
             (ConfigSource.DYNAMIC_BROKER, frozenset(dynamic.keys() - BROKER_OPTIONS.keys())),
             (ConfigSource.DYNAMIC_DEFAULT_BROKER, frozenset(dynamic_default.keys() - BROKER_OPTIONS.keys())),
@@ -141,12 +142,6 @@ class BrokerConfig(BrokerOptions):
             values[row.attribute] = row.default if text is None else row.parse(text)
         self._topic_values = {row.attribute: self._inherited(row) for row in TOPIC_OPTIONS.values()}
         self._views = {}
-
-    def _warn(self, *warnings: str) -> None:
-        for warning in warnings:
-            if warning not in self._warned_of:
-                logger.warning("%s", warning)
-        self._warned_of = frozenset(warnings)
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
@@ -263,8 +258,6 @@ def _checked_static(static: Mapping[str, str]) -> dict[str, str]:
     node_id, broker_id = checked.get("node.id"), checked.get("broker.id")
     if node_id is not None and broker_id is not None and node_id != broker_id:
         mistakes.append(f"broker.id ({broker_id}) and node.id ({node_id}) are one and the same; they must be equal.")
-    if len(mistakes) == 1:
-        raise ConfigError(mistakes[0])
     if mistakes:
         raise ConfigMistakes(mistakes)
     if (either := node_id or broker_id) is not None:
@@ -295,23 +288,33 @@ def broker_row(name: str) -> Option[Any]:
     raise unknown_name("broker", name, tuple(BROKER_OPTIONS))
 
 
-def _usable(stored: Mapping[str, str], rows: Mapping[str, Option[Any]]) -> tuple[dict[str, str], list[str]]:
-    """What of it has an effect, and a sentence for each option that has none."""
+def _usable(stored: Mapping[str, str], rows: Mapping[str, Option[Any]]) -> tuple[dict[str, str], dict[str, str]]:
+    """What of it has an effect, and what has none."""
     usable: dict[str, str] = {}
-    problems: list[str] = []
+    unusable: dict[str, str] = {}
     for name, text in stored.items():
-        if (row := rows.get(name)) is None:
-            problems.append(_without_effect(name, rows))
-            continue
         try:
-            usable[name] = row.normalised(text)
-        except ConfigError as error:
-            problems.append(f"{name} has no effect: {error}")
-    return usable, problems
+            usable[name] = rows[name].normalised(text)
+        except (KeyError, ConfigError):
+            unusable[name] = text
+    return usable, unusable
 
 
-def _without_effect(name: str, rows: Mapping[str, Option[Any]]) -> str:
+def _warn(what: str, unusable: Mapping[str, str], rows: Mapping[str, Option[Any]]) -> None:
+    """A warning for each; of the first, where somebody has stored very many."""
+    for name in sorted(unusable)[:WARNINGS_MAX]:
+        logger.warning("stored configuration of %s: %s", what, _why_without_effect(name, unusable[name], rows))
+    if len(unusable) > WARNINGS_MAX:
+        logger.warning("stored configuration of %s: %d more have no effect", what, len(unusable) - WARNINGS_MAX)
+
+
+def _why_without_effect(name: str, text: str, rows: Mapping[str, Option[Any]]) -> str:
     """The name is a client's, who may have sent anything: it is quoted."""
+    if (row := rows.get(name)) is not None:
+        try:
+            row.normalised(text)
+        except ConfigError as error:
+            return f"{name} has no effect: {error}"
     if rows is BROKER_OPTIONS and (reason := reason_for(name)) is not None:
         return f"{name!r} has no effect here ({reason})"
     near = nearest(name, tuple(rows))

@@ -39,10 +39,12 @@ class ConfigError(KafkaError):
 
 
 class ConfigMistakes(ConfigError):
-    """Several mistakes in what a broker was started with, a line each. It answers no request, so it is told in full."""
+    """The mistakes in what a broker was started with, a line each. It answers no request, so it is told in full."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
-        text = "\n  ".join((f"{len(mistakes)} mistakes in the configuration of the broker:", *mistakes))
+        text = mistakes[0]
+        if len(mistakes) > 1:
+            text = "\n  ".join((f"{len(mistakes)} mistakes in the configuration of the broker:", *mistakes))
         super().__init__(text)
         self.message = text
 

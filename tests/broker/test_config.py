@@ -155,11 +155,18 @@ def test_what_has_no_effect_is_warned_of_once_with_the_nearest_option(caplog: py
             config.update({}, stored)
     mistyped = "stored configuration of this broker: 'log.retention.mss' is unknown and has no effect; did you mean "
     assert caplog.messages == [
-        f"{mistyped}log.retention.ms?",
         "stored configuration of this broker: 'forged\\nline' is unknown and has no effect",
+        f"{mistyped}log.retention.ms?",
         "stored configuration of this broker: 'num.io.threads' has no effect here (one thread serves everything)",
         f"{mistyped}log.retention.ms?",
     ]
+
+
+def test_of_very_many_options_without_effect_some_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A client may store thousands, and each name is compared with all there are."""
+    BrokerConfig().update({f"no.such.{number}": "x" for number in range(1000)}, {})
+    assert len(caplog.messages) == 21
+    assert caplog.messages[-1] == "stored configuration of all brokers: 980 more have no effect"
 
 
 def test_a_start_is_refused_with_all_mistakes_and_what_to_do_for_each() -> None:
@@ -200,6 +207,10 @@ def test_all_mistakes_of_a_start_are_told_however_many_they_are() -> None:
         BrokerConfig(static)
     assert [name for name in static if name not in str(refused.value)] == []
     assert len(str(refused.value).splitlines()) == 1 + len(set(NOT_HERE.values())) + 100
+    of_one_reason = {name: "x" for name in NOT_HERE if name.startswith(("ssl.", "sasl."))}
+    with pytest.raises(ConfigError, match="remove them") as refused:
+        BrokerConfig(of_one_reason)
+    assert [name for name in of_one_reason if name not in str(refused.value)] == []
 
 
 def test_the_file_comes_before_the_command_line() -> None:
