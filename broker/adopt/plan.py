@@ -276,7 +276,7 @@ def _take_broker_configs(plan: Plan, metadata: KafkaMetadata) -> None:
             plan.broker_configs[broker_id] = usable
 
 
-def _known_of_broker(values: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+def _known_of_broker(values: Mapping[str, str | None], *, per_broker: bool) -> dict[str, str]:
     """What is stored for these values. Raises ConfigError, also for an option that would have no effect."""
     for name in values:
         broker_row(name)

@@ -1,7 +1,7 @@
 """Where two answers, or two states, differ."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard
 
 Shape = Any
 """Of lists, dicts and plain values."""
@@ -15,12 +15,20 @@ class Leaf(NamedTuple):
     ours: Shape
 
 
+def is_dict(shape: object) -> TypeGuard[dict[str, Shape]]:
+    return isinstance(shape, dict)
+
+
+def is_list(shape: object) -> TypeGuard[list[Shape]]:
+    return isinstance(shape, list)
+
+
 def as_dict(shape: object) -> dict[str, Shape] | None:
-    return cast("dict[str, Shape]", shape) if isinstance(shape, dict) else None
+    return shape if is_dict(shape) else None
 
 
 def as_list(shape: object) -> list[Shape] | None:
-    return cast("list[Shape]", shape) if isinstance(shape, list) else None
+    return shape if is_list(shape) else None
 
 
 def leaves_of(theirs: Shape, ours: Shape, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
