@@ -68,10 +68,11 @@ async def move(
     failures = Failures()
     present = await _present(admin, targets, failures)
     targets = {each: targets[each] for each in present}
+    unlimited: Sequence[int] = ()
     if rate_bytes is not None and targets:
         moves = moves_of(present, targets, await admin.list_partition_reassignments())
         try:
-            await Throttle(admin).limit(moves, rate_bytes)
+            unlimited = await Throttle(admin).limit(moves, rate_bytes)
         except ClientError:
             await _unthrottle(admin, list(targets))
             raise
@@ -79,6 +80,9 @@ async def move(
     if not as_json:
         for each in begun:
             print_line(_sentence(each, present[each], targets[each]))
+    if begun and unlimited:
+        absent = f"{broker_ids(unlimited)}, which {'is' if len(unlimited) == 1 else 'are'} not there"
+        click.echo(f"The rate is not set on {absent}: give the same command again when that has changed.", err=True)
     if begun and wait:
         await _wait_for(admin, {each: targets[each] for each in begun}, failures, is_throttled=rate_bytes is not None)
         if not as_json:

@@ -45,12 +45,14 @@ class Throttle:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
-    async def limit(self, moves: Moves, rate_bytes: int) -> None:
-        """Sets it, on all brokers that take part; before the moves begin. Raises ItemsFailed."""
+    async def limit(self, moves: Moves, rate_bytes: int) -> list[int]:
+        """Sets it, on all brokers that take part; before the moves begin. Only a broker itself takes its options:
+        returns those that are not there, whose rate is not set. Raises ItemsFailed."""
         brokers = {broker for sources, added in moves.values() for broker in (*sources, *added)}
+        present = {broker.node_id for broker in (await self._admin.describe_cluster()).brokers}
         changes: dict[ConfigResource, list[ConfigChange]] = {
             ConfigResource.broker(broker): [ConfigChange.set(name, str(rate_bytes)) for name in RATES]
-            for broker in sorted(brokers)
+            for broker in sorted(brokers & present)
         }
         for topic in dict.fromkeys(partition.topic for partition in moves):
             its = {each.partition: move for each, move in moves.items() if each.topic == topic}
@@ -59,6 +61,7 @@ class Throttle:
                 ConfigChange.set(FOLLOWERS, _replicas({number: move[1] for number, move in its.items()})),
             ]
         await self._admin.alter_configs(changes)
+        return sorted(brokers - present)
 
     async def topics_limited(self, topics: Iterable[str]) -> list[str]:
         """Of these topics, those with replicas that are throttled."""

@@ -137,6 +137,30 @@ async def test_a_throttle_is_set_before_the_move_and_removed_after_it(capsys: Pr
 
 
 @pytest.mark.virtual_time
+async def test_a_broker_that_is_down_keeps_no_throttled_move_from_beginning(capsys: Printed) -> None:
+    """Neither as the one that gets a replica nor as the one that is replaced."""
+    with replicated_cluster(4, orders=1) as (scripted, served, replicated):
+        replicated.place("orders", 0, (0, 1), (0,))
+        for down in (1, 2):
+            scripted.brokers[down].is_fenced = True
+        moved = ("reassign", *ONE, "--replicas", "0,2", "--throttle", "1000")
+        assert await ran(scripted, partitions, *moved) is None
+        assert replicated.of("orders", 0).target == [0, 2]
+        assert throttled(served) == {
+            "0": RATES,
+            "orders": {
+                "leader.replication.throttled.replicas": "0:0,0:1",
+                "follower.replication.throttled.replicas": "0:2",
+            },
+        }
+        assert "The rate is not set on 1,2, which are not there: give the same command again" in capsys.readouterr().err
+        scripted.brokers[2].is_fenced = False
+        assert await ran(scripted, partitions, *moved) is None
+        assert throttled(served)["2"] == RATES
+        assert "not set on 1, which is not there" in capsys.readouterr().err
+
+
+@pytest.mark.virtual_time
 async def test_a_throttle_that_others_need_stays(capsys: Printed) -> None:
     """Of a second move: of the same topic all of it, of another topic the rates of the brokers."""
     with replicated_cluster(4, orders=2, others=1) as (scripted, served, replicated):
