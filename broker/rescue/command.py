@@ -3,6 +3,7 @@
 What they run is imported when they run, so that `--help` answers at once.
 """
 
+import os.path
 import sys
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
@@ -63,6 +64,11 @@ def backup(
     from client.environment import Environment
 
     disk, place = FileDisk(), _one_of(data_dir, address)
+    if file != STANDARD and os.path.exists(file) and not os.path.isfile(file):
+        raise click.ClickException(
+            f"{file} is there and is no regular file, and a backup would take its place: give another name, or - for "
+            f"standard output and send that to it"
+        )
     now = _utc(Environment.now_ns())
     with _refusals(place):
         if address is not None:

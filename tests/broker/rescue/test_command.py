@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import click
@@ -126,6 +127,20 @@ def test_a_backup_may_go_to_standard_output(rebuilt: Path) -> None:
     done = run(backup, "-", "--data-dir", rebuilt)
     assert decode_backup(done.stdout_bytes).values
     assert "keys of cluster" in done.stderr
+
+
+def test_a_backup_takes_the_place_of_a_file_alone(tmp_path: Path, rebuilt: Path) -> None:
+    """A device or a pipe that it is given stays what it is: it was replaced by a file, `/dev/null` by root, too."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for no_file in (pipe, rebuilt):
+        said = run(backup, no_file, "--data-dir", rebuilt, code=1).output
+        assert f"{no_file} is there and is no regular file" in said
+    assert pipe.is_fifo()
+    file = tmp_path / "backup"
+    for _ in range(2):
+        run(backup, file, "--data-dir", rebuilt)
+        assert decode_backup(file.read_bytes()).values
 
 
 def test_a_broker_may_be_running_while_a_backup_is_made_but_not_while_one_is_restored(
