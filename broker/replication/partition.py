@@ -29,7 +29,7 @@ from broker.replication.deletions import Deletions
 from broker.replication.durability import Durability
 from broker.replication.isolation import Isolation
 from broker.replication.quota import is_throttled
-from broker.replication.replicas import MayJoin, Replicas
+from broker.replication.replicas import MayJoin, Replicas, anybody
 from broker.replication.syncs import Syncs
 from client.environment import Environment
 from client.tasks import Tasks
@@ -111,7 +111,7 @@ class Partition:
         """Has the log start of a follower moved, once that is written down."""
         self.isr_may_change: Callable[[Partition], None] = _ignore
         """Called when the in-sync set had better be another one (`wanted_isr`)."""
-        self.may_join: MayJoin = _anybody
+        self.may_join: MayJoin = anybody
         """Whether the cluster lets a broker into the in-sync set."""
         self.replicas = Replicas(NO_LEADER, (), ())
         self.high_watermark = Progress(min(max(high_watermark, log.log_start_offset), log.log_end_offset))
@@ -493,10 +493,6 @@ class Partition:
 
 
 def _ignore(partition: Partition) -> None: ...
-
-
-def _anybody(broker_id: int, broker_epoch: int) -> bool:
-    return True
 
 
 def _move_at_once(partition: Partition, log_start_offset: int) -> None:

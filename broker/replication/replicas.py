@@ -34,6 +34,11 @@ MayJoin = Callable[[int, int], bool]
 """Whether the cluster lets a broker of this id and epoch into in-sync sets: it is there, and not about to stop."""
 
 
+def anybody(broker_id: int, broker_epoch: int) -> bool:
+    """The `MayJoin` of a partition that is in no cluster."""
+    return True
+
+
 class Follower:
     """What the leader knows of one follower (Kafka's `Replica` and `ReplicaState`)."""
 

@@ -11,16 +11,17 @@ from typing import Any, cast
 import pytest
 
 from broker.checkpoints import Checkpoints
+from broker.cluster.memory import MemoryStore
 from broker.data_directory import DataDirectory
 from broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
 from broker.log_starts import RETRY_MS, LogStarts
 from broker.memory_disk import MemoryDisk
 from broker.replication.partition import Partition
 from client.environment import Environment
-from client.tasks import Tasks
+from client.tasks import Tasks, breathe
 from protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.test_partition import partition_with
-from tests.broker.support import DATA_DIR, append, batch
+from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 
 FILE = f"{DATA_DIR}/{LOG_START_OFFSETS}"
 THREE = (b"a", b"b", b"c")
@@ -246,3 +247,33 @@ async def test_a_cut_behind_the_start_takes_nothing_back() -> None:
 def cut(it: World, partition: Partition, offset: int) -> None:
     partition.log.truncate_to(offset)
     it.log_starts.cut(partition)
+
+
+class LastingStore(MemoryStore):
+    """Outlives one broker: what is metadata on disk in truth."""
+
+    async def close(self) -> None:
+        return
+
+
+async def test_what_is_appended_where_a_log_was_cut_below_its_start_outlives_a_restart() -> None:
+    """An unclean election: the new leader has less than what was deleted here. The next start would believe the file,
+    and delete the records that stand there now, though they were acknowledged since."""
+    disk, store = MemoryDisk(), LastingStore()
+    async with running_broker(disk=disk, store=store) as context:
+        await make_topic(context, "orders")
+        partition = context.partitions.leader("orders", 0)
+        for _ in range(3):
+            append(partition, batch(b"a", b"b", b"c"))
+        await context.partitions.delete_records(partition, 9)
+        partition.log.truncate_to(3)
+        partition.truncated()
+        await breathe()
+        await breathe()
+        append(partition, batch(b"a", b"b", b"c"))
+        append(partition, batch(b"a", b"b", b"c"))
+        log = partition.log
+        assert (log.log_start_offset, log.log_end_offset) == (3, 9)
+    async with running_broker(disk=disk, store=store) as context:
+        log = context.partitions.leader("orders", 0).log
+        assert (log.log_start_offset, log.log_end_offset) == (3, 9)

@@ -36,7 +36,7 @@ async def cluster(up: Sequence[int] = (0, 1), stopping: Sequence[int] = ()) -> A
 def planned(
     context: Context, count: int = 1, replication_factor: int = 3, assignments: Mapping[int, Sequence[int]] = NOTHING
 ) -> tuple[PartitionState, ...]:
-    return plan_topic(context, "orders", count, replication_factor, assignments, {}).partitions
+    return plan_topic(context, "orders", count, replication_factor, tuple(assignments.items()), {}).partitions
 
 
 def by_hand(context: Context, *replicas: int) -> PartitionState:

@@ -31,7 +31,7 @@ from broker.log.log import Log
 from broker.memory_disk import Content, MemoryDisk
 from broker.partitions import Partitions
 from broker.replication.replicas import Replicas
-from client.tasks import breathe, running_tasks
+from client.tasks import running_tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import Buffer
 from tests.broker.alone import roles_alone
@@ -370,30 +370,6 @@ async def test_a_log_start_is_written_before_it_is_true_and_survives(disk: Partl
         assert read_offsets(disk, CHECKPOINT) == {("orders", 1): 3}
     async with running_broker(disk=disk, store=store) as context:
         assert [each.log.log_start_offset for each in context.partitions] == [0, 3]
-
-
-async def test_what_is_appended_where_a_log_was_cut_below_its_start_outlives_a_restart(
-    disk: PartlyFullDisk, store: MemoryStore
-) -> None:
-    """An unclean election: the new leader has less than what was deleted here. The next start would believe the file,
-    and delete the records that stand there now, though they were acknowledged since."""
-    async with running_broker(disk=disk, store=store) as context:
-        await make_topic(context, "orders")
-        partition = context.partitions.leader("orders", 0)
-        for _ in range(3):
-            append(partition, batch(b"a", b"b", b"c"))
-        await context.partitions.delete_records(partition, 9)
-        partition.log.truncate_to(3)
-        partition.truncated()
-        await breathe()
-        await breathe()
-        append(partition, batch(b"a", b"b", b"c"))
-        append(partition, batch(b"a", b"b", b"c"))
-        log = partition.log
-        assert (log.log_start_offset, log.log_end_offset) == (3, 9)
-    async with running_broker(disk=disk, store=store) as context:
-        log = context.partitions.leader("orders", 0).log
-        assert (log.log_start_offset, log.log_end_offset) == (3, 9)
 
 
 async def test_a_log_start_that_could_not_be_forgotten_is_not_inherited(
