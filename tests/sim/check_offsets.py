@@ -61,6 +61,7 @@ def _duplicate(
     (key, earlier), (later_key, later) = sorted((one, other), key=lambda each: each[1].first_ms)
     send = ledger.sends.get(later.value)
     excuse = expectations.of_two_values(key, earlier.last_asked_ms, later.first_ms)
+    excuse = excuse or expectations.of_made_anew(key, later_key)
     if excuse is None and send is not None and not send.sent.is_idempotent:
         excuse = NOT_IDEMPOTENT
     there = f"{later_key[0]}-{later_key[1]} at offset {later.offset}" if later_key != key else f"offset {later.offset}"

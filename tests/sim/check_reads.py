@@ -15,6 +15,7 @@ from tests.sim.finding import Anomaly, Finding
 from tests.sim.history import Placed, Polled
 from tests.sim.ledger import Ledger, PartitionLedger, Sighting
 from tests.sim.superseded import Superseded
+from tests.sim.topics import name_of
 
 # -- what is read -----------------------------------------------------------------------------------------------------
 
@@ -34,7 +35,7 @@ def unwritten_reads(ledger: Ledger, expectations: Expectations) -> Iterator[Find
             if seen.first_index < send.index:
                 text = f"value {seen.value} was there before it was sent"
                 yield Finding(Anomaly.PHANTOM, *key, seen.offset, text, events)
-            if sent.topic != key[0] or (sent.partition is not None and sent.partition != key[1]):
+            if sent.topic != name_of(key[0]) or (sent.partition is not None and sent.partition != key[1]):
                 there = f"{sent.topic}-{'any' if sent.partition is None else sent.partition}"
                 yield Finding(Anomaly.PHANTOM, *key, seen.offset, f"value {seen.value} was sent to {there}", events)
             if send.failed is not None and send.failed.is_definite:

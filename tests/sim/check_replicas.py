@@ -138,11 +138,10 @@ def _elector(before: PartitionStored, after: PartitionStored) -> Iterator[Findin
 
 
 def _uncalled(expectations: Expectations, key: TopicPartition) -> Iterator[Finding]:
-    if expectations.rules.of(key[0]).may_elect_uncleanly:
-        return
     since_ms = expectations.without_heirs_since_ms(key)
     for logged in expectations.logged.get(key, ()):
-        if since_ms is None or logged.at_ms < since_ms:
+        is_called = since_ms is not None and logged.at_ms >= since_ms
+        if not is_called and not expectations.may_elect_uncleanly(key, logged.at_ms):
             text = f"{logged.leader} was elected in epoch {logged.leader_epoch}: {logged.why}"
             yield Finding(Anomaly.UNCALLED_ELECTION, *key, None, text, ((NOT_PART, logged),))
 

@@ -19,6 +19,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from tests.sim.check_offsets import duplicates, inconsistent_offsets
+from tests.sim.check_operators import (
+    hasty_reassignments,
+    misplaced_records,
+    moved_starts,
+    returned_records,
+    undone_changes,
+    wanting_creations,
+)
 from tests.sim.check_reads import disordered_polls, unwritten_reads
 from tests.sim.check_replicas import impossible_replicas, impossible_states
 from tests.sim.check_writes import disordered_writes, lost_writes, vanished_records
@@ -40,6 +48,12 @@ FAMILIES: Final[tuple[Family, ...]] = (
     disordered_polls,
     impossible_replicas,
     impossible_states,
+    returned_records,
+    moved_starts,
+    misplaced_records,
+    undone_changes,
+    hasty_reassignments,
+    wanting_creations,
 )
 EXPECTED: Final = Rules()
 

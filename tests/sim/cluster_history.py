@@ -4,11 +4,15 @@ of `history.py` and in the same virtual time, for the checker.
     stored = PartitionStored(at_ms=10.0, topic="t", partition=0, replicas=(1, 2, 3), isr=(1, 2, 3), leader=1,
                              leader_epoch=0, partition_epoch=0)
 
+Topics are named by their identities (topics.py).
+
 A `PartitionStored` for each committed change, in the order of the commits, `UncleanElection` where a broker logged one
 (the metadata alone does not always show it: the only member left of an in-sync set may have lost data), and
-`RecordsDeleted` where somebody, or retention, took records away on purpose.
+`RecordsDeleted` where somebody, or retention, took records away on purpose. `TopicStored`, `OptionsStored` and
+`NodesStored` say what an operator's change has come to.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +36,12 @@ class PartitionStored:
     """The broker that wrote it, where that is known."""
     controller: int | None = None
     """The broker that was the controller at that moment; None for nobody, or where that is not known."""
+    adding: tuple[int, ...] = ()
+    """Of the replicas, those that a reassignment under way adds,"""
+    removing: tuple[int, ...] = ()
+    """and those that it will take away."""
+    live: tuple[int, ...] | None = None
+    """The brokers that were there, and not about to stop; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +66,30 @@ class RecordsDeleted:
     before_offset: int
 
 
-ClusterRecord = PartitionStored | UncleanElection | RecordsDeleted
+@dataclass(frozen=True, slots=True)
+class TopicStored:
+    """The topic was created, or got partitions; or, with none, it was deleted."""
+
+    at_ms: float
+    topic: str
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsStored:
+    """These are the options of a topic from now on; with an empty name, those of all brokers."""
+
+    at_ms: float
+    topic: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NodesStored:
+    """These brokers are registered from now on, whether or not they are there."""
+
+    at_ms: float
+    nodes: tuple[int, ...]
+
+
+ClusterRecord = PartitionStored | UncleanElection | RecordsDeleted | TopicStored | OptionsStored | NodesStored

@@ -10,9 +10,19 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from tests.sim.cluster_history import NO_LEADER, ClusterRecord, PartitionStored, RecordsDeleted, UncleanElection
-from tests.sim.history import FaultKind, Happened, Record
-from tests.sim.loss_model import losses_ms, wounds_of
+from tests.sim.cluster_history import (
+    NO_LEADER,
+    ClusterRecord,
+    NodesStored,
+    OptionsStored,
+    PartitionStored,
+    RecordsDeleted,
+    TopicStored,
+    UncleanElection,
+)
+from tests.sim.history import Answered, Asked, FaultKind, Happened, Record
+from tests.sim.loss_model import Minimum, losses_ms, wounds_of
+from tests.sim.topics import name_of
 
 TopicPartition = tuple[str, int]
 
@@ -22,6 +32,9 @@ UNCLEAN: Final = "unclean election"
 UNAVAILABLE: Final = "declared unavailable"
 OUTSIDE: Final = "outside the loss model"
 ACKS_1: Final = "acks=1"
+MADE_ANEW: Final = "topic made anew"
+MINIMUM_OPTION: Final = "min.insync.replicas"
+UNCLEAN_OPTION: Final = "unclean.leader.election.enable"
 _HARMLESS: Final[frozenset[FaultKind]] = frozenset({"start", "continue", "heal", "clock jump", "slow machine"})
 """What cannot make a leader go."""
 
@@ -36,6 +49,8 @@ class TopicRules:
     has_one_replica: bool = False
     """acks=1 says the same as acks=all then."""
     is_compacted: bool = False
+    keeps_records: bool = False
+    """Neither retention nor anybody else takes records away, unless operators want it."""
     may_elect_uncleanly: bool = False
     """`unclean.leader.election.enable`, or an operator who does so."""
 
@@ -53,7 +68,33 @@ class Rules:
     stale_reads_ms: float = STALE_READS_MS
 
     def of(self, topic: str) -> TopicRules:
-        return self.topics.get(topic, self.default)
+        """`topic`: its identity."""
+        return self.topics.get(name_of(topic), self.default)
+
+
+class Request:
+    """One thing that an operator wanted, and what it was told. Indexes are positions in the history."""
+
+    __slots__ = ("answered", "answered_index", "asked", "asked_index")
+
+    def __init__(self, asked: Asked, index: int) -> None:
+        self.asked = asked
+        self.asked_index = index
+        self.answered: Answered | None = None
+        self.answered_index = -1
+
+    def take(self, answered: Answered, index: int) -> None:
+        self.answered, self.answered_index = answered, index
+
+    @property
+    def done(self) -> Answered | None:
+        """The answer that it was done; None where there is no such answer."""
+        return self.answered if self.answered is not None and self.answered.is_done else None
+
+    @property
+    def settled_ms(self) -> float:
+        """From then on it changes nothing any more, as far as is known."""
+        return self.answered.at_ms if self.answered is not None and self.answered.is_done else float("inf")
 
 
 class Expectations:
@@ -64,16 +105,35 @@ class Expectations:
         self.stored: dict[TopicPartition, list[PartitionStored]] = {}
         self.logged: dict[TopicPartition, list[UncleanElection]] = {}
         self._deleted: dict[TopicPartition, list[RecordsDeleted]] = {}
+        self.topics: dict[str, list[TopicStored]] = {}
+        """By identity: created, enlarged, deleted."""
+        self.options: dict[str, list[OptionsStored]] = {}
+        """By identity; under an empty one those of all brokers."""
+        self.nodes: list[NodesStored] = []
         for record in cluster:
-            key = record.topic, record.partition
             match record:
                 case PartitionStored():
-                    self.stored.setdefault(key, []).append(record)
+                    self.stored.setdefault((record.topic, record.partition), []).append(record)
                 case UncleanElection():
-                    self.logged.setdefault(key, []).append(record)
+                    self.logged.setdefault((record.topic, record.partition), []).append(record)
                 case RecordsDeleted():
-                    self._deleted.setdefault(key, []).append(record)
-        self.happened = [record for record in records if isinstance(record, Happened)]
+                    self._deleted.setdefault((record.topic, record.partition), []).append(record)
+                case TopicStored():
+                    self.topics.setdefault(record.topic, []).append(record)
+                case OptionsStored():
+                    self.options.setdefault(record.topic, []).append(record)
+                case NodesStored():
+                    self.nodes.append(record)
+        self.happened: list[Happened] = []
+        self.requests: dict[str, Request] = {}
+        """What operators wanted, by the name of each request."""
+        for index, each in enumerate(records):
+            if isinstance(each, Happened):
+                self.happened.append(each)
+            elif isinstance(each, Asked):
+                self.requests[each.operator] = Request(each, index)
+            elif isinstance(each, Answered) and each.operator in self.requests:
+                self.requests[each.operator].take(each, index)
         self._unclean_ms = {key: sorted(each.at_ms for each in logged) for key, logged in self.logged.items()}
         self._disturbed_ms = [each.at_ms for each in self.happened if each.kind not in _HARMLESS]
         self._epochs_ms = {
@@ -88,13 +148,18 @@ class Expectations:
         """Why something else may be known from `first_ms` on than was known up to `last_ms`."""
         return self._of_change(key, last_ms - self.rules.stale_reads_ms, first_ms)
 
+    def of_made_anew(self, one: TopicPartition, other: TopicPartition) -> str | None:
+        """Why a record may be in both: they are partitions of two topics of the same name, of which at most one was
+        there when its producer sent it again."""
+        return MADE_ANEW if one[0] != other[0] and name_of(one[0]) == name_of(other[0]) else None
+
     def of_loss(self, key: TopicPartition, sent_ms: float) -> str | None:
         """Why a record with acks=all may be gone."""
         return self._of_change(key, sent_ms, float("inf"))
 
-    def of_loss_before(self, key: TopicPartition, at_ms: float) -> str | None:
+    def of_loss_before(self, key: TopicPartition, at_ms: float, since_ms: float = float("-inf")) -> str | None:
         """Why a replica may have gone back."""
-        return self._of_change(key, float("-inf"), at_ms)
+        return self._of_change(key, since_ms, at_ms)
 
     def of_not_being_read(self, key: TopicPartition) -> str | None:
         """Why nobody may have read to the end."""
@@ -111,8 +176,18 @@ class Expectations:
         return ACKS_1 if _any_between(moments, sent_ms - self.rules.stale_reads_ms, float("inf")) else None
 
     def is_deleted(self, key: TopicPartition, offset: int, by_ms: float = float("inf")) -> bool:
-        """Whether it was taken away on purpose, or may have been."""
+        """Whether it was taken away on purpose, or may have been: alone, or with its topic."""
+        if (deleted_ms := self.deleted_ms(key[0])) is not None and deleted_ms <= by_ms:
+            return True
         return any(offset < each.before_offset and each.at_ms <= by_ms for each in self._deleted.get(key, ()))
+
+    def deleted_ms(self, topic: str) -> float | None:
+        """When the topic was deleted; None for one that was not."""
+        return next((each.at_ms for each in self.topics.get(topic, ()) if not each.partition_count), None)
+
+    def epochs_between(self, key: TopicPartition, from_ms: float, to_ms: float) -> bool:
+        """Whether a leader epoch began between the two."""
+        return _any_between(self._epochs_ms.get(key, []), from_ms, to_ms)
 
     # -- the loss model -------------------------------------------------------------------------------------------
 
@@ -125,13 +200,38 @@ class Expectations:
         power gives its seats up, even where all that it had acknowledged was synced: it cannot know that."""
         return next(iter(self._losses_ms(key, is_synced=False)), None)
 
+    def minimums(self, topic: str) -> list[Minimum]:
+        """How `min.insync.replicas` of the topic was changed."""
+        return minimums_of(self.options.get(topic, ()), self.rules.of(topic).min_insync_replicas)
+
+    def lowest_minimum(self, topic: str, by_ms: float) -> int:
+        """The smallest that may be in force somewhere then: a broker may not have heard of the newest."""
+        values = [value for at_ms, value in self.minimums(topic) if at_ms <= by_ms]
+        return min([self.rules.of(topic).min_insync_replicas, *values])
+
+    def may_elect_uncleanly(self, key: TopicPartition, by_ms: float) -> bool:
+        """Whether the topic, or an operator, may have wanted that by then."""
+        options = (*self.options.get(key[0], ()), *self.options.get("", ()))
+        return (
+            self.rules.of(key[0]).may_elect_uncleanly
+            or any(each.options.get(UNCLEAN_OPTION) == "true" for each in options if each.at_ms <= by_ms)
+            or any(
+                request.asked.action == "elect uncleanly"
+                and (request.asked.topic, request.asked.partition) == (name_of(key[0]), key[1])
+                and request.asked.at_ms <= by_ms
+                for request in self.requests.values()
+            )
+        )
+
     def _losses_ms(self, key: TopicPartition, *, is_synced: bool | None = None) -> list[float]:
         """`is_synced`: None for what the topic is configured for."""
         rules = self.rules.of(key[0])
         is_synced = rules.is_synced if is_synced is None else is_synced
         if (key, is_synced) not in self._models:
             wounds = wounds_of(self.happened, self.rules.broker_ids, is_synced=is_synced)
-            self._models[key, is_synced] = losses_ms(wounds, self.stored.get(key, ()), rules.min_insync_replicas)
+            self._models[key, is_synced] = losses_ms(
+                wounds, self.stored.get(key, ()), rules.min_insync_replicas, self.minimums(key[0])
+            )
         return self._models[key, is_synced]
 
     def _of_change(self, key: TopicPartition, from_ms: float, to_ms: float) -> str | None:
@@ -139,6 +239,11 @@ class Expectations:
         if _any_between(self._unclean_ms.get(key, []), from_ms, to_ms):
             return UNCLEAN
         return OUTSIDE if not self.stored and _any_between(self._losses_ms(key), from_ms, to_ms) else None
+
+
+def minimums_of(stored: Iterable[OptionsStored], default: int) -> list[Minimum]:
+    """The changes of `min.insync.replicas` among those of a topic's options."""
+    return [(each.at_ms, int(each.options.get(MINIMUM_OPTION, default))) for each in stored]
 
 
 def _any_between(moments: list[float], from_ms: float, to_ms: float) -> bool:

@@ -23,6 +23,7 @@ from tests.sim.machine import Machine
 from tests.sim.older_store import OlderStore
 from tests.sim.operators import Operators
 from tests.sim.store import HOST as STORE_HOST
+from tests.sim.topics import name_of
 from tests.sim.workload import Workload
 from tests.sim.world import World
 
@@ -440,8 +441,10 @@ class Faults:
         share = rng.random()
 
         def begin() -> None:
-            (topic, index), state = sorted(self.partitions.items())[int(share * len(self.partitions))]
-            present = len(state.replicas)
+            if not self.partitions:
+                return
+            (identity, index), state = sorted(self.partitions.items())[int(share * len(self.partitions))]
+            topic, present = name_of(identity), len(state.replicas)
             self.world.happened("operator", "", f"{topic}-{index} is reassigned")
             self.operators.reassign(topic, index, order[:present])
 
@@ -452,9 +455,12 @@ class Faults:
         share = rng.random()
 
         def begin() -> None:
-            key = sorted(self.partitions)[int(share * len(self.partitions))]
-            self.world.happened("operator", "", f"{key[0]}-{key[1]} goes to its preferred leader")
-            self.operators.prefer(*key)
+            if not self.partitions:
+                return
+            identity, index = sorted(self.partitions)[int(share * len(self.partitions))]
+            topic = name_of(identity)
+            self.world.happened("operator", "", f"{topic}-{index} goes to its preferred leader")
+            self.operators.prefer(topic, index)
 
         return [(0.0, begin)]
 

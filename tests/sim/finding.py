@@ -73,6 +73,20 @@ class Anomaly(Enum):
     """It was below a high watermark, and a later cleanly elected leader does not have it."""
     REPLICAS_DIFFER = "replicas differ"
     """Below the high watermark, within the in-sync set."""
+    DELETED_IS_BACK = "deleted records came back"
+    """A later leader starts below what a DeleteRecords was acknowledged to have left."""
+    START_UNCALLED = "log start moved"
+    """Though nobody has deleted so much."""
+    OF_ANOTHER_TOPIC = "record of another topic"
+    """Of one with the same name, that was deleted before this one was created."""
+    CHANGE_UNDONE = "acknowledged change undone"
+    """The metadata store does not have what an operator was told to be done."""
+    REASSIGNED_TOO_EARLY = "reassigned too early"
+    """Fewer are in sync than have to be, and those that went were."""
+    TOO_FEW_REPLICAS = "created with too few replicas"
+    REFUSED_WRONGLY = "refused though enough brokers are registered"
+    NOT_IN_FORCE = "option not in force"
+    """With all repaired, a broker still goes by another value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,10 @@ Rules:
 - `Polled` is the completion of a read; `asked_ms` is its invocation, since when its reader had waited.
 - Positions are a reader's own: `Polled.position` is where it stood before, and it stands behind the last record after.
   `Placed` says that it was put somewhere: at its start, or since the broker told it that its position is out of range.
+- A topic is named by its identity (topics.py) wherever the world knows it, so that one that was made anew is another
+  one. `Sent` and `PollFailed` have the name that their client said.
+- What an operator wanted is `Asked`, and `Answered` what came of it, both under one name. None follows where the
+  history ended first: anything may have become of it.
 - What the world itself did stands between: `Happened` (faults and repairs), `Phase`. What a model of loss needs of it
   is in `Happened.kind`.
 - `ReplicaSeen` is a look into a broker, not something a client was told.
@@ -23,7 +27,7 @@ with histories made by hand.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final, Literal, TypeVar, get_args
 
 Event = TypeVar("Event")
@@ -45,15 +49,30 @@ FaultKind = Literal[
     "network fault",
     "store fault",
     "operator",
+    "unregistered",
     "heal",
     "exit",
 ]
 """`process crash`: what was not synced survives. `power failure`: it may be gone, in part. `disk lost`: all is gone.
 `directory fails`: its broker may give it up until it starts anew; what lies in it counts as lost meanwhile.
-`rush`: producers have more to send. `exit`: a process ended by itself, `detail` says why. `clean stop` is written when
+`rush`: producers have more to send. `unregistered`: an operator has a broker forgotten that is not there, and with it
+that it was in sync. `exit`: a process ended by itself, `detail` says why. `clean stop` is written when
 it is asked for, `start` when a process is started, before its broker serves."""
 
 PhaseName = Literal["safety", "healing", "liveness", "end"]
+
+OperatorAction = Literal[
+    "delete records",
+    "reassign",
+    "cancel",
+    "elect",
+    "elect uncleanly",
+    "create topic",
+    "delete topic",
+    "add partitions",
+    "alter options",
+    "unregister",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +103,8 @@ class Acknowledged:
     topic: str
     partition: int
     offset: int
-    """-1: with acks=0, and for a repeated batch whose offset the broker does not know any more."""
+    """-1: with acks=0, for a repeated batch whose offset the broker does not know any more, and where it is not certain
+    in which of two topics of the name it is; then `topic` is the older one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +159,38 @@ class PollFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """An operator asks for a change."""
+
+    at_ms: float
+    operator: str
+    """One request of one operator; repetitions by its client included."""
+    action: OperatorAction
+    topic: str = ""
+    """Its name; empty where the change is about the cluster."""
+    partition: int = -1
+    numbers: list[int] = field(default_factory=list[int])
+    """The offset of "delete records" (-1: the high watermark), the replicas of "reassign", the count of partitions, and
+    the replication factor of "create topic" behind it, or the broker to be unregistered."""
+    options: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An operator was told what came of it."""
+
+    at_ms: float
+    operator: str
+    is_done: bool
+    """The cluster says that the change was made. Else it was refused, or nobody knows."""
+    topic: str = ""
+    """The identity of the topic, where it is certain; empty where it is not, and for a change of the cluster."""
+    numbers: list[int] = field(default_factory=list[int])
+    """The first offset that "delete records" has left."""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Happened:
     """The world did something to a machine, or between machines."""
 
@@ -178,7 +230,7 @@ class ReplicaSeen:
     """And with the members that it has asked to be added."""
 
 
-Record = Sent | Acknowledged | Failed | Placed | Polled | PollFailed | Happened | Phase | ReplicaSeen
+Record = Sent | Acknowledged | Failed | Placed | Polled | PollFailed | Asked | Answered | Happened | Phase | ReplicaSeen
 
 _CLASSES: Final = {kind.__name__: kind for kind in get_args(Record)}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.replication.partition import Partition
-from tests.sim.brokers import Brokers
+from tests.sim.evidence import Evidence
 from tests.sim.history import ReplicaSeen
 from tests.sim.machine import Running
 from tests.sim.world import World
@@ -18,9 +18,10 @@ LOOK_S: Final = 0.25
 class Looker:
     """Looks as long as the world runs, from `start` on. `looked` is called after each look."""
 
-    def __init__(self, world: World, brokers: Brokers, looked: Callable[[], object]) -> None:
+    def __init__(self, world: World, evidence: Evidence, looked: Callable[[], object]) -> None:
         self.world = world
-        self.brokers = brokers
+        self.evidence = evidence
+        self.brokers = evidence.brokers
         self.looked = looked
         self._seen: dict[tuple[str, str, int], tuple[object, ...]] = {}
 
@@ -36,7 +37,8 @@ class Looker:
             if broker is None or running is None:
                 continue
             for partition in broker.context.partitions:
-                self._note(replica_seen(self.world, running, partition))
+                topic, _ = self.evidence.key_of(partition)
+                self._note(replica_seen(self.world, running, partition, topic))
 
     def _note(self, seen: ReplicaSeen) -> None:
         key = seen.machine, seen.topic, seen.partition
@@ -49,14 +51,14 @@ class Looker:
             self.world.history.add(seen)
 
 
-def replica_seen(world: World, running: Running, partition: Partition) -> ReplicaSeen:
-    """How a replica stands now, in the process that has it open."""
+def replica_seen(world: World, running: Running, partition: Partition, topic: str) -> ReplicaSeen:
+    """How a replica stands now, in the process that has it open. `topic`: its identity."""
     is_leader = partition.is_leader
     return ReplicaSeen(
         world.now_ms,
         running.machine.name,
         running.incarnation,
-        partition.topic,
+        topic,
         partition.index,
         partition.leader_epoch,
         is_leader,

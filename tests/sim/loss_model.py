@@ -7,7 +7,12 @@ It has *caught up* when the stored in-sync set has it again after having been wi
 loss takes itself out, so an in-sync set that merely still names it says nothing.
 
 With fewer than two replicas that have to be in sync (`min.insync.replicas`, at most the number of replicas) the first
-wound is outside already: what is acknowledged may be on that one replica alone.
+wound is outside already: what is acknowledged may be on that one replica alone. If operators lower either, that is so
+from then on; if they raise it again, until two have been in sync since.
+
+What operators remove is no loss of the others: a replica that is none any more counts no more. A broker that they have
+forgotten (`unregistered`) is wounded where it counted, for it does so no more, whatever its disk holds. A machine whose
+broker has ended cleanly, on a disk that had not failed meanwhile, loses nothing with its power.
 """
 
 import re
@@ -18,60 +23,132 @@ from tests.sim.cluster_history import PartitionStored
 from tests.sim.history import FaultKind, Happened
 
 _LOSES_UNSYNCED: Final[FaultKind] = "power failure"
-_LOSES_ALL: Final[tuple[FaultKind, ...]] = ("disk lost", "directory fails")
+_LOSES_ALL: Final[tuple[FaultKind, ...]] = ("disk lost", "directory fails", "unregistered")
+_FAILS: Final[tuple[FaultKind, ...]] = ("disk fault", "directory fails")
 
 Wound = tuple[float, int]
 """When, in virtual ms, and the broker."""
 
 
+Minimum = tuple[float, int]
+"""From when on, in virtual ms, `min.insync.replicas` is what."""
+
+
 def wounds_of(happened: Iterable[Happened], broker_ids: Mapping[str, int], *, is_synced: bool) -> list[Wound]:
     """`is_synced`: a power failure takes nothing that was acknowledged."""
-    kinds = _LOSES_ALL if is_synced else (*_LOSES_ALL, _LOSES_UNSYNCED)
-    return [
-        (each.at_ms, broker_id)
-        for each in happened
-        if each.kind in kinds and (broker_id := broker_id_of(each.machine, broker_ids)) is not None
-    ]
+    found: list[Wound] = []
+    lives = _Lives()
+    for each in happened:
+        is_settled = lives.has_ended_cleanly(each.machine)
+        lives.take(each)
+        loses = each.kind in _LOSES_ALL or (each.kind == _LOSES_UNSYNCED and not is_synced and not is_settled)
+        if loses and (broker_id := broker_id_of(each.machine, broker_ids)) is not None:
+            found.append((each.at_ms, broker_id))
+    return found
 
 
-def losses_ms(wounds: Iterable[Wound], states: Sequence[PartitionStored], min_insync_replicas: int) -> list[float]:
+class _Lives:
+    """Which machines' brokers have ended as they were asked to, with everything on the device."""
+
+    def __init__(self) -> None:
+        self._asked: set[str] = set()
+        self._failed: set[str] = set()
+        self._ended: set[str] = set()
+
+    def has_ended_cleanly(self, machine: str) -> bool:
+        return machine in self._ended
+
+    def take(self, happened: Happened) -> None:
+        machine, kind = happened.machine, happened.kind
+        if kind == "clean stop":
+            self._asked.add(machine)
+        elif kind in _FAILS:
+            self._failed.add(machine)
+        elif kind == "exit":
+            if machine in self._asked and machine not in self._failed and not happened.detail:
+                self._ended.add(machine)
+            self._asked.discard(machine)
+        elif kind in ("process crash", _LOSES_UNSYNCED):
+            self._asked.discard(machine)
+        elif kind == "start":
+            self._ended.discard(machine)
+
+
+def losses_ms(
+    wounds: Iterable[Wound], states: Sequence[PartitionStored], minimum: int, changes: Sequence[Minimum] = ()
+) -> list[float]:
     """The moments of those wounds of a partition that were outside the model. `states`, in order: without any, every
-    wound counts and none heals, and the partition has one replica for each broker that was wounded."""
+    wound counts and none heals, and the partition has one replica for each broker that was wounded. `minimum`: of
+    `min.insync.replicas`, until it `changes`."""
     found: list[float] = []
     wounds = list(wounds)
     wounded: dict[int, bool] = {}  # broker id -> whether it has left the in-sync set since
+    steps: list[tuple[float, int, PartitionStored | int]] = sorted(
+        [(state.at_ms, 0, state) for state in states] + [(at_ms, 1, value) for at_ms, value in changes],
+        key=lambda step: step[:2],
+    )
+    doubled = _Doubled(minimum, len({broker_id for _, broker_id in wounds}))
     counting = {broker_id for _, broker_id in wounds}
-    replica_count = len(counting)
     position = 0
     for at_ms, broker_id in wounds:
-        while position < len(states) and states[position].at_ms <= at_ms:
-            state = states[position]
-            counting = {*state.isr, *state.elr}
-            replica_count = len(state.replicas)
-            _heal(wounded, state)
+        while position < len(steps) and steps[position][0] <= at_ms:
+            step = steps[position][2]
+            if isinstance(step, int):
+                doubled.changed(step)
+            else:
+                counting = {*step.isr, *step.elr}
+                doubled.stored(step)
+                _heal(wounded, step)
             position += 1
         if broker_id not in counting:
             continue
         wounded[broker_id] = False
-        survivable = 1 if min(min_insync_replicas, replica_count) >= 2 else 0
-        if len(wounded) > survivable:
+        if len(wounded) > doubled.survivable:
             found.append(at_ms)
     return found
+
+
+class _Doubled:
+    """Whether all that is acknowledged is on two replicas."""
+
+    def __init__(self, minimum: int, replica_count: int) -> None:
+        self._minimum = minimum
+        self._replica_count = replica_count
+        self._is_first = True
+        self._is_doubled = min(minimum, replica_count) >= 2
+
+    @property
+    def survivable(self) -> int:
+        """How many replicas may be wounded at once."""
+        return 1 if self._is_doubled else 0
+
+    def changed(self, minimum: int) -> None:
+        self._minimum = minimum
+        self._is_doubled &= min(minimum, self._replica_count) >= 2
+
+    def stored(self, state: PartitionStored) -> None:
+        """The first state is that of a new partition: nothing was acknowledged before it."""
+        self._replica_count = len(state.replicas)
+        is_enough = min(self._minimum, self._replica_count) >= 2
+        self._is_doubled = is_enough and (self._is_doubled or self._is_first or len(state.isr) >= 2)
+        self._is_first = False
 
 
 def is_survivable(
     happened: Iterable[Happened],
     next_one: Happened,
     states: Sequence[PartitionStored],
-    min_insync_replicas: int,
+    minimum: int,
     broker_ids: Mapping[str, int],
     *,
     is_synced: bool,
+    changes: Sequence[Minimum] = (),
 ) -> bool:
     """Whether the partition stays within the model if this happens now, too."""
+    happened = list(happened)
     before = wounds_of(happened, broker_ids, is_synced=is_synced)
-    after = before + wounds_of([next_one], broker_ids, is_synced=is_synced)
-    return len(losses_ms(after, states, min_insync_replicas)) == len(losses_ms(before, states, min_insync_replicas))
+    after = wounds_of([*happened, next_one], broker_ids, is_synced=is_synced)
+    return len(losses_ms(after, states, minimum, changes)) == len(losses_ms(before, states, minimum, changes))
 
 
 def broker_id_of(machine: str, broker_ids: Mapping[str, int]) -> int | None:

@@ -10,21 +10,54 @@ from typing import Final, Literal
 
 from client.admin.admin import Admin
 from client.cluster.cluster import Cluster
+from client.environment import Environment
 from client.errors import ClientError
 from client.fetching.config import FetchConfig
 from client.fetching.fetch_settings import FetchSettings, Start
 from client.fetching.fetched import FetchedBatch
 from client.fetching.fetcher import Fetcher
 from client.fetching.list_offsets import EARLIEST, LATEST
-from client.fetching.positions import OffsetOutOfRange
+from client.fetching.positions import Asked, OffsetOutOfRange
 from client.tasks import Tasks
 from client.topic_partition import TopicPartition
+from protocol.messages.fetch import FetchResponse
 from tests.sim.history import Placed, Polled, PollFailed
 from tests.sim.machine import Main, Running
 from tests.sim.workload import CLIENT_SETTINGS, RETRY_MS, Workload, number_of
 
 FINAL: Final = "final"
 POLL_MS: Final = 500.0
+
+
+class IdFetcher(Fetcher):
+    """A fetcher that knows which topic, by id, it was that the records came from."""
+
+    def __init__(self, cluster: Cluster, environment: Environment, settings: FetchSettings) -> None:
+        super().__init__(cluster, environment, settings)
+        self._ids: dict[int, bytes] = {}
+        """By `id` of the chunk that waits: who holds on to a chunk keeps its connection from using its memory again."""
+        self.topic_id: bytes | None = None
+        """Of the batch that `next` has handed out last."""
+        self.refused: dict[TopicPartition, bytes] = {}
+        """Which topic it was that has answered a partition last."""
+
+    def _fetched(self, node_id: int, asked: Asked, answer: FetchResponse | ClientError) -> None:
+        before = {id(chunk) for _, chunk in self._positions._waiting}  # pyright: ignore
+        super()._fetched(node_id, asked, answer)
+        ids = {topic.topic: topic.topic_id for topic in asked.request.topics}
+        for position in asked.positions:
+            self.refused[position.partition] = ids[position.partition.topic]
+        for position, chunk in self._positions._waiting:  # pyright: ignore
+            if id(chunk) not in before:
+                self._ids[id(chunk)] = ids[position.partition.topic]
+
+    async def next(self, timeout_ms: float) -> FetchedBatch | None:
+        batch = await super().next(timeout_ms)
+        if batch is not None:
+            waiting = self._positions._waiting  # pyright: ignore
+            self.topic_id = self._ids[id(waiting[0][1])]
+            self._ids = {id(chunk): self._ids[id(chunk)] for _, chunk in waiting}
+        return batch
 
 
 class Reader:
@@ -36,12 +69,18 @@ class Reader:
         self.running = running
         self.name = running.machine.name
         self.positions: dict[int, int] = {}
+        self._read: dict[int, str] = {}
+        """Which topic of the name was read last, by partition."""
 
-    def place(self, partition: int, offset: int) -> None:
-        """Begins a partition at an offset, or goes back there since the broker has told that it must."""
-        why: Literal["start", "out of range"] = "out of range" if partition in self.positions else "start"
+    def place(self, partition: int, offset: int, topic: str | None = None) -> None:
+        """Begins a partition at an offset, or goes back there since the broker has told that it must. `topic`: the
+        identity of the topic that is read, if that is known; that another one has its name is a beginning."""
+        is_known = partition in self.positions and topic in (None, self._read.get(partition))
+        why: Literal["start", "out of range"] = "out of range" if is_known else "start"
         self.positions[partition] = offset
-        self.world.history.add(Placed(self.world.now_ms, self.name, self.workload.topic, partition, offset, why))
+        topic = self._read.setdefault(partition, self.workload.topic) if topic is None else topic
+        self._read[partition] = topic
+        self.world.history.add(Placed(self.world.now_ms, self.name, topic, partition, offset, why))
 
     async def follow(self) -> None:
         """Until the process is to stop. Raises ClientError, after which it may be called again."""
@@ -49,6 +88,9 @@ class Reader:
             for partition, offset in self.positions.items():
                 fetcher.assign(TopicPartition(self.workload.topic, partition), Start.at_offset(offset))
             while not self.running.is_stopping:
+                for partition in range(len(self.positions), self.workload.partitions):
+                    self.place(partition, 0)
+                    fetcher.assign(TopicPartition(self.workload.topic, partition), Start.at_offset(0))
                 await self._poll(fetcher)
 
     async def read_up_to(self, ends: Mapping[int, int]) -> None:
@@ -60,7 +102,7 @@ class Reader:
             while not fetcher.is_finished:
                 await self._poll(fetcher)
 
-    async def _poll(self, fetcher: Fetcher) -> None:
+    async def _poll(self, fetcher: IdFetcher) -> None:
         world = self.world
         asked_ms = world.now_ms
         try:
@@ -68,24 +110,29 @@ class Reader:
         except ClientError as error:
             world.history.add(PollFailed(world.now_ms, asked_ms, self.name, self.workload.topic, type(error).__name__))
             if isinstance(error, OffsetOutOfRange):
-                await self._go_back(error.partition)
+                await self._go_back(error.partition, self._identity(fetcher.refused.get(error.partition)))
             raise
         if batch is not None:
-            self._take(batch, asked_ms)
+            self._take(batch, asked_ms, self._identity(fetcher.topic_id))
 
-    def _take(self, batch: FetchedBatch, asked_ms: float) -> None:
+    def _identity(self, topic_id: bytes | None) -> str:
+        return self.workload.topic if topic_id is None else self.workload.identity(topic_id)
+
+    def _take(self, batch: FetchedBatch, asked_ms: float, topic: str) -> None:
         world, position = self.world, self.positions[batch.partition]
+        if topic != self._read[batch.partition]:
+            self.place(batch.partition, position, topic)
         records = [(record.offset, number_of(record)) for record in batch.records]
         self.positions[batch.partition] = records[-1][0] + 1
         world.trace.note(self.running.process.name, "polled", batch.partition, *records)
-        world.history.add(Polled(world.now_ms, asked_ms, self.name, batch.topic, batch.partition, position, records))
+        world.history.add(Polled(world.now_ms, asked_ms, self.name, topic, batch.partition, position, records))
 
-    async def _go_back(self, partition: TopicPartition) -> None:
+    async def _go_back(self, partition: TopicPartition, topic: str) -> None:
         """The log ends before the position, or begins behind it."""
         offset = (await self.offsets(LATEST))[partition.partition]
         if offset >= self.positions[partition.partition]:
             offset = (await self.offsets(EARLIEST))[partition.partition]
-        self.place(partition.partition, offset)
+        self.place(partition.partition, offset, topic)
 
     async def offsets(self, timestamp: int) -> dict[int, int]:
         """An offset of each partition. Raises ClientError."""
@@ -97,7 +144,7 @@ class Reader:
         return {partition.partition: listed.offset for partition, listed in found.items()}
 
     @asynccontextmanager
-    async def _fetcher(self) -> AsyncGenerator[Fetcher]:
+    async def _fetcher(self) -> AsyncGenerator[IdFetcher]:
         environment = self.running.environment
         config = FetchConfig(
             self.workload.bootstrap, client_id=self.name, environment=lambda: environment, **CLIENT_SETTINGS
@@ -114,7 +161,7 @@ class Reader:
         cluster = Cluster(config, environment, tasks)
         try:
             await cluster.start()
-            async with Fetcher(cluster, environment, settings) as fetcher:
+            async with IdFetcher(cluster, environment, settings) as fetcher:
                 yield fetcher
         finally:
             await cluster.close()

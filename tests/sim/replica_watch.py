@@ -25,7 +25,7 @@ from protocol.records import iterate_records
 from tests.sim.brokers import Brokers
 from tests.sim.cluster_history import PartitionStored
 from tests.sim.evidence import Evidence
-from tests.sim.expectations import TopicPartition
+from tests.sim.expectations import MINIMUM_OPTION, TopicPartition
 from tests.sim.finding import Anomaly, Finding
 from tests.sim.history import ReplicaSeen
 from tests.sim.looking import replica_seen
@@ -98,6 +98,20 @@ class ReplicaWatch:
         for key, state in self.evidence.states.items():
             if (leader := self._leader(key, state)) is not None:
                 self._compare(key, state, leader)
+        for machine in self.brokers.machines:
+            broker = self.brokers.broker(machine)
+            for partition in () if broker is None else broker.context.partitions:
+                self._check_options(machine, partition)
+
+    def _check_options(self, machine: Machine, partition: Partition) -> None:
+        """Each broker goes by the newest ones, when there has been time to hear of them."""
+        key = self.evidence.key_of(partition)
+        stored = self.evidence.options.get(key[0], [])
+        wanted = stored[-1].options.get(MINIMUM_OPTION) if stored else None
+        value = partition.config.min_insync_replicas
+        if wanted is not None and value != int(wanted):
+            text = f"{MINIMUM_OPTION} is {wanted}, and {value} at {machine.name}"
+            self.findings.append(Finding(Anomaly.NOT_IN_FORCE, *key, None, text, ((-1, stored[-1]),)))
 
     def not_in_sync(self) -> list[str]:
         """The partitions that lack a replica in sync, as stored."""
@@ -120,8 +134,8 @@ class ReplicaWatch:
         if broker is None or running is None:
             return None
         for partition in broker.context.partitions:
-            if (partition.topic, partition.index) == key:
-                return Replica(machine, running, partition, replica_seen(self.world, running, partition))
+            if self.evidence.key_of(partition) == key:
+                return Replica(machine, running, partition, replica_seen(self.world, running, partition, key[0]))
         return None
 
     # -- logs ------------------------------------------------------------------------------------------------------
@@ -131,7 +145,7 @@ class ReplicaWatch:
             broker = self.brokers.broker(machine)
             for partition in () if broker is None else broker.context.partitions:
                 if partition.log.config.is_compacted:
-                    key, offset = (partition.topic, partition.index), partition.log.segments.active.base_offset
+                    key, offset = self.evidence.key_of(partition), partition.log.segments.active.base_offset
                     self._compacted[key] = max(offset, self._compacted.get(key, 0))
 
     def _log(self, replica: Replica, from_offset: int = 0) -> ReplicaLog:
@@ -148,7 +162,7 @@ class ReplicaWatch:
             for position, header in iterate_batches(data):
                 if header.last_offset < end_offset:
                     batches.append(data[position : position + header.size_bytes])
-        key = replica.partition.topic, replica.partition.index
+        key = self.evidence.key_of(replica.partition)
         return ReplicaLog(replica.seen, tuple(batches), self._compacted.get(key, 0))
 
     def _is_comparable(self, key: TopicPartition) -> bool:
@@ -204,7 +218,8 @@ class ReplicaWatch:
         before, now = self._before.get(key), leader.seen
         if before is None or before.running is not leader.running or before.seen.leader_epoch != now.leader_epoch:
             return
-        least = min(self.min_insync_replicas, len(self.evidence.states[key].replicas))
+        minimum = min([self.min_insync_replicas, *self.evidence.minimums(key[0], self.min_insync_replicas)])
+        least = min(minimum, len(self.evidence.states[key].replicas))
         if len(before.seen.maximal_in_sync) >= least or len(now.maximal_in_sync) >= least:
             return
         if now.log_end_offset == before.seen.log_end_offset or self._was_enough(key, before.seen.at_ms, least):

@@ -5,7 +5,7 @@
 A quarter of the seeds have one broker with a metadata store of its own, the others three that share one. Times are
 scaled down, for a history is short, but for one seed in twenty. Most seeds keep to the loss model
 (docs/guarantees.md), so that whatever is lost is a finding; the others leave it, and then what is lost has to be
-announced.
+announced. In half of the seeds operators act, too.
 """
 
 import random
@@ -15,6 +15,7 @@ from typing import Final
 
 from tests.sim.directed import STORIES
 from tests.sim.directed_alone import STORIES_ALONE
+from tests.sim.directed_operators import OPERATOR_STORIES
 from tests.sim.expectations import Rules, TopicRules
 from tests.sim.workload import Acks
 
@@ -27,6 +28,7 @@ STORY_OF_COMPACTION: Final = "followers out, then lose the leader"
 """It holds the high watermark up, and compaction must not go beyond it."""
 STORIES_OFTEN: Final = (*STORIES, *("back with a tail of its own",) * 2)
 """That one needs more chance than the others."""
+OPERATOR_STORIES_OFTEN: Final = (*OPERATOR_STORIES, "records deleted, then lose the leader")
 STORY_S: Final = 8.0
 
 
@@ -60,6 +62,10 @@ class Scenario:
     """How many by chance."""
     stories: tuple[str, ...] = ()
     """And those that are told on purpose (directed.py), one after the other."""
+    operations: int = 0
+    """How many things operators do by chance (operator_plan.py)."""
+    operator_stories: tuple[str, ...] = ()
+    """And those that are told of them on purpose (directed_operators.py), beside the others."""
     keeps_to_loss_model: bool = False
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the brokers, besides those that follow from the rest."""
@@ -72,6 +78,10 @@ class Scenario:
     @property
     def has_default_times(self) -> bool:
         return self.has_store and self.lag_ms is None
+
+    @property
+    def has_operators(self) -> bool:
+        return bool(self.operations or self.operator_stories)
 
     @property
     def topic_configs(self) -> dict[str, str]:
@@ -100,6 +110,9 @@ class Scenario:
             options["log.retention.check.interval.ms"] = "1000"
         if self.is_compacted:
             options["log.cleaner.backoff.ms"] = "1000"
+        if self.has_operators:
+            options["log.retention.check.interval.ms"] = "1000"
+            options["auto.create.topics.enable"] = "false"
         return {**options, **self.options}
 
     def rules(self, broker_ids: Mapping[str, int]) -> Rules:
@@ -109,6 +122,7 @@ class Scenario:
             is_synced=self.is_synced,
             has_one_replica=self.replication_factor == 1,
             is_compacted=self.is_compacted,
+            keeps_records=self.retention_bytes is None,
             may_elect_uncleanly=self.may_elect_uncleanly,
         )
         return Rules({TOPIC: topic}, topic, broker_ids, stale_reads_ms=float(self.lease_ms))
@@ -118,7 +132,19 @@ class Scenario:
         """What the seed says."""
         rng = random.Random(f"{seed}/scenario")
         scenario = cls._of_one(rng) if rng.random() < 0.25 else cls.of_cluster(rng)
-        return scenario.compacted() if rng.random() < 0.15 else scenario
+        scenario = scenario.compacted() if rng.random() < 0.15 else scenario
+        # A stream of its own: the others are what they would be without operators.
+        rng = random.Random(f"{seed}/operators")
+        return scenario.with_operators(rng) if rng.random() < 0.5 else scenario
+
+    def with_operators(self, rng: random.Random) -> "Scenario":
+        """The same, and operators act."""
+        told = rng.choice((0, 1, 1, 2)) if self.has_store else 0
+        return replace(
+            self,
+            operations=rng.choice((1, 2, 3)) if told else rng.choice((2, 3, 5)),
+            operator_stories=tuple(rng.choice(OPERATOR_STORIES_OFTEN) for _ in range(told)),
+        )
 
     def compacted(self) -> "Scenario":
         """The same with a compacted topic."""

@@ -19,18 +19,22 @@ from tests.sim.checker import check
 from tests.sim.cluster_history import NO_LEADER
 from tests.sim.directed import STORIES
 from tests.sim.directed_alone import STORIES_ALONE
+from tests.sim.directed_operators import OPERATOR_STORIES
 from tests.sim.evidence import Evidence
+from tests.sim.expectations import minimums_of
 from tests.sim.faults import Action, Faults
 from tests.sim.finding import Verdict
 from tests.sim.history import FaultKind, Happened, History, Phase, PhaseName
 from tests.sim.looking import Looker
 from tests.sim.loss_model import is_survivable
 from tests.sim.machine import Machine, Main, Running
+from tests.sim.operator_plan import OperatorPlan
 from tests.sim.operators import Operators
 from tests.sim.reading import FINAL, follower, last_reader
 from tests.sim.replica_watch import ReplicaWatch
 from tests.sim.scenario import TOPIC, Scenario
 from tests.sim.stage import Director, Stage
+from tests.sim.topics import name_of
 from tests.sim.workload import RETRY_MS, Workload
 from tests.sim.world import World
 
@@ -49,7 +53,7 @@ SETTLING_S: Final = 5.0
 STORIES_FROM_S: Final = 1.0
 COMPACTION_S: Final = 3.0
 """Within it a segment is rolled and compacted, where a scenario's topic is."""
-ALL_STORIES: Final = STORIES | STORIES_ALONE
+ALL_STORIES: Final = STORIES | STORIES_ALONE | OPERATOR_STORIES
 
 Script = Callable[[Faults], list[Action]]
 
@@ -97,7 +101,7 @@ def simulate(
             cpu_s=time.process_time() - began_s,
             steps=world.scheduler.steps,
             lines=world.trace.lines,
-            history=world.history,
+            history=run.history,
             evidence=run.evidence,
             scenario=scenario,
             excused=run.excused,
@@ -111,6 +115,7 @@ class _Run:
         self.world = world
         self.script = script
         self.scenario = scenario
+        self.history = world.history
         options = {
             "log.roll.ms": str(world.rng("run").choice((1_000, 5_000, 3_600_000))),
             **scenario.broker_options,
@@ -129,14 +134,22 @@ class _Run:
         self.faults = Faults(
             world, self.brokers, self.clients, self.workload, self.operators, self.evidence.states, self._may_lose
         )
+        self.plan = OperatorPlan(self.faults, self.evidence, TOPIC, scenario.topic_configs)
+        self.workload.identity = lambda topic_id: self.evidence.topics.identity(TOPIC, topic_id)
+        self.evidence.topic_changed = self._topic_changed
         self.excused: dict[str, int] = {}
+
+    def _topic_changed(self, topic: str, partition_count: int) -> None:
+        if topic == TOPIC and partition_count:
+            self.workload.partitions = partition_count
 
     def run(self) -> list[str]:
         """What went wrong."""
         unfinished = self._live()
         self.watch.look_at_all()
         self.evidence.look()
-        verdict = check(self.world.history, self.evidence.records, self.rules)
+        self.history = History(self.evidence.topics.resolved(self.world.history))
+        verdict = check(self.history, self.evidence.records, self.rules)
         self.excused = Verdict(verdict.excused).counts()
         return unfinished + [str(finding) for finding in (*verdict.findings, *self.watch.findings)]
 
@@ -145,7 +158,7 @@ class _Run:
         world, scenario = self.world, self.scenario
         self._phase("safety")
         self.brokers.start_all()
-        Looker(world, self.brokers, self._look).start()
+        Looker(world, self.evidence, self._look).start()
         creator = world.machine("creator")
         creator.start(self.workload.creator(scenario.replication_factor, scenario.topic_configs))
         if not self._wait_for([creator], SETUP_S):
@@ -158,13 +171,17 @@ class _Run:
             end_s = begin_s + scenario.safety_s
             self.faults.carry_out(self.faults.by_chance(world.rng("faults"), begin_s + 0.5, end_s, scenario.faults))
             world.at(begin_s + STORIES_FROM_S, self._tell, 0)
+            operations = self.plan.by_chance(world.rng("operators"), begin_s + 0.5, end_s, scenario.operations)
+            self.faults.carry_out(operations)
+            if scenario.operator_stories:
+                world.at(begin_s + STORIES_FROM_S, self._tell, 0, "operator story")
         world.run(begin_s + scenario.safety_s)
         self._phase("healing")
         self.faults.heal()
         self._phase("liveness")
         operator = world.machine("operator")
         operator.start(self._operator())
-        return self._end()
+        return self._end(operator)
 
     def _look(self) -> None:
         self.evidence.look()
@@ -182,19 +199,20 @@ class _Run:
 
     # -- what goes wrong -------------------------------------------------------------------------------------------
 
-    def _tell(self, number: int) -> None:
-        """The stories, one after the other, on partitions by chance."""
-        if number == len(self.scenario.stories) or self.faults.is_over:
+    def _tell(self, number: int, kind: str = "story") -> None:
+        """The stories, one after the other, on partitions by chance; those of operators beside the others."""
+        stories = self.scenario.stories if kind == "story" else self.scenario.operator_stories
+        if number == len(stories) or self.faults.is_over:
             return
-        rng = self.world.rng(f"story {number}")
-        stage = Stage(self.faults, self.evidence, rng, TOPIC, rng.randrange(self.scenario.partitions))
+        rng = self.world.rng(f"{kind} {number}")
+        stage = Stage(self.faults, self.plan, self.evidence, rng, TOPIC, rng.randrange(self.scenario.partitions))
         if self.scenario.lag_ms is not None:
             stage.lag_s = self.scenario.lag_ms / 1000.0
         if self.scenario.is_compacted:
             stage.compaction_s = COMPACTION_S
-        name = self.scenario.stories[number]
+        name = stories[number]
         self.world.trace.note("#", "story", name, stage.partition)
-        Director(self.faults).tell(ALL_STORIES[name], stage, lambda: self._tell(number + 1))
+        Director(self.faults).tell(ALL_STORIES[name], stage, lambda: self._tell(number + 1, kind))
 
     def _may_lose(self, machine: Machine, kind: FaultKind) -> bool:
         """Whether the loss model says that this is survived."""
@@ -210,16 +228,24 @@ class _Run:
                 self.scenario.min_insync_replicas,
                 self.brokers.ids,
                 is_synced=self.scenario.is_synced,
+                changes=minimums_of(self.evidence.options.get(key[0], ()), self.scenario.min_insync_replicas),
             )
             for key in self.evidence.states
         )
 
     def _operator(self) -> Main:
-        """Gives what nobody may lead to somebody, for whatever it may lack."""
+        """Gives what nobody may lead to somebody, for whatever it may lack; and makes the topic, should it be gone."""
 
         async def main(running: Running) -> None:
             await running.environment.sleep(OPERATOR_MS)
-            while left := [key for key, state in self.evidence.states.items() if state.leader == NO_LEADER]:
+            if self.world.store is not None and self.evidence.topics.current(TOPIC) is None:
+                count, configs = self.workload.partitions, self.scenario.topic_configs
+                await self.operators.ensure_topic(running, TOPIC, count, self.scenario.replication_factor, configs)
+            while left := [
+                (name_of(topic), index)
+                for (topic, index), state in self.evidence.states.items()
+                if state.leader == NO_LEADER
+            ]:
                 await self.operators.elect_uncleanly(running, left)
                 await running.environment.sleep(RETRY_MS)
 
@@ -227,12 +253,14 @@ class _Run:
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _end(self) -> list[str]:
+    def _end(self, operator: Machine) -> list[str]:
         for machine in self.clients:
             machine.stop()
         if not self._wait_for(self.clients, ENDING_S):
             alive = [machine.name for machine in self.clients if machine.running is not None]
             return [f"with all repaired, {alive} had not ended after {ENDING_S:g} s"]
+        if self.scenario.has_operators and not self._wait_for([operator], ENDING_S):
+            return [f"with all repaired, the operator had not ended after {ENDING_S:g} s"]
         finisher = self.world.machine("finisher")
         finisher.start(self.workload.finisher())
         if not self._wait_for([finisher], FINISH_S):
@@ -246,7 +274,7 @@ class _Run:
         last.start(last_reader(self.workload))
         if not self._wait_for([last], READING_S):
             return [f"with all repaired, the logs could not be read within {READING_S:g} s"]
-        if self.scenario.replication_factor > 1:
+        if self.scenario.has_store:
             self.world.run(self.world.now_ms / 1000.0 + SETTLING_S)
             if left := self.watch.not_in_sync():
                 return [f"with all repaired, not all replicas were in sync: {left}"]

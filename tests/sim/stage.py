@@ -1,6 +1,6 @@
 """Where a story plays, and how it is told: one partition of a running world, who plays which part, and when to go on.
 
-    Director(faults).tell(story, Stage(faults, evidence, rng, "orders", 0), then)
+    Director(faults).tell(story, Stage(faults, plan, evidence, rng, "orders", 0), then)
 
 A story (directed.py) is a generator: it does something, yields how long to wait, or what to wait `Until`, and goes on
 then. It looks at what the metadata store holds and at what clients were told, never into the brokers. What it waited
@@ -14,10 +14,12 @@ from typing import Final
 
 from broker.cluster.keys import broker_key, decode_partition, partition_key
 from broker.cluster.store import Txn
+from tests.sim.cluster_history import PartitionStored
 from tests.sim.evidence import Evidence
 from tests.sim.faults import Faults
 from tests.sim.history import Acknowledged
 from tests.sim.machine import Machine
+from tests.sim.operator_plan import OperatorPlan
 from tests.sim.store import HOST as STORE_HOST
 from tests.sim.store import Hold, SimStore
 
@@ -48,8 +50,13 @@ Story = Callable[["Stage"], Waits]
 class Stage:
     """One partition, and who plays which part in it."""
 
-    def __init__(self, faults: Faults, evidence: Evidence, rng: random.Random, topic: str, partition: int) -> None:
+    def __init__(
+        self, faults: Faults, plan: OperatorPlan, evidence: Evidence, rng: random.Random, topic: str, partition: int
+    ) -> None:
+        """`plan`: what operators can do, for the stories that are about them."""
         self.faults = faults
+        self.plan = plan
+        self.operators = faults.operators
         self.world = faults.world
         self.brokers = faults.brokers
         self.evidence = evidence
@@ -76,20 +83,27 @@ class Stage:
     # -- who -------------------------------------------------------------------------------------------------------
 
     @property
+    def state(self) -> PartitionStored | None:
+        """As stored; None while there is no such partition: operators delete topics."""
+        return self.evidence.states.get(self.evidence.current(self.topic, self.partition))
+
+    @property
     def isr(self) -> set[Machine]:
         """As stored."""
-        state = self.evidence.states[self.topic, self.partition]
-        return {self.brokers.machine(broker_id) for broker_id in state.isr}
+        state = self.state
+        return set() if state is None else {self.brokers.machine(broker_id) for broker_id in state.isr}
 
     @property
     def leader(self) -> Machine | None:
-        leader = self.evidence.states[self.topic, self.partition].leader
-        return self.brokers.machine(leader) if leader > 0 else None
+        state = self.state
+        return self.brokers.machine(state.leader) if state is not None and state.leader > 0 else None
 
     @property
     def followers(self) -> list[Machine]:
         """The other replicas, in the order in which they would be elected."""
-        state = self.evidence.states[self.topic, self.partition]
+        state = self.state
+        if state is None:
+            return []
         return [self.brokers.machine(broker_id) for broker_id in state.replicas if broker_id != state.leader]
 
     @property
@@ -98,9 +112,13 @@ class Stage:
         return None if controller is None else self.brokers.machine(controller)
 
     def cast(self) -> tuple[Machine, list[Machine]] | None:
-        """Leader and followers; None where there is no leader."""
-        leader = self.leader
-        return None if leader is None else (leader, self.followers)
+        """Leader and followers; None where there is no leader, or nobody who follows."""
+        leader, followers = self.leader, self.followers
+        return None if leader is None or not followers else (leader, followers)
+
+    def ids(self, *machines: Machine) -> list[int]:
+        """Of their brokers, in that order."""
+        return [self.brokers.ids[machine.name] for machine in machines]
 
     def epoch(self, machine: Machine) -> int:
         """Of a broker's registration, as stored; 0 without one."""

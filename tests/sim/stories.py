@@ -6,18 +6,31 @@
 Records go to partition 0 of topic `t` by the idempotent producer `p`, with acks=all, unless said otherwise.
 """
 
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from tests.sim.checker import check
-from tests.sim.cluster_history import NO_LEADER, ClusterRecord, PartitionStored, RecordsDeleted, UncleanElection
+from tests.sim.cluster_history import (
+    NO_LEADER,
+    ClusterRecord,
+    NodesStored,
+    OptionsStored,
+    PartitionStored,
+    RecordsDeleted,
+    TopicStored,
+    UncleanElection,
+)
 from tests.sim.expectations import Rules, TopicRules
 from tests.sim.finding import Verdict
 from tests.sim.history import (
     Acknowledged,
+    Answered,
+    Asked,
     Failed,
     FaultKind,
     Happened,
     History,
+    OperatorAction,
     Phase,
     Placed,
     Polled,
@@ -29,6 +42,7 @@ TOPIC = "t"
 START_MS = 1_000.0
 UNCLEAN = Rules(default=TopicRules(may_elect_uncleanly=True))
 SYNCED = Rules(default=TopicRules(is_synced=True))
+KEEPING = Rules(default=TopicRules(keeps_records=True))
 COMPACTED = Rules(default=TopicRules(is_compacted=True))
 
 
@@ -78,14 +92,22 @@ class Story:
         return self
 
     def polled(
-        self, position: int, *records: tuple[int, int], client: str = "r", partition: int = 0, took_ms: float = 0.5
+        self,
+        position: int,
+        *records: tuple[int, int],
+        client: str = "r",
+        partition: int = 0,
+        took_ms: float = 0.5,
+        topic: str = TOPIC,
     ) -> Self:
         at_ms = self.now()
-        self.history.add(Polled(at_ms, at_ms - took_ms, client, TOPIC, partition, position, list(records)))
+        self.history.add(Polled(at_ms, at_ms - took_ms, client, topic, partition, position, list(records)))
         return self
 
-    def placed(self, offset: int, why: Literal["start", "out of range"] = "start", client: str = "r") -> Self:
-        self.history.add(Placed(self.now(), client, TOPIC, 0, offset, why))
+    def placed(
+        self, offset: int, why: Literal["start", "out of range"] = "start", client: str = "r", topic: str = TOPIC
+    ) -> Self:
+        self.history.add(Placed(self.now(), client, topic, 0, offset, why))
         return self
 
     def wrote(self, *values: int, first_offset: int = 0, **more: Any) -> Self:
@@ -104,6 +126,44 @@ class Story:
 
     def end(self) -> Self:
         self.history.add(Phase(self.now(), "end"))
+        return self
+
+    # -- operators ------------------------------------------------------------------------------------------------
+
+    def asked(
+        self,
+        action: OperatorAction,
+        *numbers: int,
+        operator: str = "o",
+        topic: str = TOPIC,
+        partition: int = 0,
+        options: dict[str, str] | None = None,
+    ) -> Self:
+        self.history.add(Asked(self.now(), operator, action, topic, partition, list(numbers), options or {}))
+        return self
+
+    def done(self, *numbers: int, operator: str = "o", topic: str = TOPIC) -> Self:
+        self.history.add(Answered(self.now(), operator, True, topic, list(numbers)))
+        return self
+
+    def refused(self, error: str, *, operator: str = "o") -> Self:
+        self.history.add(Answered(self.now(), operator, False, error=error))
+        return self
+
+    def created(self, partition_count: int = 1, topic: str = TOPIC) -> Self:
+        """Or enlarged; with 0 deleted."""
+        self.cluster.append(TopicStored(self.now(), topic, partition_count))
+        return self
+
+    def gone(self, topic: str = TOPIC) -> Self:
+        return self.created(0, topic)
+
+    def options(self, options: dict[str, str], topic: str = TOPIC) -> Self:
+        self.cluster.append(OptionsStored(self.now(), topic, options))
+        return self
+
+    def nodes(self, *nodes: int) -> Self:
+        self.cluster.append(NodesStored(self.now(), nodes))
         return self
 
     # -- the world ------------------------------------------------------------------------------------------------
@@ -140,11 +200,15 @@ class Story:
         partition_epoch: int | None = None,
         writer: int | None = None,
         controller: int | None = None,
+        adding: tuple[int, ...] = (),
+        removing: tuple[int, ...] = (),
+        live: tuple[int, ...] | None = None,
+        topic: str = TOPIC,
     ) -> Self:
         self._partition_epoch = self._partition_epoch + 1 if partition_epoch is None else partition_epoch
         epochs = leader_epoch, self._partition_epoch
-        state = PartitionStored(self.now(), TOPIC, 0, replicas, isr, leader, *epochs, elr, writer, controller)
-        self.cluster.append(state)
+        state = PartitionStored(self.now(), topic, 0, replicas, isr, leader, *epochs, elr, writer, controller)
+        self.cluster.append(replace(state, adding=adding, removing=removing, live=live))
         return self
 
     def leaderless(self, leader_epoch: int) -> Self:

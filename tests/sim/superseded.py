@@ -7,6 +7,7 @@ anybody has seen it.
 
 from tests.sim.expectations import Rules, TopicPartition
 from tests.sim.ledger import Ledger, Send
+from tests.sim.topics import name_of
 
 
 class Superseded:
@@ -52,7 +53,7 @@ class Superseded:
             and not (send.failed is not None and send.failed.is_definite)
             and send.sent.partition in (None, key[1])
             and self._places.get((key, send.sent.value), offset + 1) > offset
-            for send in self._sent[key[0], record_key]
+            for send in self._sent[name_of(key[0]), record_key]
         )
 
     def _key(self, key: TopicPartition, value: int) -> int | None:

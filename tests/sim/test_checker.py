@@ -9,21 +9,25 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.sim.bad_histories import BAD
+from tests.sim.bad_histories import BAD as BAD_OF_CLIENTS
 from tests.sim.checker import check
 from tests.sim.finding import Anomaly
-from tests.sim.good_histories import GOOD
+from tests.sim.good_histories import GOOD as GOOD_OF_CLIENTS
 from tests.sim.history import History
 from tests.sim.model_cluster import Model
 from tests.sim.mutations import OPERATORS, Operator
+from tests.sim.operator_histories import BAD_OPERATIONS, GOOD_OPERATIONS
 from tests.sim.stories import Story
 
+BAD = BAD_OF_CLIENTS | BAD_OPERATIONS
+GOOD = GOOD_OF_CLIENTS | GOOD_OPERATIONS
 EVENTS = 100_000
 ELSEWHERE = {
     Anomaly.READABLE_LOST,
     Anomaly.REPLICAS_DIFFER,
     Anomaly.APPENDED_BELOW_MINIMUM,
     Anomaly.OTHER_EPOCH,
+    Anomaly.NOT_IN_FORCE,
 }
 """Found by looking at replicas: test_replica_logs.py, test_replica_watch.py."""
 seeds = st.integers(0, 2**32 - 1)
@@ -52,7 +56,7 @@ def test_a_finding_names_the_record_and_shows_its_events_in_time_order(name: str
     known = [*story.history, *story.cluster]
     for finding in story.check().findings:
         text = str(finding)
-        assert f"t-{finding.partition}" in text
+        assert f"{finding.topic}-{finding.partition}" in text
         assert finding.anomaly.value in text
         assert finding.offset is None or f"offset {finding.offset}" in text
         assert finding.events

@@ -6,7 +6,7 @@ few, and some as tombstones. When all is repaired the last producer writes to ev
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -60,7 +60,10 @@ class Workload:
         self.bootstrap = list(bootstrap)
         self.topic = topic
         self.partitions = partitions
+        """How many the topic has. It may be changed at any time."""
         self.has_keys = has_keys
+        self.identity: Callable[[bytes], str] = lambda topic_id: topic
+        """What histories call the topic with an id (topics.py)."""
         self.is_topic_there = False
         self.is_rush_hour = False
         """Its producers have more to send than else. It may be changed at any time."""
