@@ -1,9 +1,9 @@
 """What an answer to an operator promises: who leads, decides or answers later finds it done.
 
 *Deleted records came back*: a leader's log starts below what a DeleteRecords was acknowledged to have left. *Log start
-moved*: records are gone that nobody deleted. *Acknowledged change undone*: the metadata store does not have, or has
-not any more, what was acknowledged: a topic created or deleted, partitions, options, replicas, a broker unregistered. *Record of
-another topic*: a topic that was made anew holds what was acknowledged in the one before. *Reassigned too early*:
+moved*: records are gone that nobody deleted. *Acknowledged change undone*: the metadata store does not have what was
+acknowledged, or has lost it: a topic created or deleted, partitions, options, replicas, a broker unregistered. *Record
+of another topic*: a topic that was made anew holds what was acknowledged in the one before. *Reassigned too early*:
 replicas went, and with them too many of those in sync. *Created with too few replicas*, *refused*: a topic has not as
 many replicas as were asked for, though enough brokers are registered, there or not.
 
@@ -22,8 +22,6 @@ from tests.sim.history import Answered, ReplicaSeen
 from tests.sim.ledger import Ledger
 from tests.sim.topics import name_of
 
-LOOK_MS: Final = 300.0
-"""A broker that is alone has a store of its own, into which somebody looks so often."""
 _TOO_FEW: Final = re.compile(r"only \d+ broker\(s\) are registered")
 _NOT_PART: Final = -1
 
@@ -89,14 +87,7 @@ def _deleted_before(expectations: Expectations, key: TopicPartition, at_ms: floa
     keeps = expectations.rules.of(key[0]).keeps_records
     if not keeps or any("retention.bytes" in each.options for each in expectations.options.get(key[0], ())):
         return float("inf")
-    offsets = [0.0]
-    for request in expectations.requests.values():
-        asked = request.asked
-        is_of_it = (asked.topic, asked.partition) == (name_of(key[0]), key[1])
-        if is_of_it and asked.action == "delete records" and asked.at_ms <= at_ms:
-            offset = float(asked.numbers[0]) if asked.numbers[0] >= 0 else float("inf")
-            offsets.append(offset if request.done is None else float(request.done.numbers[0]))
-    return max(offsets)
+    return max((offset for asked_ms, offset in expectations.deletions(key) if asked_ms <= at_ms), default=0.0)
 
 
 def misplaced_records(ledger: Ledger, expectations: Expectations) -> Iterator[Finding]:
@@ -164,7 +155,7 @@ def _lacks_partitions(
         return None
     count = request.asked.numbers[0]
     states = expectations.topics.get(done.topic, [])
-    at_once = [each for each in states if each.at_ms <= done.at_ms + LOOK_MS]
+    at_once = [each for each in states if each.at_ms <= done.at_ms + expectations.rules.seen_within_ms]
     if not any(each.partition_count >= count for each in at_once):
         return f"there were not {count} partitions when it was acknowledged", None
     later = [each for each in states if each.at_ms > done.at_ms and 0 < each.partition_count < count]
@@ -175,7 +166,7 @@ def _is_still_there(expectations: Expectations, done: Answered) -> tuple[str, Cl
     if not done.topic:
         return None
     deleted_ms = expectations.deleted_ms(done.topic)
-    if deleted_ms is None or deleted_ms > done.at_ms + LOOK_MS:
+    if deleted_ms is None or deleted_ms > done.at_ms + expectations.rules.seen_within_ms:
         return "the topic was there when that was acknowledged", None
     later = [each for each in expectations.topics[done.topic] if each.at_ms > deleted_ms and each.partition_count]
     return ("the topic is there again", later[0]) if later else None
@@ -193,10 +184,13 @@ def _lacks_options(
         for each in expectations.requests.values()
         if each is not request and each.asked.action == "alter options" and each.asked.topic == asked.topic
     ]
+    slack_ms = expectations.rules.seen_within_ms
     for name, value in asked.options.items():
-        if not any(each.options.get(name) == value for each in stored if each.at_ms <= done.at_ms + LOOK_MS):
+        at_once = [each for each in stored if each.at_ms <= done.at_ms + slack_ms]
+        if not any(each.options.get(name) == value for each in at_once):
             before = [each for each in expectations.options.get(done.topic, ()) if each.at_ms < asked.at_ms]
-            if not before or before[-1].options.get(name) != value:
+            is_seen = not slack_ms or not any(each.settled_ms > asked.at_ms for each in others)
+            if is_seen and (not before or before[-1].options.get(name) != value):
                 return f"{name} was not {value} when that was acknowledged", None
         since_ms = min(
             (each.asked.at_ms for each in others if name in each.asked.options and each.settled_ms > asked.at_ms),
@@ -216,7 +210,7 @@ def _lacks_target(
     asked = request.asked
     states = expectations.stored.get((done.topic, asked.partition), [])
     before = [each for each in states if each.at_ms < asked.at_ms][-1:]
-    meanwhile = [each for each in states if asked.at_ms <= each.at_ms <= done.at_ms + LOOK_MS]
+    meanwhile = [each for each in states if asked.at_ms <= each.at_ms <= done.at_ms + expectations.rules.seen_within_ms]
     if any([b for b in each.replicas if b not in each.removing] == asked.numbers for each in before + meanwhile):
         return None
     return f"the replicas were not to be {asked.numbers} when that was acknowledged", None

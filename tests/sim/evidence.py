@@ -197,7 +197,8 @@ class Evidence:
                     self._log_starts[key] = start
                     self.records.append(RecordsDeleted(self._looked_ms, *key, start))
         self._looked_ms = self.world.now_ms
-        self.topics.looked(held)
+        if self.world.store is not None or self.brokers.broker(self.brokers.machines[0]) is not None:
+            self.topics.looked(held)
 
     def key_of(self, partition: Partition) -> TopicPartition:
         """By topic id."""

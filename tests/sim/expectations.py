@@ -66,6 +66,9 @@ class Rules:
     reads_everything: bool | None = None
     """Whether readers went on until they had everything. None: if the history has a phase `end`."""
     stale_reads_ms: float = STALE_READS_MS
+    seen_within_ms: float = 0.0
+    """So long after a change the metadata records tell of it: a broker that is alone has a store of its own, into which
+    somebody looks now and then, while it serves."""
 
     def of(self, topic: str) -> TopicRules:
         """`topic`: its identity."""
@@ -90,6 +93,12 @@ class Request:
     def done(self) -> Answered | None:
         """The answer that it was done; None where there is no such answer."""
         return self.answered if self.answered is not None and self.answered.is_done else None
+
+    @property
+    def deletes_before(self) -> float:
+        """The offset, of a request to delete records."""
+        offset = self.asked.numbers[0] if self.done is None else self.done.numbers[0]
+        return float(offset) if offset >= 0 else float("inf")
 
     @property
     def settled_ms(self) -> float:
@@ -140,6 +149,7 @@ class Expectations:
             key: [after.at_ms for before, after in pairwise(states) if after.leader_epoch > before.leader_epoch]
             for key, states in self.stored.items()
         }
+        self._deletions: dict[TopicPartition, list[tuple[float, float]]] = {}
         self._models: dict[tuple[TopicPartition, bool], list[float]] = {}
 
     # -- excuses --------------------------------------------------------------------------------------------------
@@ -179,7 +189,20 @@ class Expectations:
         """Whether it was taken away on purpose, or may have been: alone, or with its topic."""
         if (deleted_ms := self.deleted_ms(key[0])) is not None and deleted_ms <= by_ms:
             return True
-        return any(offset < each.before_offset and each.at_ms <= by_ms for each in self._deleted.get(key, ()))
+        if any(offset < each.before_offset and each.at_ms <= by_ms for each in self._deleted.get(key, ())):
+            return True
+        return any(offset < end < float("inf") and asked_ms <= by_ms for asked_ms, end in self.deletions(key))
+
+    def deletions(self, key: TopicPartition) -> list[tuple[float, float]]:
+        """When operators asked to delete records, and before which offset; infinity where nobody knows."""
+        if key not in self._deletions:
+            self._deletions[key] = [
+                (request.asked.at_ms, request.deletes_before)
+                for request in self.requests.values()
+                if request.asked.action == "delete records"
+                and (request.asked.topic, request.asked.partition) == (name_of(key[0]), key[1])
+            ]
+        return self._deletions[key]
 
     def deleted_ms(self, topic: str) -> float | None:
         """When the topic was deleted; None for one that was not."""

@@ -125,7 +125,8 @@ class Scenario:
             keeps_records=self.retention_bytes is None,
             may_elect_uncleanly=self.may_elect_uncleanly,
         )
-        return Rules({TOPIC: topic}, topic, broker_ids, stale_reads_ms=float(self.lease_ms))
+        within_ms = 0.0 if self.has_store else float("inf")
+        return Rules({TOPIC: topic}, topic, broker_ids, stale_reads_ms=float(self.lease_ms), seen_within_ms=within_ms)
 
     @classmethod
     def of(cls, seed: int) -> "Scenario":

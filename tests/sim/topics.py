@@ -80,7 +80,7 @@ class Topics:
         ]
 
     def looked(self, held: set[bytes]) -> None:
-        """Brokers have these topics, at a look. To be called at each look."""
+        """Brokers have these topics, at a look. To be called at each look that sees what there is."""
         now_ms = self._looked_ms = self._now_ms()
         for topic in self._topics.values():
             if not topic.is_stored and topic.held_until_ms == FOR_EVER and topic.topic_id not in held:
