@@ -230,17 +230,20 @@ def _is_registered(
 
 
 def hasty_reassignments(ledger: Ledger, expectations: Expectations) -> Iterator[Finding]:
-    """A replica that goes takes none out of sync that is needed. What a reassignment was adding may go with it."""
+    """A replica that goes takes none out of sync that is needed (docs/decisions/011-what-operators-may-take-away.md):
+    as many stay as before, of those that are there, or as many as have to be in sync."""
     del ledger
     for key, states in expectations.stored.items():
         for before, after in pairwise(states):
             gone = set(before.replicas) - set(after.replicas)
-            if not gone or gone <= set(before.adding):
+            if not gone:
                 continue
             minimum = min(expectations.lowest_minimum(key[0], after.at_ms), len(after.replicas))
-            there = gone if after.live is None else gone & set(after.live)
-            count = len(after.isr) + len(there & set(before.isr))
-            if len(after.isr) < minimum <= count:
+            there = gone & set(before.isr)
+            for live in (before.live, after.live):
+                there &= there if live is None else set(live)
+            count = len(after.isr) + len(there)
+            if len(after.isr) < min(minimum, count):
                 text = f"of {count} in sync {len(after.isr)} stay, where {minimum} have to be"
                 yield Finding(Anomaly.REASSIGNED_TOO_EARLY, *key, None, text, ((_NOT_PART, before), (_NOT_PART, after)))
 

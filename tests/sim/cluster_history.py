@@ -41,7 +41,8 @@ class PartitionStored:
     removing: tuple[int, ...] = ()
     """and those that it will take away."""
     live: tuple[int, ...] | None = None
-    """The brokers that were there, and not about to stop; None where that is not known."""
+    """The brokers that were there, not about to stop, and with a replica that could be used; None where that is not
+    known."""
 
 
 @dataclass(frozen=True, slots=True)

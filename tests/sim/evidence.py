@@ -134,7 +134,7 @@ class Evidence:
             self.controller,
             state.adding,
             state.removing,
-            tuple(sorted(self._live - self._stopping)) if self.world.store is not None else None,
+            tuple(sorted(self._live - self._stopping - {*state.offline})) if self.world.store is not None else None,
         )
         self.records.append(stored)
         self.states[identity, index] = stored

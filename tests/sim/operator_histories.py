@@ -131,6 +131,10 @@ BAD_OPERATIONS: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
         lambda: Story().stored(1, (1, 2), 1).stored(1, (1,), 2, replicas=(1, 3)),
         {A.REASSIGNED_TOO_EARLY},
     ),
+    "a cancellation takes one of two that are in sync": (
+        lambda: Story().stored(1, (1, 4), 1, replicas=(1, 2, 4), adding=(4,)).stored(1, (1,), 2, replicas=(1, 2)),
+        {A.REASSIGNED_TOO_EARLY},
+    ),
     "fewer replicas than were asked for": (
         lambda: (
             Story().nodes(1, 2, 3).asked("create topic", 1, 3).created().stored(1, (1, 2), 0, replicas=(1, 2)).done()
@@ -270,8 +274,8 @@ GOOD_OPERATIONS: dict[str, Callable[[], Story]] = {
     ),
     "what a reassignment was adding goes when it is cancelled": lambda: (
         Story()
-        .stored(1, (1, 4), 1, replicas=(1, 2, 4), adding=(4,))
-        .stored(1, (1,), 2, replicas=(1, 2))
+        .stored(1, (1, 2, 4), 1, replicas=(1, 2, 3, 4), adding=(4,))
+        .stored(1, (1, 2), 2, replicas=(1, 2, 3))
     ),
     "one has to be in sync, by an option that was changed": lambda: (
         Story()
