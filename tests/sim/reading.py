@@ -196,7 +196,7 @@ def last_reader(workload: Workload) -> Main:
                     starts = await reader.offsets(EARLIEST)
                     ends = await reader.offsets(LATEST)
                     for partition, offset in starts.items():
-                        reader.place(partition, offset)
+                        reader.place(partition, offset, workload.current())
                 await reader.read_up_to(ends)
                 return
             except ClientError:

@@ -136,6 +136,7 @@ class _Run:
         )
         self.plan = OperatorPlan(self.faults, self.evidence, TOPIC, scenario.topic_configs)
         self.workload.identity = lambda topic_id: self.evidence.topics.identity(TOPIC, topic_id)
+        self.workload.current = lambda: self.evidence.current(TOPIC, 0)[0]
         self.evidence.topic_changed = self._topic_changed
         self.excused: dict[str, int] = {}
 

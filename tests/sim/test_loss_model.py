@@ -103,3 +103,51 @@ def test_a_second_wound_is_refused_to_who_wants_to_stay_within(
     ids = {"b1": 1, "b2": 2}
     assert is_survivable([], first, [state], 2, ids, is_synced=is_synced)
     assert is_survivable([first], second, [state], 2, ids, is_synced=is_synced) is expected
+
+
+def test_a_minimum_that_is_lowered_counts_until_two_have_been_in_sync_since_it_was_raised() -> None:
+    def state(at_ms: float, *isr: int) -> PartitionStored:
+        return PartitionStored(at_ms, "t", 0, (1, 2, 3), isr, isr[0], 1, int(at_ms))
+
+    states = [state(0.0, 1, 2, 3), state(3.0, 1), state(6.0, 1, 2)]
+    for at_ms, changes, is_outside in (
+        (1.0, [], False),
+        (2.5, [(2.0, 1)], True),
+        (4.5, [(2.0, 1), (4.0, 2)], True),
+        (6.5, [(2.0, 1), (4.0, 2)], False),
+        (6.5, [(2.0, 1)], True),
+    ):
+        assert bool(losses_ms([(at_ms, 1)], states, 2, changes)) is is_outside, (at_ms, changes)
+
+
+def test_a_replica_that_is_none_any_more_loses_nothing() -> None:
+    def state(at_ms: float, *replicas: int) -> PartitionStored:
+        return PartitionStored(at_ms, "t", 0, replicas, replicas, replicas[0], 1, int(at_ms))
+
+    states = [state(0.0, 1, 2, 3), state(2.0, 2, 3)]
+    assert losses_ms([(3.0, 1), (4.0, 2)], states, 2) == []
+    assert losses_ms([(1.0, 1), (4.0, 2)], states, 2) == [4.0]
+    assert losses_ms([(3.0, 2)], [state(0.0, 1, 2, 3), state(2.0, 2)], 2) == [3.0], "one replica is not two"
+
+
+def test_a_broker_that_is_unregistered_is_a_wound() -> None:
+    happened = [Happened(1.0, "unregistered", "broker-1")]
+    assert wounds_of(happened, {}, is_synced=True) == [(1.0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("before", "is_wound"),
+    [
+        (["clean stop", "exit"], False),
+        (["exit"], True),
+        (["clean stop"], True),
+        (["clean stop", "process crash", "exit"], True),
+        (["clean stop", "exit", "start"], True),
+        (["directory fails", "clean stop", "exit"], True),
+        (["disk fault", "clean stop", "exit"], True),
+    ],
+)
+def test_who_ended_cleanly_loses_nothing_with_the_power(before: list[FaultKind], is_wound: bool) -> None:
+    happened = [Happened(float(index), kind, "broker-1") for index, kind in enumerate(before)]
+    happened.append(Happened(9.0, "power failure", "broker-1"))
+    assert ((9.0, 1) in wounds_of(happened, {}, is_synced=False)) is is_wound

@@ -13,13 +13,14 @@ from tests.sim.checker import check
 from tests.sim.cluster_history import UncleanElection
 from tests.sim.directed import STORIES
 from tests.sim.directed_alone import STORIES_ALONE
+from tests.sim.directed_operators import OPERATOR_STORIES
 from tests.sim.expectations import Rules, TopicRules
 from tests.sim.faults import Action, Faults
 from tests.sim.finding import Anomaly, Verdict
-from tests.sim.history import Acknowledged, Happened, Polled, ReplicaSeen, Sent
+from tests.sim.history import Acknowledged, Answered, Happened, Polled, ReplicaSeen, Sent
 from tests.sim.reading import FINAL
 from tests.sim.recorded import FOUND_BY
-from tests.sim.scenario import ALL_ACKS, Scenario
+from tests.sim.scenario import ALL_ACKS, TOPIC, Scenario
 from tests.sim.simulation import Result, Script, simulate
 
 QUIET = Scenario(safety_s=3.0, faults=0, partitions=2)
@@ -151,6 +152,51 @@ def test_a_seed_says_what_its_history_is_made_of() -> None:
     assert {scenario.is_compacted for scenario in clusters} == {True, False}
     assert {scenario.is_compacted for scenario in alone} == {True, False}
     assert 2 <= sum(scenario.has_default_times for scenario in clusters) <= 40
+
+
+def test_operators_act_in_half_of_the_seeds_and_change_nothing_else() -> None:
+    scenarios = [Scenario.of(seed) for seed in range(400)]
+    acting = [scenario for scenario in scenarios if scenario.has_operators]
+    assert 0.4 < len(acting) / len(scenarios) < 0.6
+    assert {story for scenario in acting for story in scenario.operator_stories} == set(OPERATOR_STORIES)
+    assert {scenario.has_store for scenario in acting} == {True, False}
+    assert all(scenario.operations for scenario in acting)
+    assert {len(scenario.broker_options) for scenario in scenarios if not scenario.has_operators} == {4, 5, 6, 7, 8}
+
+
+@pytest.mark.parametrize("name", OPERATOR_STORIES)
+def test_a_story_of_operators_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
+    result = simulate(3, replace(CLUSTER, safety_s=16.0, operator_stories=(name,)))
+    assert result.violations == []
+    assert result.history.of(Acknowledged)
+    if name != "stopped cleanly, then its power fails":
+        assert any(answered.is_done for answered in result.history.of(Answered))
+
+
+def test_a_topic_that_is_made_anew_is_another_one() -> None:
+    """Records of both are read, under their own names; those of the first are not missing in the end."""
+
+    def script(faults: Faults) -> list[Action]:
+        operators = faults.operators
+        return [(1.0, lambda: operators.make_anew(TOPIC, 2, 3, {"min.insync.replicas": "2"}, pause_ms=100.0))]
+
+    result = simulate(1, replace(CLUSTER, partitions=2, safety_s=4.0, operations=1), script)
+    assert result.violations == []
+    polled = {poll.topic for poll in result.history.of(Polled)}
+    acknowledged = {ack.topic for ack in result.history.of(Acknowledged)}
+    assert polled == acknowledged == {TOPIC, f"{TOPIC}#2"}
+    assert {poll.topic for poll in result.history.of(Polled) if poll.client == FINAL} == {f"{TOPIC}#2"}
+    assert [answered.topic for answered in result.history.of(Answered)][:1] == [TOPIC]
+
+
+def test_partitions_that_are_added_are_written_to_and_read() -> None:
+    def script(faults: Faults) -> list[Action]:
+        return [(1.0, lambda: faults.operators.add_partitions(TOPIC, 3))]
+
+    result = simulate(1, replace(CLUSTER, safety_s=4.0, operations=1), script)
+    assert result.violations == []
+    assert {poll.partition for poll in result.history.of(Polled) if poll.client == FINAL} == {0, 1, 2}
+    assert {poll.partition for poll in result.history.of(Polled) if poll.client == "r1"} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("name", (*STORIES, *STORIES_ALONE))

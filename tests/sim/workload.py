@@ -64,6 +64,8 @@ class Workload:
         self.has_keys = has_keys
         self.identity: Callable[[bytes], str] = lambda topic_id: topic
         """What histories call the topic with an id (topics.py)."""
+        self.current: Callable[[], str] = lambda: topic
+        """And the topic that has the name now."""
         self.is_topic_there = False
         self.is_rush_hour = False
         """Its producers have more to send than else. It may be changed at any time."""
