@@ -3,7 +3,8 @@
     with sung(CANARIES["the log is not synced"]): simulate(seed)
 
 A canary replaces a function, or a property, while it is sung; one whose function is not there any more cannot be sung.
-The first six are about one broker and its disk, the others about what brokers owe one another.
+The first six are about one broker and its disk, the next about what brokers owe one another, the last about what
+operators are told (operator_canaries.py).
 """
 
 import asyncio
@@ -12,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from broker import cleaner, server
-from broker.cluster import lineage
+from broker import cleaner, new_topics, server
+from broker.changes import Changes
+from broker.cluster import lineage, reassignment
 from broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
 from broker.cluster.store import Txn
 from broker.controller.controller import Controller
@@ -25,10 +27,19 @@ from broker.log.log import Log
 from broker.log.producers import Producers
 from broker.log.segment import Segment
 from broker.progress import Progress
+from broker.replication.deletions import Deletions
 from broker.replication.isr_writer import IsrWriter
 from broker.replication.partition import Partition
 from broker.replication.replicas import Replicas
 from protocol.messages.fetch import FetchPartition
+from tests.sim.operator_canaries import (
+    answered_alone,
+    any_start,
+    closed_as_it_is,
+    not_stored_yet,
+    on_live_ones,
+    one_is_enough,
+)
 
 Function = Callable[..., Any]
 
@@ -277,6 +288,12 @@ CANARIES: Final[dict[str, Canary]] = {
     "acknowledged before the high watermark": Canary(Partition, "replicated", _not_replicated),
     "a wake-up is missed between look and wait": Canary(Progress, "reach", _late),
     "an older store is known by its revision alone": Canary(lineage, "_lacks", _by_revision_alone),
+    "deleted records are answered before the followers know": Canary(Deletions, "held_by_all", answered_alone),
+    "a replica joins with records that were deleted": Canary(Replicas, "may_join", any_start),
+    "a reassignment completes with one in sync": Canary(reassignment, "may_complete", one_is_enough),
+    "a change is answered before it is stored": Canary(Changes, "make", not_stored_yet),
+    "a clean stop leaves logs as they are": Canary(Log, "close", closed_as_it_is),
+    "new topics have replicas on live brokers alone": Canary(new_topics, "place", on_live_ones),
 }
 
 

@@ -6,6 +6,7 @@ by whoever leads, decides or answers next.
 
 from typing import Final
 
+from tests.sim.disk import DiskFaults
 from tests.sim.expectations import MINIMUM_OPTION
 from tests.sim.machine import Machine
 from tests.sim.operators import Asking
@@ -13,6 +14,7 @@ from tests.sim.stage import ELECTION_S, RETURN_S, Stage, Story, Until, Waits
 
 ANSWER_S: Final = 3.0
 STOP_S: Final = 8.0
+SLOW_SYNC_MS: Final = 4_000.0
 
 
 def answered(asking: Asking) -> Until:
@@ -43,21 +45,25 @@ def records_deleted_then_lose_the_leader(stage: Stage) -> Waits:
 
 
 def back_in_sync_since_records_were_deleted(stage: Stage) -> Waits:
-    """Who was away meanwhile has to hear of it before it may lead."""
+    """Who was away meanwhile, and has them all, has to write that down before it may lead; its disk takes long."""
     yield stage.acknowledged()
     if (cast := stage.cast()) is None:
         return
     heir = stage.rng.choice(cast[1])
     others = [machine for machine in stage.brokers.machines if machine is not heir]
+    before = stage.plan.end_offset(stage.partition)
     stage.cut(heir, *others)
     yield stage.out(heir)
     yield stage.acknowledged()
-    asking = stage.operators.delete_records(stage.topic, stage.partition, -1)
+    asking = stage.operators.delete_records(stage.topic, stage.partition, before)
     yield answered(asking)
+    if stage.rng.random() < 0.7:
+        stage.slow_disk(heir, SLOW_SYNC_MS)
     stage.mend()
-    yield stage.back(heir)
+    yield Until(lambda: heir in stage.isr, RETURN_S, 0.0002)
     stage.crash(*others)
     yield stage.led_by(heir)
+    stage.slow_disk(heir, DiskFaults().sync_ms)
     yield stage.rng.uniform(0.3, 1.0)
     stage.start(*others)
     yield 1.0
@@ -155,17 +161,18 @@ def a_change_is_answered_and_the_broker_lost(stage: Stage) -> Waits:
 
 
 def stopped_cleanly_then_its_power_fails(stage: Stage) -> Waits:
-    """What it had is on its device, so this is no loss."""
+    """What it had is on its device, so this is no loss, if all go so, one after the other, either."""
     yield stage.acknowledged()
     machines = stage.brokers.machines
-    for machine in stage.rng.sample(machines, stage.rng.choice((1, len(machines)))):
-        if machine.running is None:
-            continue
+    ended = stage.rng.sample(machines, stage.rng.choice((1, len(machines), len(machines))))
+    for machine in ended:
         stage.faults.stop(machine)
         yield gone(machine)
         if machine.running is None:
-            stage.faults.power_off(machine, stage.rng.choice((0.01, 0.5)), share=0.0)
-        yield Until(lambda: stage.leader is not None and len(stage.isr) == len(stage.followers) + 1, RETURN_S)
+            stage.faults.power_off(machine, share=0.0)
+    yield stage.rng.uniform(0.0, 0.5)
+    stage.start(*reversed(ended))
+    yield Until(lambda: stage.leader is not None and len(stage.isr) == len(stage.followers) + 1, RETURN_S)
 
 
 def created_while_a_broker_is_away(stage: Stage) -> Waits:
@@ -195,6 +202,7 @@ def forgotten_while_it_is_away(stage: Stage) -> Waits:
     yield stage.back(away)
 
 
+CLEAN_STOP: Final = "stopped cleanly, then its power fails"
 OPERATOR_STORIES: Final[dict[str, Story]] = {
     "records deleted, then lose the leader": records_deleted_then_lose_the_leader,
     "back in sync since records were deleted": back_in_sync_since_records_were_deleted,
@@ -202,7 +210,7 @@ OPERATOR_STORIES: Final[dict[str, Story]] = {
     "moved, and its first replicas lost": moved_and_its_first_replicas_lost,
     "made anew while a replica sleeps": made_anew_while_a_replica_sleeps,
     "a change is answered, and the broker lost": a_change_is_answered_and_the_broker_lost,
-    "stopped cleanly, then its power fails": stopped_cleanly_then_its_power_fails,
+    CLEAN_STOP: stopped_cleanly_then_its_power_fails,
     "created while a broker is away": created_while_a_broker_is_away,
     "forgotten while it is away": forgotten_while_it_is_away,
 }

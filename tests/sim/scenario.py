@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.sim.directed import STORIES
 from tests.sim.directed_alone import STORIES_ALONE
-from tests.sim.directed_operators import OPERATOR_STORIES
+from tests.sim.directed_operators import CLEAN_STOP, OPERATOR_STORIES
 from tests.sim.expectations import Rules, TopicRules
 from tests.sim.workload import Acks
 
@@ -140,11 +140,12 @@ class Scenario:
 
     def with_operators(self, rng: random.Random) -> "Scenario":
         """The same, and operators act."""
-        told = rng.choice((0, 1, 1, 2)) if self.has_store else 0
+        stories, told = (OPERATOR_STORIES_OFTEN, (0, 1, 1, 2)) if self.has_store else ((CLEAN_STOP,), (0, 0, 1))
+        count = rng.choice(told)
         return replace(
             self,
-            operations=rng.choice((1, 2, 3)) if told else rng.choice((2, 3, 5)),
-            operator_stories=tuple(rng.choice(OPERATOR_STORIES_OFTEN) for _ in range(told)),
+            operations=rng.choice((1, 2, 3)) if count else rng.choice((2, 3, 5)),
+            operator_stories=tuple(rng.choice(stories) for _ in range(count)),
         )
 
     def compacted(self) -> "Scenario":

@@ -216,6 +216,10 @@ class Stage:
         self.faults.rush(OVERLOADED_S)
         self.world.after(OVERLOADED_S, self.faults.slow, leader, 1.0)
 
+    def slow_disk(self, machine: Machine, sync_ms: float) -> None:
+        self.world.happened("disk fault", machine.name, f"story: a sync takes {sync_ms:g} ms")
+        machine.disk_faults.sync_ms = sync_ms
+
     def forget_watch(self, machine: Machine, hold_ms: float) -> None:
         """What changes in the metadata comes to it so much later; 0: in time again."""
         self.world.happened("store fault", machine.name, f"story: watches {hold_ms:g} ms behind")

@@ -13,7 +13,7 @@ from tests.sim.checker import check
 from tests.sim.cluster_history import UncleanElection
 from tests.sim.directed import STORIES
 from tests.sim.directed_alone import STORIES_ALONE
-from tests.sim.directed_operators import OPERATOR_STORIES
+from tests.sim.directed_operators import CLEAN_STOP, OPERATOR_STORIES
 from tests.sim.expectations import Rules, TopicRules
 from tests.sim.faults import Action, Faults
 from tests.sim.finding import Anomaly, Verdict
@@ -169,7 +169,7 @@ def test_a_story_of_operators_is_told_to_its_end_and_nothing_is_found(name: str)
     result = simulate(3, replace(CLUSTER, safety_s=16.0, operator_stories=(name,)))
     assert result.violations == []
     assert result.history.of(Acknowledged)
-    if name != "stopped cleanly, then its power fails":
+    if name != CLEAN_STOP:
         assert any(answered.is_done for answered in result.history.of(Answered))
 
 
