@@ -87,7 +87,8 @@ def _deleted_before(expectations: Expectations, key: TopicPartition, at_ms: floa
     keeps = expectations.rules.of(key[0]).keeps_records
     if not keeps or any("retention.bytes" in each.options for each in expectations.options.get(key[0], ())):
         return float("inf")
-    return max((offset for asked_ms, offset in expectations.deletions(key) if asked_ms <= at_ms), default=0.0)
+    requests = [each for each in expectations.deletions(key) if each.asked.at_ms <= at_ms]
+    return max((each.deletes_before for each in requests), default=0.0)
 
 
 def misplaced_records(ledger: Ledger, expectations: Expectations) -> Iterator[Finding]:

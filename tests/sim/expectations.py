@@ -96,9 +96,15 @@ class Request:
 
     @property
     def deletes_before(self) -> float:
-        """The offset, of a request to delete records."""
-        offset = self.asked.numbers[0] if self.done is None else self.done.numbers[0]
-        return float(offset) if offset >= 0 else float("inf")
+        """The offset, of a request to delete records. Infinity for all of them: whatever was answered, a leader that
+        did not answer may have deleted more."""
+        return float(self.asked.numbers[0]) if self.asked.numbers[0] >= 0 else float("inf")
+
+    @property
+    def known_before(self) -> float:
+        """The part of that of which is known that it was asked for."""
+        offset = self.asked.numbers[0] if self.done is None else max(*self.asked.numbers, *self.done.numbers)
+        return float(offset)
 
     @property
     def settled_ms(self) -> float:
@@ -149,7 +155,7 @@ class Expectations:
             key: [after.at_ms for before, after in pairwise(states) if after.leader_epoch > before.leader_epoch]
             for key, states in self.stored.items()
         }
-        self._deletions: dict[TopicPartition, list[tuple[float, float]]] = {}
+        self._deletions: dict[TopicPartition, list[Request]] = {}
         self._models: dict[tuple[TopicPartition, bool], list[float]] = {}
 
     # -- excuses --------------------------------------------------------------------------------------------------
@@ -191,13 +197,13 @@ class Expectations:
             return True
         if any(offset < each.before_offset and each.at_ms <= by_ms for each in self._deleted.get(key, ())):
             return True
-        return any(offset < end < float("inf") and asked_ms <= by_ms for asked_ms, end in self.deletions(key))
+        return any(offset < request.known_before and request.asked.at_ms <= by_ms for request in self.deletions(key))
 
-    def deletions(self, key: TopicPartition) -> list[tuple[float, float]]:
-        """When operators asked to delete records, and before which offset; infinity where nobody knows."""
+    def deletions(self, key: TopicPartition) -> list[Request]:
+        """What operators asked to delete of it."""
         if key not in self._deletions:
             self._deletions[key] = [
-                (request.asked.at_ms, request.deletes_before)
+                request
                 for request in self.requests.values()
                 if request.asked.action == "delete records"
                 and (request.asked.topic, request.asked.partition) == (name_of(key[0]), key[1])

@@ -193,6 +193,9 @@ GOOD_OPERATIONS: dict[str, Callable[[], Story]] = {
     "somebody wanted to delete up to there, and was not answered": lambda: (
         Story(KEEPING).asked("delete records", 5).seen(log_start_offset=5)
     ),
+    "all was deleted, and less was answered by the next leader": lambda: (
+        Story(KEEPING).created().stored(1, (1, 2, 3), 1).asked("delete records", -1).done(8).seen(log_start_offset=9)
+    ),
     "all was deleted, without an answer": lambda: (
         Story(KEEPING).asked("delete records", -1).seen(log_start_offset=9)
     ),

@@ -11,10 +11,10 @@ SHORT: Final = (2, 5, 6, 8, 9, 10, 11, 13, 14, 18, 20, 22, 27, 28, 32, 34, 35, 3
 FOUND_BY: Final[dict[str, int]] = {
     "the log is not synced": 7,
     "acknowledged before it is synced": 7,
-    "half a batch is not cut off": 17,
+    "half a batch is not cut off": 20,
     "duplicates are not noticed": 1,
     "producers are not learned from the log": 1,
-    "a log is trusted after a failed sync": 17,
+    "a log is trusted after a failed sync": 76,
     "a follower truncates to its high watermark": 1,
     "the leader ignores the fetch's leader epoch": 5,
     "an in-sync set is written without compare": 12,
