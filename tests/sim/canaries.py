@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from broker import cleaner, new_topics, server
+from broker import cleaner, data_directory, new_topics, server
 from broker.changes import Changes
 from broker.cluster import lineage, reassignment
 from broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
@@ -37,6 +37,7 @@ from tests.sim.operator_canaries import (
     any_start,
     closed_as_it_is,
     not_stored_yet,
+    of_any_topic,
     on_live_ones,
     one_is_enough,
 )
@@ -293,6 +294,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "a reassignment completes with one in sync": Canary(reassignment, "may_complete", one_is_enough),
     "a change is answered before it is stored": Canary(Changes, "make", not_stored_yet),
     "a clean stop leaves logs as they are": Canary(Log, "close", closed_as_it_is),
+    "a directory is taken by its name": Canary(data_directory, "read_partition_metadata", of_any_topic),
     "new topics have replicas on live brokers alone": Canary(new_topics, "place", on_live_ones),
 }
 

@@ -71,6 +71,16 @@ def closed_as_it_is(close: Function) -> Function:
     return without_flush
 
 
+def of_any_topic(read_partition_metadata: Function) -> Function:
+    del read_partition_metadata
+
+    def unknown(disk: Any, directory: str) -> None:
+        """Nobody knows which topic it is of."""
+        del disk, directory
+
+    return unknown
+
+
 def on_live_ones(place: Function) -> Function:
     def live(partition_count: int, replication_factor: int, brokers: Any, *more: int) -> Any:
         return place(partition_count, replication_factor, [each for each in brokers if not each.is_fenced], *more)

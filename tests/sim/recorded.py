@@ -30,4 +30,11 @@ FOUND_BY: Final[dict[str, int]] = {
     "acknowledged before the high watermark": 1,
     "a wake-up is missed between look and wait": 1,
     "an older store is known by its revision alone": 43,
+    "deleted records are answered before the followers know": 158,
+    "a replica joins with records that were deleted": 96,
+    "a reassignment completes with one in sync": 81,
+    "a change is answered before it is stored": 95,
+    "a clean stop leaves logs as they are": 171,
+    "a directory is taken by its name": 11,
+    "new topics have replicas on live brokers alone": 180,
 }
