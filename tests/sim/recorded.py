@@ -26,7 +26,7 @@ FOUND_BY: Final[dict[str, int]] = {
     "an unclean restart keeps its seat": 15,
     "producers are not known to a new leader": 1,
     "compaction counts what is above the high watermark": 148,
-    "a follower is sent what is appended where its log parts": 74,
+    "a follower is sent what is appended where its log parts": 190,
     "acknowledged before the high watermark": 1,
     "a wake-up is missed between look and wait": 1,
     "an older store is known by its revision alone": 43,
