@@ -33,6 +33,7 @@ from tests.cluster.client_session import now_ms
 from tests.cluster.processes import Processes
 from tests.etcd_process import Etcd
 from tests.odradek_broker import OdradekBroker
+from tests.sim.cluster_history import RecordsDeleted
 from tests.sim.history import FaultKind, Happened, Record
 
 TOPIC: Final = "ledger"
@@ -59,6 +60,8 @@ class RealCluster:
         self.brokers = list(brokers)
         self.notes: list[Record] = []
         """What goes into the history besides what clients were told."""
+        self.deletions: list[RecordsDeleted] = []
+        """What operators have deleted, noted before they ask for it."""
         self._turn = 0
 
     @property

@@ -98,17 +98,17 @@ class Story:
             history = sorted((*self.clients.history(), *self.cluster.notes), key=lambda each: each.at_ms)
             self._write_history(history)
             if error is not None:
-                error.add_note(f"judged as far as it is known: {check(history)}")
+                error.add_note(f"judged as far as it is known: {check(history, self.cluster.deletions)}")
 
     def _end(self) -> None:
         """Raises AssertionError for whatever was promised and not kept."""
         self.clients.stop()
         self.clients.look()
         self.cluster.wait_until_whole()
-        read = everything(self.cluster.bootstrap, TOPIC, len(ASSIGNMENTS))
+        read = everything(self.cluster.bootstrap, TOPIC, deleted_before(self.cluster))
         history = history_of(self.clients, self.cluster.notes, read)
         self._write_history(history)
-        verdict = check(history)
+        verdict = check(history, self.cluster.deletions)
         self.figures.acknowledged_count = sum(client.acknowledged_count for client in self.clients.producers)
         self.figures.finding_count = len(verdict.findings)
         self.figures.report()
@@ -130,9 +130,24 @@ class Story:
         directories = self.cluster.data_directories()
         for index in range(len(ASSIGNMENTS)):
             logs = [log_of(directory / f"{TOPIC}-{index}") for directory in directories]
-            assert logs[0], "nothing is there"
-            assert [len(log) for log in logs] == [len(logs[0])] * len(logs)
-            assert all(log == logs[0] for log in logs), f"replicas of {TOPIC}-{index} differ"
+            assert all(logs), "nothing is there"
+            if not self.cluster.deletions:
+                assert [len(log) for log in logs] == [len(logs[0])] * len(logs)
+            assert have_the_same_end(logs), f"replicas of {TOPIC}-{index} differ"
+
+
+def deleted_before(cluster: RealCluster) -> list[int]:
+    """Of each partition the offset at which its log starts."""
+    starts = [0] * len(ASSIGNMENTS)
+    for each in cluster.deletions:
+        starts[each.partition] = max(starts[each.partition], each.before_offset)
+    return starts
+
+
+def have_the_same_end(logs: Sequence[bytes]) -> bool:
+    """Whether each log is the end of the longest. Deleted records go by whole segments, which differ by replica."""
+    longest = max(logs, key=len)
+    return all(longest.endswith(log) for log in logs)
 
 
 def history_of(clients: Clients, happened: Sequence[Record], read: Sequence[Record]) -> list[Record]:
@@ -142,18 +157,18 @@ def history_of(clients: Clients, happened: Sequence[Record], read: Sequence[Reco
     return [*told, Phase(read[0].at_ms, "liveness"), *read, Phase(read[-1].at_ms, "end")]
 
 
-def everything(bootstrap: str, topic: str, partitions: int) -> list[Record]:
-    """All partitions, read from their beginnings to their ends by librdkafka."""
-    found: list[Record] = [Placed(now_ms(), FINAL, topic, index, 0, "start") for index in range(partitions)]
+def everything(bootstrap: str, topic: str, starts: Sequence[int]) -> list[Record]:
+    """All partitions, read by librdkafka from where their logs start to their ends."""
+    found: list[Record] = [Placed(now_ms(), FINAL, topic, index, start, "start") for index, start in enumerate(starts)]
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
     try:
         ends = {
             index: consumer.get_watermark_offsets(TopicPartition(topic, index), READING_TIMEOUT_S)[1]
-            for index in range(partitions)
+            for index in range(len(starts))
         }
     finally:
         consumer.close()
-    for message in read_back(bootstrap, topic, ends):
+    for message in read_back(bootstrap, topic, ends, dict(enumerate(starts))):
         index, offset, at_ms = message.partition(), message.offset(), now_ms()
         assert index is not None
         assert offset is not None

@@ -8,7 +8,7 @@ back with librdkafka, which shares no code with us, and compares everything.
 import random
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -215,14 +215,20 @@ def check_record(message: Message, number: int, records: Records, sent: Sent) ->
     assert wanted.timestamp_ms in (None, timestamp_ms), f"record {number}: what was sent"
 
 
-def read_back(bootstrap: str, topic: str, ends: dict[int, int]) -> Iterator[Message]:
-    """The topic from its beginning; each partition ends at its offset in `ends`, and has no gaps."""
+def read_back(
+    bootstrap: str, topic: str, ends: dict[int, int], starts: Mapping[int, int] | None = None
+) -> Iterator[Message]:
+    """The topic from its beginning; each partition ends at its offset in `ends`, and has no gaps.
+
+    `starts`: where the partitions' logs start; None: at 0.
+    """
+    starts = dict.fromkeys(ends, 0) if starts is None else starts
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False, "check.crcs": True}
     )
     try:
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
-        at = dict.fromkeys(ends, 0)
+        consumer.assign([TopicPartition(topic, partition, starts[partition]) for partition in ends])
+        at = {partition: starts[partition] for partition in ends}
         while left := sum(ends.values()) - sum(at.values()):
             messages = consumer.consume(min(left, 10_000), READ_TIMEOUT_S)
             assert messages, f"nothing more at {at}, where the ends are {ends}"
@@ -234,6 +240,9 @@ def read_back(bootstrap: str, topic: str, ends: dict[int, int]) -> Iterator[Mess
                 at[partition] += 1
                 yield message
         for partition, end in ends.items():
-            assert consumer.get_watermark_offsets(TopicPartition(topic, partition), READ_TIMEOUT_S) == (0, end)
+            assert consumer.get_watermark_offsets(TopicPartition(topic, partition), READ_TIMEOUT_S) == (
+                starts[partition],
+                end,
+            )
     finally:
         consumer.close()
