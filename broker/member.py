@@ -77,10 +77,20 @@ class Member:
         """A connection to another broker. Raises OSError."""
         endpoint = self.metadata.image.endpoint(broker_id, self.peers.listener)
         if endpoint is None:
-            raise PeerLost(f"broker {broker_id} is not there")
+            raise PeerLost(self._why_nowhere(broker_id))
         setup_timeout_ms = self._config.socket_connection_setup_timeout_ms
         async with self.peers.connection(Peer(broker_id, endpoint), setup_timeout_ms) as connection:
             yield connection
+
+    def _why_nowhere(self, broker_id: int) -> str:
+        listener, registered = self.peers.listener, self.metadata.image.brokers.get(broker_id)
+        if registered is None:
+            return f"broker {broker_id} is not there"
+        return (
+            f"broker {broker_id} has no listener {listener}, by which this broker reaches others, but "
+            f"{', '.join(sorted(registered.endpoints))}: give both a listener of the same name, and name it in "
+            "inter.broker.listener.name"
+        )
 
     def _follow(self, image: ClusterImage, delta: Delta) -> None:
         if delta.brokers:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker.cluster.image import ClusterImage
-from broker.cluster.keys import PartitionState, broker_key, decode_partition, partition_key, stopping_key
+from broker.cluster.keys import BrokerState, PartitionState, broker_key, decode_partition, partition_key, stopping_key
 from broker.cluster.memory import MemoryStore
 from broker.cluster.store import StoreClosed, StoreWentBack, Txn
 from broker.cluster.topics import create_topic
@@ -239,6 +239,26 @@ async def test_a_connection_that_is_not_made_in_time_is_given_up() -> None:
     finally:
         await first.close()
         await second.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_broker_whose_listeners_have_other_names_is_told_of_with_what_to_do() -> None:
+    store = MemoryStore()
+    first = One(store, 1)
+    try:
+        await first.join(decides=False)
+        elsewhere = BrokerState(2, {"INSIDE": ("10.0.0.2", 9092), "CLIENTS": ("10.0.0.2", 9093)})
+        revision = await store.commit(Txn(put={broker_key(2): elsewhere.encode()}))
+        await first.member.metadata.applied(revision)
+        for broker_id, said in (
+            (2, "broker 2 has no listener PLAINTEXT, by which this broker reaches others, but CLIENTS, INSIDE: "),
+            (3, "broker 3 is not there"),
+        ):
+            with pytest.raises(PeerLost, match=said):
+                async with first.member._connect(broker_id):  # pyright: ignore
+                    raise AssertionError("it is nowhere")
+    finally:
+        await first.close()
 
 
 def replace_leader(state: PartitionState, leader: int) -> PartitionState:
