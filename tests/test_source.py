@@ -184,9 +184,10 @@ def test_no_module_is_dead() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- the documents
-def test_every_test_that_shows_a_guarantee_is_there() -> None:
-    """`file::test` in docs/guarantees.md. A test that was renamed shows nothing to a reader any more."""
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs/guarantees.md").read_text())
+@pytest.mark.parametrize("page", ["guarantees.md", "known-bugs.md"])
+def test_every_test_that_a_page_names_is_there(page: str) -> None:
+    """`file::test`. A test that was renamed shows nothing to a reader any more."""
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs" / page).read_text())
     assert len(named) > 10
     missing = [f"{file}::{test}" for file, test in named if f"def {test}(" not in text_of(ROOT / file)]
     assert missing == []

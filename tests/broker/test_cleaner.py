@@ -273,6 +273,24 @@ def test_what_was_aborted_goes_and_what_was_committed_can_be_read(end: End) -> N
         end(kept)
 
 
+@pytest.mark.parametrize("key", [b"\0\0\0\0", b"\0\0\0\1"])
+def test_a_record_whose_key_is_that_of_a_marker_takes_no_marker_away(key: bytes) -> None:
+    """The key of each abort and of each commit (KAFKA-14055)."""
+    disk, log = MemoryDisk(), transactions()
+    disk.make_dir(DATA_DIR)
+    lay_down(disk, log)
+    kept = Kept(COMPACTED, disk=disk, segment_bytes=160)
+    before = markers_of(kept.read.batches)
+    assert before
+    for number in range(3):
+        kept.append((key, b"%d" % number))
+    kept.roll()
+    kept.clean()
+    assert markers_of(kept.read.batches) == before
+    assert kept.read.values[key] == b"2"
+    assert not {b"0", b"1"} & {record.value for record in kept.read.records}, "it was compacted"
+
+
 def test_markers_go_when_nothing_is_left_of_their_transactions_and_their_horizon_has_come() -> None:
     disk, log = MemoryDisk(), transactions()
     # Both producers write once more, so that nothing of the transactions is kept for their sequences.
