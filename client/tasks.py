@@ -65,6 +65,11 @@ class Tasks:
             self._shutdown = cast(AsyncGeneratorType[None, None], _at_shutdown(self))
             _step(self._shutdown.asend(None))
 
+    @property
+    def loop_is_closed(self) -> bool:
+        """Nothing runs there any more, and nothing can be cancelled."""
+        return self._loop.is_closed()
+
     async def close(self) -> None:
         """Cancels every task still running and waits until each has ended, even one that is slow to die."""
         current = asyncio.current_task(self._loop)
@@ -122,7 +127,8 @@ async def _at_shutdown(owner: Tasks) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        await owner.close()
+        if not owner.loop_is_closed:
+            await owner.close()
 
 
 def _step(awaitable: Any) -> None:

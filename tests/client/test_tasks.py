@@ -5,8 +5,11 @@ turn. `run_together`: results in order, the first error, and nothing left behind
 """
 
 import asyncio
+import gc
 import logging
+import sys
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 import uvloop
@@ -318,3 +321,19 @@ async def test_who_cancels_all_tasks_does_not_find_what_runs_together() -> None:
     await cancel_all_others()
     release.set()
     assert await task == [1, 2]
+
+
+def test_a_loop_that_was_closed_with_tasks_on_it_leaves_no_error_to_the_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a test does that abandons its loop: nothing can be cancelled there any more."""
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    loop = asyncio.new_event_loop()
+    task = Tasks(loop).start(asyncio.sleep(100), "abandoned")
+    loop.run_until_complete(asyncio.sleep(0))
+    cast(Any, task)._log_destroy_pending = False
+    del task
+    loop.close()
+    gc.collect()
+    assert told == []
