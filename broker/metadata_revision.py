@@ -21,7 +21,7 @@ own since meta.properties decides whether a directory can be used at all: that o
 
 import logging
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from broker.cluster.lineage import Commit, Followed, Lineage, start_contradiction
 from broker.disk import Disk
@@ -164,6 +164,21 @@ def check_metadata(
             f"the metadata does not follow the one that {data_dir} knows: {reason}. It was lost, or replaced by an "
             f"older copy that does not know what was created since: {CURE}. Nothing was changed"
         )
+
+
+def check_place(disk: Disk, name: str, data_dirs: Sequence[str]) -> None:
+    """Refuses a start whose metadata, a file of this name, is not in the first of its data directories but in another.
+
+    Raises ForeignDirectory.
+    """
+    first, *others = data_dirs
+    if not disk.exists(posixpath.join(first, name)):
+        for path in others:
+            if disk.exists(posixpath.join(path, name)):
+                raise ForeignDirectory(
+                    f"the metadata is looked for in {first}, the first data directory, and {name} is in {path}: give "
+                    f"{path} first. Nothing was changed"
+                )
 
 
 def _partitions(disk: Disk, data_dir: str) -> str:

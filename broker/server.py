@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from broker import adoption_note
-from broker.cluster.embedded import EmbeddedStore
+from broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from broker.cluster.image import ClusterImage, Delta
 from broker.cluster.keys import CLUSTER_KEY, MalformedMetadata, decode_cluster, encode_cluster
 from broker.cluster.memory import MemoryStore
@@ -37,6 +37,7 @@ from broker.loop_lag import LoopLag
 from broker.member import Member, leader_epochs
 from broker.memory_disk import MemoryDisk
 from broker.metadata import Metadata
+from broker.metadata_revision import check_place
 from broker.metrics import Metrics
 from broker.metrics_page import Collector, MetricsPage
 from broker.offline_replicas import OfflineReplicas
@@ -194,6 +195,7 @@ class Broker:
             self._store = MemoryStore()
         else:
             first = self.directories.first
+            check_place(self.disk, FILE_NAME, [directory.path for directory in self.directories.online])
             self._store = store = EmbeddedStore.open(
                 self.disk,
                 first.path,

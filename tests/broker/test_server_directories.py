@@ -88,6 +88,20 @@ async def test_partitions_whose_metadata_is_lost_are_refused_and_left_as_they_ar
         assert broker.context.partitions.find("orders", 0).log.log_end_offset == 1
 
 
+async def test_metadata_in_another_directory_than_the_first_is_told_with_the_order_to_give() -> None:
+    disk = MemoryDisk()
+    async with started(broker_on(disk, ["a", "b"])) as broker, connected(broker) as client:
+        for name in ("orders", "payments"):
+            await create_topic(client, name)
+    before = files(disk, "a"), files(disk, "b")
+    for order in (["b", "a"], ["new", "a", "b"]):
+        with pytest.raises(ForeignDirectory, match=rf"looked for in {order[0]}, .* metadata.log is in a: give a first"):
+            await broker_on(disk, order).start()
+        assert (files(disk, "a"), files(disk, "b")) == before
+    async with started(broker_on(disk, ["a", "b", "new"])) as broker:
+        assert broker.context.partitions.find("payments", 0)
+
+
 async def test_partitions_of_nobody_are_refused_whoever_made_the_directory() -> None:
     disk = MemoryDisk()
     disk.make_dir("data/orders-0")
