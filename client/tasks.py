@@ -51,6 +51,10 @@ class Tasks:
     def __len__(self) -> int:
         return len(self._running)
 
+    def running_on(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[Any]]:
+        """Those that have not ended, if this loop is the owner's."""
+        return [task for task in self._running if not task.done()] if self._loop is loop else []
+
     def start(self, coroutine: Coroutine[Any, Any, _T], name: str) -> asyncio.Task[_T]:
         task = self._loop.create_task(coroutine, name=name)
         self.adopt(task)
@@ -105,7 +109,7 @@ _owners: Final[WeakSet[Tasks]] = WeakSet()
 def running_tasks(loop: asyncio.AbstractEventLoop | None = None) -> list[asyncio.Task[Any]]:
     """The tasks of all owners on this loop, the running one by default. `asyncio.all_tasks` does not list them."""
     loop = asyncio.get_running_loop() if loop is None else loop
-    return [task for owner in list(_owners) if owner._loop is loop for task in owner._running if not task.done()]
+    return [task for owner in list(_owners) for task in owner.running_on(loop)]
 
 
 async def run_together(coroutines: Sequence[Coroutine[Any, Any, _T]], name: str) -> list[_T]:

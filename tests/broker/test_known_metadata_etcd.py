@@ -16,7 +16,6 @@ from broker.memory_disk import MemoryDisk
 from broker.meta_properties import ForeignDirectory
 from broker.server import Broker
 from client.environment import Environment
-from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker.log.logs import copied
 from tests.broker.wire import batch, connected, produced, settings
@@ -93,7 +92,7 @@ async def send(brokers: Sequence[Broker], topic: str, value: bytes) -> None:
             seen = metadata.image.revision
             for broker in brokers:
                 async with connected(broker) as client:
-                    if (await produced(client, topic, batch(value))).error_code == ErrorCode.NONE:
+                    if (await produced(client, topic, batch(value))).error_code == 0:
                         return
             await metadata.revision.reach(seen + 1)
 

@@ -54,7 +54,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
         clients.stop()
         clients.look()
         assert clients.failures() == []
-        check(history_of(clients, [], everything(broker.bootstrap, TOPIC, PARTITIONS)), rules=ONE_REPLICA).check()
+        check(history_of(clients, [], everything(broker.bootstrap, TOPIC, [0] * PARTITIONS)), rules=ONE_REPLICA).check()
         check_topics(broker, topics)
         segments = sorted(path.name for path in (broker.data_dir / f"{TOPIC}-0").glob("*.log"))
         assert len(segments) > 1, "segments rolled while the broker was killed"
