@@ -33,7 +33,8 @@ class BatchEpochs:
         """Whether the batch at its start is of that epoch; of a later one, where compaction took what stood there."""
         first = self._at(entry.start_offset)
         if first is None:
-            return False
+            # A log of which everything was deleted: the epoch of its last batch is known by the file alone.
+            return entry.start_offset == self._start_offset == self._end_offset
         if first.base_offset > entry.start_offset:
             return first.partition_leader_epoch >= entry.epoch
         is_start = first.base_offset == entry.start_offset or entry.start_offset <= self._start_offset
