@@ -191,7 +191,7 @@ class LogStarts:
             self._require_wanted(partition, move)
             log.durable_log_start_offset = max(log.durable_log_start_offset, move.offset)
             log.advance_log_start(move.offset)
-        except KafkaError as error:
+        except Exception as error:  # noqa: BLE001 - those of other partitions go on
             move.moved.set_exception(error)
             return
         move.moved.set_result(None)
