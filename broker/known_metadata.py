@@ -12,6 +12,7 @@ from broker.cluster.store import Snapshot
 from broker.data_directories import DataDirectories
 from broker.data_directory import DataDirectory
 from broker.disk import Disk
+from broker.meta_properties import ForeignDirectory
 from broker.metadata_revision import RecordedRevision, check_metadata
 from broker.progress import Progress
 from client.environment import Environment
@@ -28,9 +29,18 @@ class KnownMetadata:
         self._directories = directories
         self._files: dict[DataDirectory, RecordedRevision] = {}
 
-    def check(self, snapshot: Snapshot) -> None:
+    def check(self, snapshot: Snapshot, path: str = "") -> None:
         """Refuses a store that does not follow what any of the directories knows. `snapshot`: of CLUSTER_KEY, or of
-        everything. Raises ForeignDirectory, MalformedMetadata, OSError."""
+        everything. `path`: the file that the store is in, if it is one. Raises ForeignDirectory, MalformedMetadata,
+        OSError."""
+        try:
+            self._check(snapshot)
+        except ForeignDirectory as refusal:
+            if not path:
+                raise
+            raise ForeignDirectory(f"{refusal}. (The metadata is in {path})") from refusal
+
+    def _check(self, snapshot: Snapshot) -> None:
         entry = snapshot.entries.get(CLUSTER_KEY)
         cluster_id = None if entry is None else decode_cluster(entry.value)
         lineage = Lineage.from_snapshot(snapshot)

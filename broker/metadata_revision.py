@@ -161,8 +161,9 @@ def check_metadata(
         )
     if (reason := start_contradiction(load_followed(disk, data_dir), lineage, revision)) is not None:
         raise ForeignDirectory(
-            f"the metadata does not follow the one that {data_dir} knows: {reason}. It was lost, or replaced by an "
-            f"older copy that does not know what was created since: {CURE}. Nothing was changed"
+            f"the metadata does not follow the one that {data_dir} knows: {reason} "
+            f"({posixpath.join(data_dir, FILE_NAME)}). It was lost, or replaced by an older copy that does not know "
+            f"what was created since: {CURE}. Nothing was changed"
         )
 
 

@@ -11,6 +11,7 @@ given back.
 
 import asyncio
 import logging
+import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -201,7 +202,9 @@ class Broker:
                 first.path,
                 run_blocking=self.environment.run_blocking,
                 tasks=self._commits,
-                check=lambda journal: self._known.check(Snapshot(journal.revision, journal.entries)),
+                check=lambda journal: self._known.check(
+                    Snapshot(journal.revision, journal.entries), posixpath.join(first.path, FILE_NAME)
+                ),
             )
             store.on_disk_error = first.suspect
         return self._store

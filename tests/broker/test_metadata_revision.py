@@ -273,7 +273,8 @@ def test_metadata_of_another_cluster_is_refused_with_and_without_partitions() ->
 @pytest.mark.parametrize(("cluster_id", "revision"), [(None, 0), (CLUSTER, 6)])
 def test_metadata_that_is_behind_is_refused_even_without_partitions(cluster_id: str | None, revision: int) -> None:
     assert refused(disk_with(revision=7), KNOWN, cluster_id, revision) == (
-        f"the metadata does not follow the one that data knows: it is at revision {revision}, and was at 7 before. It "
+        f"the metadata does not follow the one that data knows: it is at revision {revision}, and was at 7 before "
+        "(data/metadata.revision). It "
         "was lost, or replaced by an older copy that does not know what was created since: put the newest one back; if "
         "there is none, stop all brokers, and rebuild the metadata from their data directories (odradek cluster "
         "rebuild), or bring a backup of it back (odradek cluster restore). Nothing was changed"
