@@ -286,7 +286,8 @@ async def test_a_fetch_that_waits_below_the_new_log_start_is_told_so() -> None:
     async with running() as broker:
         await broker.topic()
         broker.fill()
-        sent = request(wanted(offset=1), max_wait_ms=3_600_000, min_bytes=LARGE)
+        in_the_last_segment = wanted(offset=4)  # what ends with another one would be answered at once
+        sent = request(in_the_last_segment, max_wait_ms=3_600_000, min_bytes=LARGE)
         waiting = asyncio.ensure_future(fetched(broker.context, sent))
         await asyncio.sleep(1)
         assert not waiting.done()

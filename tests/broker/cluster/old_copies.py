@@ -57,9 +57,12 @@ class Way:
 
     def __init__(self, world: "World") -> None:
         self.is_held = False
+        self.seen = Knowledge()
+        """What the process found when it read last, by itself, after a conflict."""
         self._world = world
 
     async def read(self, prefix: str) -> Snapshot:
+        self.seen = Knowledge(past=self._world.past)
         return await self._world.store.read(prefix)
 
     async def commit(self, txn: Txn) -> int:
@@ -177,11 +180,11 @@ class World:
         if (process := self.running.get(node_id)) is None:
             return
         process.way.is_held = is_held
-        has_own = set(process.own) <= set(self.past)
+        has_own, seen = set(process.own) <= set(self.past), process.way.seen
         try:
             done(process.store.commit(Txn(put={f"/{node_id}": b""})))
         except StoreWentBack:
-            assert not has_own or not self.holds(process.image)
+            assert not has_own or not self.holds(process.image) or not self.holds(seen)
             self.kill(node_id)
         except (Conflict, Unknown):
             return
