@@ -1,16 +1,18 @@
 """Records in bulk: `send_batch` feeds slices of them into the accumulator, column by column, and gathers their `Acks`.
 
 What a record costs is the loop over it, so there is as little of one as can be: sizes and partitions are made by the
-hundred in comprehensions and C, and whole runs are encoded into a batch as columns. The event loop gets its turns (see
-TURN_BYTES), and where memory is short the next record waits for it, as with `send`.
+hundred in comprehensions and C, and whole runs are encoded into a batch as columns. The event loop gets its turns:
+after TURN_BYTES, and after TURN_MS wherever code of the caller's runs, which may be slow (the iterables, see
+`client.taking`; interceptors, serializers and partitioner). Where memory is short the next record waits for it, as with
+`send`.
 
 Records of a partition keep their order. Those of different partitions are accepted grouped by partition, a slice at a
 time. Once everything that was accepted has ended, `Acks` tells where it is; or BatchError, what failed.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from itertools import accumulate, chain, islice
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from itertools import accumulate, chain
 from operator import add, itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +26,7 @@ from client.producer.interceptors import lasting
 from client.producer.preparation import Preparation, Record
 from client.producer.queues import PartitionQueue, TopicQueues
 from client.producer.record import RecordHeaders
+from client.taking import TURN_MS, Taking
 from client.tasks import breathe
 from protocol.murmur2 import partitions_for_keys
 
@@ -117,6 +120,7 @@ class Bulk:
         """Indexes of records that were taken from the caller and not accepted when it stopped."""
         self.fed_bytes = 0
         self._turn_bytes = 0  # accepted since the loop had a turn
+        self._turn_ms = acceptance.monotonic_ms()  # when it had one; looked at where code of the caller's runs
         self._queues: dict[PartitionQueue, None] = {}  # that plain records went to
         self._acceptance = acceptance
         self._accumulator = acceptance.accumulator
@@ -150,10 +154,11 @@ class Bulk:
         runs: list[Run] = []
         try:
             if sizes is None:
+                self._turn_ms = self._acceptance.monotonic_ms()
                 while at < count:
                     size = await self._feed_one(columns.record(self._topic, self._partition, at), start + at)
                     at += 1
-                    await self._breathe(size)
+                    await self._breathe(size, self._acceptance.monotonic_ms() - self._turn_ms)
                 return
             queues = await self._acceptance.topic_waiting(self._topic)
             try:
@@ -263,12 +268,13 @@ class Bulk:
         self.acks.add(batch.result, batch.count - count, run.indexes[at : run.at])
         await self._breathe(accepted_bytes)
 
-    async def _breathe(self, accepted_bytes: int) -> None:
-        """Gives the loop a turn where so much more makes one due."""
+    async def _breathe(self, accepted_bytes: int, elapsed_ms: float = 0.0) -> None:
+        """Gives the loop a turn where so much more, or so much time since the last one, makes one due."""
         self._turn_bytes += accepted_bytes
-        if self._turn_bytes >= TURN_BYTES:
+        if self._turn_bytes >= TURN_BYTES or elapsed_ms >= TURN_MS:
             self._turn_bytes = 0
             await breathe()
+            self._turn_ms = self._acceptance.monotonic_ms()
 
     async def _feed_one(self, record: Record, index: int) -> int:
         """Accepts a record of any kind, and returns the bytes of key and value.
@@ -315,14 +321,10 @@ async def feed_all(bulk: Bulk, columns: Mapping[str, Iterable[Any]]) -> None:
     Where a column ends before the others, or raises an error, the records before that are fed; then it raises
     ValueError, or that error. Raises also what `Bulk.feed` raises.
     """
-    iterators = {name: iter(column) for name, column in columns.items()}
+    taking = Taking(columns)
     stride = SLICE_FIRST
     while True:
-        taken: dict[str, list[Any]] = {}
-        failure: Exception | None = None
-        for name, iterator in iterators.items():
-            taken[name], why = _next_of(iterator, stride)
-            failure = why if failure is None else failure
+        taken, failure = await taking.take(stride)
         counts = {name: len(items) for name, items in taken.items()}
         count = min(counts.values())
         if count < max(counts.values()):
@@ -338,13 +340,3 @@ async def feed_all(bulk: Bulk, columns: Mapping[str, Iterable[Any]]) -> None:
         if not count:
             return
         await breathe()
-
-
-def _next_of(iterator: Iterator[Any], count: int) -> tuple[list[Any], Exception | None]:
-    """The next items, as far as they come, and what the iterator raised instead of going on."""
-    items: list[Any] = []
-    try:
-        items.extend(islice(iterator, count))  # it keeps what came before an error
-    except Exception as why:  # noqa: BLE001  (the caller's iterables raise what they like; it becomes a BatchError)
-        return items, why
-    return items, None

@@ -50,6 +50,7 @@ from client.producer.memory import BufferMemory
 from client.producer.preparation import Preparation, Record
 from client.producer.record import RecordHeaders
 from client.producer.sender import Sender
+from client.taking import TURN_MS, taken
 from client.tasks import Tasks, breathe
 
 logger = logging.getLogger(__name__)
@@ -79,6 +80,8 @@ class Producer:
         self._preparation = Preparation.of(config)
         self._on_delivery: Callback | None = config.on_delivery
         self._is_plain = self._preparation is None and self._on_delivery is None
+        self._runs_code = self._preparation is not None or config.partitioner is not None
+        self._turn_began_ms: float | None = None  # the first `send` in this turn of the loop, where that runs code
 
     # --------------------------------------------------------------------------------------------- lifecycle
     async def start(self) -> Self:
@@ -202,7 +205,7 @@ class Producer:
         """
         if get_ident() != self._thread_id or not self._is_running():
             self._check()
-        if self._accumulator.backlog >= BACKLOG_MAX:
+        if self._accumulator.backlog >= BACKLOG_MAX or (self._runs_code and self._is_turn_due()):
             # A caller who never waits would fill the whole buffer before the first batch left. This is the place for
             # it: after the record is accepted, a cancellation here would leave the caller without its Delivery.
             await breathe()
@@ -356,7 +359,7 @@ class Producer:
 
         When all have ended, raises the first error, or has errors among the Acks with `return_exceptions`.
         """
-        all_of_them = list(deliveries)
+        all_of_them = await taken(deliveries)
         await settle(all_of_them)
         if not return_exceptions:
             return [delivery.result() for delivery in all_of_them]
@@ -378,6 +381,18 @@ class Producer:
         """The cluster has changed: a connection, its state, or metadata."""
         self._acceptance.refresh()
         self._sender.wake()
+
+    def _is_turn_due(self) -> bool:
+        """Whether sends have kept the loop for so long that it should have a turn: they run code of the program's."""
+        now_ms = self._environment.monotonic_ms()
+        if self._turn_began_ms is not None:
+            return now_ms - self._turn_began_ms >= TURN_MS
+        self._turn_began_ms = now_ms
+        self._environment.loop.call_soon(self._turn_has_ended)
+        return False
+
+    def _turn_has_ended(self) -> None:
+        self._turn_began_ms = None
 
     def _watch(self, delivery: Delivery, on_delivery: Callback | None) -> None:
         """Has interceptors and callbacks called when the record ends, the interceptors first."""

@@ -221,6 +221,10 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         """The timers that are set, next first."""
         return sorted((timer for timer in self._scheduled if not timer.cancelled()), key=lambda timer: timer.when())
 
+    def compute(self, time_ms: float) -> None:
+        """What calls this has kept the loop for so long: time passes, and nothing else happens."""
+        self._now_s += time_ms / 1000.0
+
     async def settle(self) -> None:
         """Lets everything run that does not wait for time."""
         while any(not handle.cancelled() for handle in self._ready):  # noqa: ASYNC110 - no event tells that
