@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 
+from client.arguments import is_plain_callable
 from client.configuration.addresses import Address, Servers, parse_servers
 from client.configuration.kafka_settings import NOT_HERE
 from client.configuration.security_settings import SecuritySettings
@@ -107,7 +108,9 @@ class ClientConfig(SecuritySettings):
         None,
         "Hook for counters, histograms and gauges.",
         expected="an object with the methods of odradek.Metrics",
-        check=lambda value: all(callable(getattr(value, name, None)) for name in ("count", "observe", "watch")),
+        check=lambda value: all(
+            is_plain_callable(getattr(value, name, None)) for name in ("count", "observe", "watch")
+        ),
         kafka_name="metric.reporters",
     )
     environment: Callable[[], Environment] = thing(

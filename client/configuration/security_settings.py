@@ -112,6 +112,7 @@ class SecuritySettings:
         None,
         "Coroutine function that returns a token; asked for each connection and re-authentication.",
         expected="a coroutine function without arguments",
+        check=callable,
         is_ours=True,
         is_secret=True,  # it is a likely mistake to write the token itself here
     )

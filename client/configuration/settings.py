@@ -17,6 +17,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar, cast, get_args, overload
 
+from client.arguments import is_plain_callable
 from client.errors import ConfigError
 
 __all__ = ["INT_MAX", "LONG_MAX", "Accepting", "Kind", "Row", "choice", "converted", "flag", "rows", "text", "thing"]
@@ -208,12 +209,12 @@ def thing(
     doc: str,
     *,
     expected: str,
-    check: Callable[[object], bool] = callable,
+    check: Callable[[object], bool] = is_plain_callable,
     kafka_name: str = "",
     is_ours: bool = False,
     is_secret: bool = False,
 ) -> T:
-    """A Python object for which `check` is true; never read from text."""
+    """A Python object for which `check` is true (by default: a callable, no coroutine function). Not read from text."""
 
     def convert(value: object) -> object:
         if not check(value):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, cast
 
+from client.arguments import is_coroutine_function, is_plain_callable
 from client.configuration.client_config import ClientConfig
 from client.configuration.settings import (
     INT_MAX,
@@ -48,6 +49,11 @@ def _acks(value: object) -> int:
     return _ACKS[folded]
 
 
+def _is_partitioner(value: object) -> bool:
+    on_new_batch = getattr(value, "on_new_batch", None)  # see NewBatchListener
+    return is_plain_callable(getattr(value, "partition", None)) and not is_coroutine_function(on_new_batch)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ProducerConfig(ClientConfig):
     """The settings of a producer."""
@@ -86,8 +92,8 @@ class ProducerConfig(ClientConfig):
     partitioner: Partitioner | None = thing(
         None,
         "Chooses the partition of every record that does not name its own.",
-        expected="an object with a method `partition` (odradek.Partitioner)",
-        check=lambda value: callable(getattr(value, "partition", None)),
+        expected="an object with a method `partition` (odradek.Partitioner), no coroutine function",
+        check=_is_partitioner,
         kafka_name="partitioner.class",
     )
     partitioner_adaptive_partitioning_enable: bool = flag(
@@ -100,12 +106,12 @@ class ProducerConfig(ClientConfig):
     key_serializer: Serializer | None = thing(
         None,
         "Makes bytes of keys; without one they must be bytes.",
-        expected="a callable (topic, key) -> bytes or None",
+        expected="a callable (topic, key) -> bytes or None, no coroutine function",
     )
     value_serializer: Serializer | None = thing(
         None,
         "Makes bytes of values; without one they must be bytes.",
-        expected="a callable (topic, value) -> bytes or None",
+        expected="a callable (topic, value) -> bytes or None, no coroutine function",
     )
     interceptors: Accepting[Sequence[Interceptor], tuple[Interceptor, ...]] = converted(
         are_interceptors,
@@ -116,7 +122,10 @@ class ProducerConfig(ClientConfig):
         kafka_name="interceptor.classes",
     )
     on_delivery: Callback | None = thing(
-        None, "Called with the Delivery of each record that has ended.", expected="a callable (delivery)", is_ours=True
+        None,
+        "Called with the Delivery of each record that has ended.",
+        expected="a callable (delivery), no coroutine function",
+        is_ours=True,
     )
     close_timeout_ms: int = whole(
         30_000, "How long closing waits until all accepted records have ended.", unit="ms", is_ours=True

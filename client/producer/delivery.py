@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextvars import Context, copy_context
 from typing import NoReturn
 
+from client.arguments import require_callback
 from client.errors import ClientError, DeliveryPending
 from client.producer.results import Ack, ProduceResult, Results, all_ended
 
@@ -64,7 +65,11 @@ class Delivery:
         return None if error is None else error.fresh()
 
     def add_done_callback(self, function: Callback, *, context: Context | None = None) -> None:
-        """Calls `function(delivery)` when the record ends, soon if it has ended already; in the caller's context."""
+        """Calls `function(delivery)` when the record ends, soon if it has ended already; in the caller's context.
+
+        Raises TypeError for what is no callable, or a coroutine function, which nobody would await.
+        """
+        require_callback("the callback", function, "delivery")
         context = copy_context() if context is None else context
         loop = self.batch_result.owner.running_loop()
         if self.done():

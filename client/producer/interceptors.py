@@ -11,9 +11,9 @@ loop, so they must be quick and must not be coroutine functions. (Source: Produc
 
 import logging
 from collections.abc import Iterator, Sequence
-from inspect import iscoroutinefunction
 from typing import Any, Final
 
+from client.arguments import is_coroutine_function
 from client.errors import ClientError
 from client.producer.delivery import Ack
 from client.producer.record import ProducerRecord, RecordHeaders
@@ -120,7 +120,7 @@ def are_interceptors(value: object) -> tuple[Interceptor, ...]:
     for each in value:  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(each, Interceptor):
             raise ValueError(expected)
-        if any(iscoroutinefunction(method) for method in (each.on_send, each.on_acknowledgement, each.close)):
+        if any(is_coroutine_function(method) for method in (each.on_send, each.on_acknowledgement, each.close)):
             raise ValueError(f"{expected} without coroutine functions, which {type(each).__name__} has")
         chain.append(each)
     return tuple(chain)

@@ -23,6 +23,7 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, NoReturn, Self, overload
 
+from client.arguments import require_callback
 from client.cluster.cluster import Cluster
 from client.configuration.signatures import config_of, configured_by
 from client.environment import Environment, ThreadFuture, tell_when_forked
@@ -201,10 +202,13 @@ class Producer:
         Once it has returned the record goes out, even if the caller is cancelled; where it is cancelled itself, nothing
         of the record is sent. `on_delivery(delivery)` is called when the record ends, in the caller's context.
         Raises BufferExhausted, MetadataTimeout (both retriable), RecordTooLarge, SerializationError, InvalidPartition,
-        InvalidTopic, AuthorizationError, AuthenticationFailed.
+        InvalidTopic, AuthorizationError, AuthenticationFailed; TypeError for an `on_delivery` that is a coroutine
+        function, which nobody would await.
         """
         if get_ident() != self._thread_id or not self._is_running():
             self._check()
+        if on_delivery is not None:
+            require_callback("on_delivery", on_delivery, "delivery")
         if self._accumulator.backlog >= BACKLOG_MAX or (self._runs_code and self._is_turn_due()):
             # A caller who never waits would fill the whole buffer before the first batch left. This is the place for
             # it: after the record is accepted, a cancellation here would leave the caller without its Delivery.
@@ -245,6 +249,8 @@ class Producer:
         """
         if get_ident() != self._thread_id or not self._is_running():
             self._check()
+        if on_delivery is not None:
+            require_callback("on_delivery", on_delivery, "delivery")
         if self._preparation is not None:
             topic, value, key, partition, headers, timestamp_ms = self._preparation.prepared(
                 topic, value, key, partition, headers, timestamp_ms

@@ -7,6 +7,7 @@ import copy
 import pickle
 from collections.abc import Mapping
 from dataclasses import MISSING, FrozenInstanceError, fields, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -197,6 +198,39 @@ def test_a_coroutine_function_is_no_interceptor() -> None:
     """It would be called and never awaited."""
     with pytest.raises(ConfigError, match="without coroutine functions, which AsyncInterceptor has"):
         make(interceptors=[AsyncInterceptor()])
+
+
+async def awaited(*_: object) -> None:
+    """To be awaited, which settings are not."""
+
+
+class Awaited:
+    async def __call__(self, *_: object) -> None: ...
+
+    async def partition(self, *_: object) -> int:
+        return 0
+
+
+class AwaitedListener:
+    def partition(self, *_: object) -> int:
+        return 0
+
+    async def on_new_batch(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize("value", [awaited, partial(awaited, 1), Awaited(), Awaited().__call__, partial(Awaited())])
+@pytest.mark.parametrize("setting", ["on_delivery", "key_serializer", "value_serializer"])
+def test_a_coroutine_function_is_no_setting_that_is_called(setting: str, value: Any) -> None:
+    """Nobody would await it."""
+    with pytest.raises(ConfigError, match=f"{setting} must be a callable .*, no coroutine function") as caught:
+        make(**{setting: value})
+    assert caught.value.settings == (setting,)
+
+
+@pytest.mark.parametrize("partitioner", [Awaited(), AwaitedListener()])
+def test_a_partitioner_of_coroutine_functions_is_refused(partitioner: object) -> None:
+    with pytest.raises(ConfigError, match="no coroutine function"):
+        make(partitioner=partitioner)
 
 
 # ---------------------------------------------------------------------------------------------------- names unknown
