@@ -15,6 +15,7 @@ by UnsupportedVersion before anything is sent. (Source: KafkaAdminClient.java.)
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from client.admin.base import items_of, keys_of
 from client.admin.calls import Again, Deadline, UnknownBroker
 from client.admin.cluster import (
     ClusterDescription,
@@ -37,6 +38,7 @@ from client.admin.configs import (
 from client.admin.replication_calls import ReplicationCalls
 from client.admin.topic_calls import TopicCalls
 from client.admin.topics import TopicDescription
+from client.arguments import require_all, require_iterable, require_partitions
 from client.errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
 from client.fetching.list_offsets import ListedOffset, list_offsets_request, listed_offsets, lowest_version
 from client.tasks import run_together
@@ -68,6 +70,11 @@ class Admin(TopicCalls, ReplicationCalls):
         `synonyms`: with all places where each can be set; `documentation`: with what Kafka says of it.
         """
         deadline = self._deadline(timeout_ms)
+        wanted = await items_of("resources", resources, "ConfigResource objects")
+        require_all("resources", wanted, ConfigResource, "ConfigResource objects")
+        if names is not None:
+            require_iterable("names", names, "a list of options' names, or None")
+            require_all("names", names, str, "options' names (str)")
 
         async def ask(
             some: list[ConfigResource], node_id: int | None
@@ -75,7 +82,7 @@ class Admin(TopicCalls, ReplicationCalls):
             request = describe_configs_request(some, names, synonyms=synonyms, documentation=documentation)
             return described_configs(await self._calls.ask(request, deadline, node=node_id))
 
-        return await self._calls.settle("DescribeConfigs", resources, lambda some: _by_node(some, ask), deadline)
+        return await self._calls.settle("DescribeConfigs", wanted, lambda some: _by_node(some, ask), deadline)
 
     async def alter_configs(
         self,
@@ -89,6 +96,11 @@ class Admin(TopicCalls, ReplicationCalls):
         The changes of a resource are made together or not at all.
         """
         deadline = self._deadline(timeout_ms)
+        resources = keys_of("changes", changes, "ConfigResource objects")
+        require_all("changes", resources, ConfigResource, "ConfigResource objects")
+        for some_changes in changes.values():
+            require_iterable("the changes of a resource", some_changes, "a list of ConfigChange objects")
+            require_all("the changes of a resource", some_changes, ConfigChange, "ConfigChange objects")
 
         async def ask(some: list[ConfigResource], node_id: int | None) -> Mapping[ConfigResource, ClientError | None]:
             request = alter_configs_request({each: changes[each] for each in some}, validate_only=validate_only)
@@ -107,6 +119,8 @@ class Admin(TopicCalls, ReplicationCalls):
         """An offset of each partition: EARLIEST, LATEST, MAX_TIMESTAMP, or the first record that is not older than a
         timestamp in milliseconds. With `read_committed`, LATEST is where the first open transaction begins."""
         deadline = self._deadline(timeout_ms)
+        require_partitions("timestamps", keys_of("timestamps", timestamps, "TopicPartition objects"))
+        require_all("timestamps", timestamps.values(), int, "whole numbers by partition")
 
         async def ask(
             leaders: Mapping[TopicPartition, int], node_id: int
@@ -125,6 +139,8 @@ class Admin(TopicCalls, ReplicationCalls):
     ) -> dict[TopicPartition, int]:
         """Deletes the records before an offset (-1: all that are there); returns the first offset that is left."""
         deadline = self._deadline(timeout_ms)
+        require_partitions("before", keys_of("before", before, "TopicPartition objects"))
+        require_all("before", before.values(), int, "offsets (whole numbers) by partition")
 
         async def ask(
             leaders: Mapping[TopicPartition, int], node_id: int
@@ -167,6 +183,11 @@ class Admin(TopicCalls, ReplicationCalls):
         if node_ids is None:
             cluster = await self.describe_cluster(timeout_ms=timeout_ms)
             node_ids = [broker.node_id for broker in cluster.brokers]
+        wanted = await items_of("node_ids", node_ids, "broker ids")
+        require_all("node_ids", wanted, int, "broker ids (whole numbers)")
+        if partitions is not None:
+            partitions = await items_of("partitions", partitions, "TopicPartition objects")
+            require_partitions("partitions", partitions)
         request = describe_log_dirs_request(partitions)
 
         async def one(node_id: int) -> tuple[LogDirDescription, ...] | ClientError:
@@ -178,7 +199,7 @@ class Admin(TopicCalls, ReplicationCalls):
         async def attempt(some: list[int]) -> Mapping[int, tuple[LogDirDescription, ...] | ClientError]:
             return dict(zip(some, await run_together([one(each) for each in some], "DescribeLogDirs"), strict=True))
 
-        return await self._calls.settle("DescribeLogDirs", node_ids, attempt, deadline)
+        return await self._calls.settle("DescribeLogDirs", wanted, attempt, deadline)
 
     # ------------------------------------------------------------------------------------------------ within
     async def _by_leader(

@@ -1,21 +1,23 @@
 """What every call of Admin stands on: the cluster, the deadline, and a beginning and an end."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from client.admin.calls import Calls, Deadline
 from client.admin.config import AdminConfig
 from client.admin.errors import ItemsFailed
+from client.arguments import require_iterable, require_kind, require_timeout
 from client.cluster.cluster import Cluster
 from client.configuration.signatures import config_of, configured_by
 from client.errors import ClientClosed, ClientNotStarted, WrongLoop
 from client.metrics.metrics import client_metrics
 from client.network.backoff import Backoff
+from client.taking import taken
 from client.tasks import Tasks
 
-__all__ = ["AdminBase", "only"]
+__all__ = ["AdminBase", "items_of", "keys_of", "only"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -98,11 +100,28 @@ class AdminBase:
         return self._open_calls
 
     def _deadline(self, timeout_ms: float | None) -> Deadline:
+        if timeout_ms is not None:
+            require_timeout("timeout_ms", timeout_ms)
         return self._calls.deadline(self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms)
 
     def _timeout_ms(self, deadline: Deadline) -> int:
         """What a broker is told: how long it may take."""
         return max(1, int(self._calls.remaining_ms(deadline)))
+
+
+async def items_of(name: str, iterable: Iterable[K], wanted: str) -> list[K]:
+    """All that the caller's iterable has. Raises TypeError for what is none, and for a text.
+
+    `wanted`: what it should be of, in words.
+    """
+    require_iterable(name, iterable, f"an iterable of {wanted}")
+    return await taken(iterable)
+
+
+def keys_of(name: str, mapping: Mapping[Any, Any], wanted: str) -> Collection[Any]:
+    """Raises TypeError for what is no mapping."""
+    require_kind(name, mapping, Mapping, f"a mapping by {wanted}")
+    return mapping.keys()
 
 
 async def only(item: K, call: Awaitable[Mapping[K, V]]) -> V:

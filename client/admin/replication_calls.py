@@ -5,7 +5,7 @@ A call about several partitions returns their results by partition, or raises It
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from client.admin.base import AdminBase
+from client.admin.base import AdminBase, items_of, keys_of
 from client.admin.calls import ControllerCall, Deadline
 from client.admin.errors import ItemsFailed
 from client.admin.replication import (
@@ -23,6 +23,7 @@ from client.admin.replication import (
     list_reassignments_request,
     listed_reassignments,
 )
+from client.arguments import require_all, require_iterable, require_kind, require_partitions
 from client.client_error import ClientError
 from client.cluster.cluster import CONTROLLER
 from client.errors import broker_error
@@ -54,11 +55,13 @@ class ReplicationCalls(AdminBase):
         deadline = self._deadline(timeout_ms)
         if partitions is None:
             return await self._elect_all(election, deadline)
+        wanted = await items_of("partitions", partitions, "TopicPartition objects")
+        require_partitions("partitions", wanted)
 
         async def attempt(some: list[TopicPartition]) -> Mapping[TopicPartition, bool | ClientError]:
             return await self._elect(some, election, deadline)
 
-        return await self._calls.settle("ElectLeaders", partitions, attempt, deadline)
+        return await self._calls.settle("ElectLeaders", wanted, attempt, deadline)
 
     async def _elect_all(self, election: ElectionType, deadline: Deadline) -> dict[TopicPartition, bool]:
         """Which partitions there are tells the answer."""
@@ -92,6 +95,11 @@ class ReplicationCalls(AdminBase):
         after a lost answer, by which it may have been ended) and others.
         """
         deadline = self._deadline(timeout_ms)
+        require_partitions("targets", keys_of("targets", targets, "TopicPartition objects"))
+        for brokers in targets.values():
+            if brokers is not None:
+                require_iterable("a target", brokers, "a list of broker ids, or None")
+                require_all("a target", brokers, int, "broker ids (whole numbers)")
         controller = ControllerCall(self._calls, deadline, FACTOR_KEPT_SINCE if keep_replication_factor else 0)
 
         async def attempt(some: list[TopicPartition]) -> Mapping[TopicPartition, ClientError | None]:
@@ -112,7 +120,10 @@ class ReplicationCalls(AdminBase):
     ) -> dict[TopicPartition, Reassignment]:
         """The partitions whose replicas are being changed, of those named or (None) of all."""
         deadline = self._deadline(timeout_ms)
-        wanted = None if partitions is None else list(partitions)
+        wanted = None
+        if partitions is not None:
+            wanted = await items_of("partitions", partitions, "TopicPartition objects")
+            require_partitions("partitions", wanted)
 
         async def once() -> dict[TopicPartition, Reassignment]:
             request = list_reassignments_request(wanted, self._timeout_ms(deadline))
@@ -125,6 +136,7 @@ class ReplicationCalls(AdminBase):
 
         Raises BrokerError with BROKER_ID_NOT_REGISTERED for one that it does not know (not after a lost answer).
         """
+        require_kind("node_id", node_id, int, "a broker's id, a whole number")
         deadline = self._deadline(timeout_ms)
         controller = ControllerCall(self._calls, deadline)
 

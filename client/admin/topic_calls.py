@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from client.admin.base import AdminBase, only
+from client.admin.base import AdminBase, items_of, keys_of, only
 from client.admin.calls import ControllerCall, Deadline
 from client.admin.errors import ItemsFailed
 from client.admin.topics import (
@@ -31,6 +31,7 @@ from client.admin.topics import (
     listed_topics,
     topic_id_from_text,
 )
+from client.arguments import require_all, require_kind, require_topic, require_topics
 from client.cluster.cluster import CONTROLLER
 from client.errors import ClientError, TopicExists, UnknownTopic, UnsupportedVersion, broker_error
 from client.network.backoff import Backoff
@@ -63,7 +64,8 @@ class TopicCalls(AdminBase):
         `eligible_leaders`: with those that may lead without being in sync, where the broker tells (KIP-966).
         """
         deadline = self._deadline(timeout_ms)
-        wanted = list(names)
+        wanted = await items_of("names", names, "topics' names")
+        require_topics("names", wanted)
         if eligible_leaders:
             with suppress(UnsupportedVersion):  # by an older broker: what Metadata has is all that it can tell
                 return await self._calls.settle(
@@ -73,6 +75,7 @@ class TopicCalls(AdminBase):
 
     async def describe_topic(self, name: str, *, timeout_ms: float | None = None) -> TopicDescription:
         """One topic. Raises UnknownTopic."""
+        require_topic("name", name)
         return await only(name, self.describe_topics([name], timeout_ms=timeout_ms))
 
     async def _describe(
@@ -112,7 +115,10 @@ class TopicCalls(AdminBase):
         is there already; after a lost answer, by which it may be this call's own, the hint says so.
         """
         deadline = self._deadline(timeout_ms)
-        wanted = {topic.name: topic for topic in topics}
+        given = await items_of("topics", topics, "NewTopic objects")
+        for each in given:
+            _check_new_topic(each)
+        wanted = {topic.name: topic for topic in given}
         needs_defaults = any(each.needs_defaults for each in wanted.values())
         controller = ControllerCall(self._calls, deadline, DEFAULTS_SINCE if needs_defaults else 0)
 
@@ -191,7 +197,11 @@ class TopicCalls(AdminBase):
         ClientError for a text that is no id, before anything is deleted.
         """
         deadline = self._deadline(timeout_ms)
-        by_id = {topic_id: topic_id_from_text(topic_id) for topic_id in topic_ids}
+        wanted = await items_of("names", names, "topics' names")
+        require_topics("names", wanted)
+        ids = await items_of("topic_ids", topic_ids, "topic ids")
+        require_all("topic_ids", ids, str, "topic ids (str)")
+        by_id = {topic_id: topic_id_from_text(topic_id) for topic_id in ids}
         controller = ControllerCall(self._calls, deadline, IDS_SINCE if by_id else 0)
 
         async def attempt(keys: list[str]) -> Mapping[str, ClientError | None]:
@@ -205,10 +215,11 @@ class TopicCalls(AdminBase):
                 return {key: None if isinstance(each, UnknownTopic) else each for key, each in outcomes.items()}
             return outcomes
 
-        await self._calls.settle("DeleteTopics", [*names, *by_id], attempt, deadline)
+        await self._calls.settle("DeleteTopics", [*wanted, *by_id], attempt, deadline)
 
     async def delete_topic(self, name: str, *, timeout_ms: float | None = None) -> None:
         """Deletes one topic. Raises UnknownTopic, AuthorizationError and others."""
+        require_topic("name", name)
         try:
             await self.delete_topics([name], timeout_ms=timeout_ms)
         except ItemsFailed as failed:
@@ -230,6 +241,8 @@ class TopicCalls(AdminBase):
         hold.
         """
         deadline = self._deadline(timeout_ms)
+        require_topics("counts", keys_of("counts", counts, "topics' names"))
+        require_all("counts", counts.values(), int, "whole numbers by topic")
 
         async def attempt(names: list[str]) -> Mapping[str, ClientError | None]:
             request = create_partitions_request(
@@ -243,6 +256,16 @@ class TopicCalls(AdminBase):
         done = await self._calls.settle("CreatePartitions", counts, attempt, deadline)
         if wait_for_leaders and not validate_only:
             await self._wait_for_leaders("CreatePartitions", counts, done, deadline)
+
+
+def _check_new_topic(topic: object) -> None:
+    """Raises TypeError."""
+    require_all("topics", [topic], NewTopic, "NewTopic objects")
+    assert isinstance(topic, NewTopic)
+    require_topic("the name of a NewTopic", topic.name)
+    require_kind("the partitions of a NewTopic", topic.partitions, int, "a whole number")
+    require_kind("the replication_factor of a NewTopic", topic.replication_factor, int, "a whole number")
+    require_kind("the configs of a NewTopic", topic.configs, Mapping, "a mapping of texts")
 
 
 def _has_ended(topic: TopicDescription | ClientError | None, partition_count: int) -> bool:

@@ -22,6 +22,7 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from client.arguments import require_kind, require_partitions, require_timeout
 from client.cluster.cluster import Cluster
 from client.environment import Environment
 from client.errors import ClientError, UnsupportedVersion, broker_error
@@ -108,17 +109,29 @@ class Fetcher:
 
     # ------------------------------------------------------------------------------------------- what is read
     def assign(self, partition: TopicPartition, start: Start, end_offset: int | None = None) -> None:
-        """Reads a partition from `start` on, to before `end_offset`; anew, if it is being read."""
+        """Reads a partition from `start` on, to before `end_offset`; anew, if it is being read.
+
+        Raises TypeError for arguments of a wrong kind.
+        """
+        require_partitions("partition", (partition,))
+        require_kind("start", start, Start, "a Start, as Start.earliest() or Start.at_offset(5)")
+        if start.offset is not None:
+            require_kind("the offset of start", start.offset, int, "a whole number or None")
+        require_kind("the timestamp of start", start.timestamp, int, "a whole number of milliseconds")
+        if end_offset is not None:
+            require_kind("end_offset", end_offset, int, "a whole number or None")
         self._positions.assign(partition, start, end_offset)
         self._schedule()
 
     def release(self, partition: TopicPartition) -> None:
         """Reads a partition no more."""
+        require_partitions("partition", (partition,))
         self._positions.release(partition)
         self._schedule()  # there may be room for others now
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the record that `next` will hand out next; -1: it has to be looked up yet."""
+        require_partitions("partition", (partition,))
         return self._positions[partition].position
 
     @property
@@ -137,6 +150,7 @@ class Fetcher:
         Raises the ClientError that ends a partition, once; the others go on. What ends all reading is raised by every
         call. One caller at a time, who may be cancelled: that loses no records.
         """
+        require_timeout("timeout_ms", timeout_ms)
         deadline_ms = self._environment.monotonic_ms() + timeout_ms
         await breathe()  # before anything is taken, which would be lost if this is cancelled
         while not self._is_closed:

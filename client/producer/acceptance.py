@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from client.arguments import require_kind, require_topic
 from client.cluster.cluster import Cluster
 from client.environment import NS_PER_MS, Environment
 from client.errors import (
@@ -89,7 +90,11 @@ class Acceptance:
         Raises RecordTooLarge, InvalidPartition, what the user's partitioner raises, and, where waiting helps,
         MetadataMissing and BufferFull.
         """
-        queues = self._topics.get(topic)
+        try:
+            queues = self._topics.get(topic)
+        except TypeError:
+            require_topic("topic", topic)  # it cannot be hashed
+            raise
         if queues is None:
             queues = self._find(topic)
         size = RECORD_OVERHEAD_BYTES
@@ -285,7 +290,11 @@ class Acceptance:
 
     # ------------------------------------------------------------------------------------------------ topics
     def _find(self, name: str) -> TopicQueues:
-        """The queues of a topic that is accepted for the first time, or again after its metadata was gone."""
+        """The queues of a topic that is accepted for the first time, or again after its metadata was gone.
+
+        What is no topic's name is never known, so that it is told of here, at no cost to others. Raises TypeError.
+        """
+        require_topic("topic", name)
         self._check_open()
         if (error := self._sender.fatal_error) is not None:
             raise error.fresh()
@@ -316,10 +325,14 @@ class Acceptance:
 
     # -------------------------------------------------------------------------------------------- partitions
     def own_partition(self, queues: TopicQueues, partition: int) -> PartitionQueue:
-        if not 0 <= partition < queues.partition_count:
-            self._cluster.metadata.request_update()  # somebody may have added partitions
-            raise InvalidPartition(queues.name, partition, queues.partition_count)
-        return queues.partitions[partition]
+        try:
+            if 0 <= partition < queues.partition_count:
+                return queues.partitions[partition]
+        except TypeError:
+            require_kind("partition", partition, int, "a whole number or None")
+            raise
+        self._cluster.metadata.request_update()  # somebody may have added partitions
+        raise InvalidPartition(queues.name, partition, queues.partition_count)
 
     def _chosen(
         self, queues: TopicQueues, partition: int | None, key: bytes | None, value: bytes | None, size: int

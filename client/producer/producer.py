@@ -23,7 +23,14 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, NoReturn, Self, overload
 
-from client.arguments import require_callback
+from client.arguments import (
+    require_all,
+    require_callback,
+    require_iterable,
+    require_kind,
+    require_topic,
+    require_topics,
+)
 from client.cluster.cluster import Cluster
 from client.configuration.signatures import config_of, configured_by
 from client.environment import Environment, ThreadFuture, tell_when_forked
@@ -58,6 +65,7 @@ logger = logging.getLogger(__name__)
 
 NOWHERE: Final = 0
 """No thread's id."""
+COLUMN: Final = "an iterable with an item for each record"
 BACKLOG_MAX: Final = 512
 """When so much is ready to be sent, `send` gives the loop a turn. (After every batch, requests would be small: with
 records of 1 KiB they took 7 µs of CPU a record, and 5 so.)"""
@@ -203,7 +211,7 @@ class Producer:
         of the record is sent. `on_delivery(delivery)` is called when the record ends, in the caller's context.
         Raises BufferExhausted, MetadataTimeout (both retriable), RecordTooLarge, SerializationError, InvalidPartition,
         InvalidTopic, AuthorizationError, AuthenticationFailed; TypeError for an `on_delivery` that is a coroutine
-        function, which nobody would await.
+        function, which nobody would await, and for a topic or partition that is none.
         """
         if get_ident() != self._thread_id or not self._is_running():
             self._check()
@@ -282,11 +290,17 @@ class Producer:
 
         Raises BatchError when records failed, or when it had to stop (also because an iterable raised an error, or
         ended before the others), with what became of each record, after all have ended; ValueError, and nothing is
-        sent, when the iterables are known beforehand not to be equally long.
+        sent, when the iterables are known beforehand not to be equally long; TypeError for arguments of a wrong kind.
         """
         self._check()
+        require_topic("topic", topic)
+        if partition is not None:
+            require_kind("partition", partition, int, "a whole number or None")
+        require_iterable("values", values, COLUMN)
         given = {"values": values, "keys": keys, "timestamps_ms": timestamps_ms, "headers": headers}
         columns = {name: column for name, column in given.items() if column is not None}
+        for name, column in columns.items():
+            require_iterable(name, column, COLUMN)
         check_lengths(columns)
         watch = None if self._is_plain else partial(self._watch, on_delivery=None)
         bulk = Bulk(self._acceptance, topic, partition, self._preparation, watch)
@@ -338,6 +352,7 @@ class Producer:
         Raises MetadataTimeout after `max_block_ms`, InvalidTopic, AuthorizationError.
         """
         self._check()
+        require_topics("the arguments of prepare", topics)
         for topic in topics:
             await self._acceptance.topic_waiting(topic)
 
@@ -365,7 +380,10 @@ class Producer:
 
         When all have ended, raises the first error, or has errors among the Acks with `return_exceptions`.
         """
+        require_iterable("deliveries", deliveries, "an iterable of Delivery objects")
         all_of_them = await taken(deliveries)
+        if set(map(type, all_of_them)) - {Delivery}:
+            require_all("deliveries", all_of_them, Delivery, "Delivery objects, as send returns them when awaited")
         await settle(all_of_them)
         if not return_exceptions:
             return [delivery.result() for delivery in all_of_them]

@@ -1,7 +1,8 @@
 """Items are taken as they come, in order and side by side, and the loop has its turn however slow they are."""
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
 from itertools import repeat
 
 import pytest
@@ -72,9 +73,14 @@ async def test_items_that_become_slow_at_once_keep_it_for_one_run_at_most() -> N
     assert turns.end() <= RUN_MAX * 20.0 + 0.001
 
 
-@pytest.mark.parametrize("make", [list, tuple, iter, lambda numbers: iter(list(numbers))])
-async def test_what_runs_no_code_of_the_callers_is_taken_at_once(make: Callable[[range], Iterable[int]]) -> None:
-    taking = Taking({"values": make(range(3000)), "keys": repeat(None)})
+NUMBERS: list[int] = list(range(3000))
+
+
+@pytest.mark.parametrize("numbers", [NUMBERS, tuple(NUMBERS), range(3000), deque(NUMBERS), dict.fromkeys(NUMBERS)])
+@pytest.mark.parametrize("is_iterator", [False, True])
+async def test_what_runs_no_code_of_the_callers_is_taken_at_once(numbers: Iterable[int], is_iterator: bool) -> None:
+    taking = Taking({"values": iter(numbers) if is_iterator else numbers, "keys": repeat(None)})
+    assert taking.is_plain
     items, failure = await taking.take(2000)
     assert (items, failure) == ({"values": list(range(2000)), "keys": [None] * 2000}, None)
     items, _ = await taking.take(2000)
