@@ -60,7 +60,7 @@ class DataDirectory:
         """How many partitions have their place here: the next one goes where there are fewest."""
         self.lacks_the_newest = False
         """The machine went down without a clean stop: what it had not written may be missing, in the middle of a log,
-        too (restart.py)."""
+        too. Or this is an older copy, or was not in use when the broker ran last (restart.py)."""
         self.failure: str | None = None
         """Why it cannot be used, from then on for as long as this process runs."""
         self.on_failed: Callable[[DataDirectory], None] = _nothing

@@ -1,19 +1,23 @@
 """What the data directories of one broker know of the metadata that they followed, and how that is kept up to date.
 
 Each directory has it in a file of its own (metadata_revision.py), for one may be replaced, or come from a backup.
+
+That file also notes the processes that used the directory (cluster/uses.py), before the first commit of this one. An
+older copy keeps its note until its logs are back at what is certain: a start that dies before finds the same.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from broker.cluster.keys import CLUSTER_KEY, decode_cluster
 from broker.cluster.lineage import Followed, Lineage, contradiction
 from broker.cluster.store import Snapshot
+from broker.cluster.uses import used_by, was_in_use
 from broker.data_directories import DataDirectories
 from broker.data_directory import DataDirectory
 from broker.disk import Disk
 from broker.meta_properties import ForeignDirectory
-from broker.metadata_revision import RecordedRevision, check_metadata
+from broker.metadata_revision import RecordedRevision, check_metadata, load_processes
 from broker.progress import Progress
 from client.environment import Environment
 from client.tasks import Tasks
@@ -28,6 +32,7 @@ class KnownMetadata:
         self._disk = disk
         self._directories = directories
         self._files: dict[DataDirectory, RecordedRevision] = {}
+        self._older: dict[DataDirectory, tuple[str, ...]] = {}  # what is to be noted of them
 
     def check(self, snapshot: Snapshot, path: str = "") -> None:
         """Refuses a store that does not follow what any of the directories knows. `snapshot`: of CLUSTER_KEY, or of
@@ -47,11 +52,27 @@ class KnownMetadata:
         for directory in self._directories.online:
             check_metadata(self._disk, directory.path, directory.properties, cluster_id, snapshot.revision, lineage)
 
-    def write(self, followed: Followed) -> None:
-        """Before anything is done by this metadata. Raises OSError."""
+    def use(self, incarnation: str, current: str | None) -> None:
+        """To be called once, before the first `write`, when it is known what the directories lack. `incarnation`: of
+        this process. `current`: of the one that the store names. Raises ForeignDirectory, OSError."""
         for directory in self._directories.online:
-            file = self._files[directory] = RecordedRevision(self._disk, directory.path)
+            noted = load_processes(self._disk, directory.path)
+            after = used_by(noted, current, incarnation)
+            if directory.lacks_the_newest and not was_in_use(noted, current):
+                self._older[directory] = after
+                after = noted
+            self._files[directory] = RecordedRevision(self._disk, directory.path, after)
+
+    def write(self, followed: Followed) -> None:
+        """Before anything is done by this metadata; not what was written already. Raises OSError."""
+        for file in self._files.values():
             file.write(followed)
+
+    def came_back(self, paths: Collection[str]) -> None:
+        """Of the older copies among these directories the logs are back at what is certain. Raises OSError."""
+        for directory, processes in self._older.items():
+            if directory.path in paths:
+                self._files[directory].note(processes)
 
     def follow(
         self, tasks: Tasks, revision: Progress, followed: Callable[[], Followed], environment: Environment

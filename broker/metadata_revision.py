@@ -5,18 +5,21 @@
     origin=Rk9P4m2xT0eXK1m0Vb7n1w
     commit.1=4709 x1cP0mQnTq6vVtJzW8h3lQ 17
     commit.2=4650 yHn2m9sVQ1uO5e6cB0r7fA 3
+    processes=x1cP0mQnTq6vVtJzW8h3lQ Zt3kq0aTQmW8m4oXy2c1Vg
 
 Beside the newest revision these are, of each broker, the revision, the incarnation and the number of its newest commit
 (cluster/lineage.py), and who began the metadata, where an operator did. A store that lacks one of these commits was
 lost and made anew, or is an older copy, perhaps one that has gone on without us: it does not know what was created
 since, and would have the directories of that moved aside. So a directory tells at each start whether the metadata fits
 it, and what does not is refused before anything is changed. A directory that a former version left has its revision
-alone, and that is compared.
+alone, and that is compared. `processes` are those of this broker that used the directory last (cluster/uses.py), by
+which a start finds that it is an older copy.
 
-It is written when the metadata was read at a start, at most once a second while it changes, and at a clean stop. What
-is written was durable in the store before, so no crash makes it too new; and it lags by a second at most, so an older
-copy passes only if it was made in the very second of a crash, and no other directory knows better. It is a file of its
-own since meta.properties decides whether a directory can be used at all: that one is not rewritten every second.
+It is written when the metadata was read at a start, before the first commit, at most once a second while it changes,
+and at a clean stop. What is written was durable in the store before, so no crash makes it too new; and it lags by a
+second at most, so an older copy passes only if it was made in the very second of a crash, and no other directory knows
+better. It is a file of its own since meta.properties decides whether a directory can be used at all: that one is not
+rewritten every second.
 """
 
 import logging
@@ -36,6 +39,10 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "metadata.revision"
 RENEWAL_MS = 1000
 COMMIT_PREFIX = "commit."
+PROCESSES = "processes"
+DIGITS_MAX = 19
+"""Of an int64, as revisions are."""
+SHOWN_MAX = 100
 CURE = (
     "put the newest one back; if there is none, stop all brokers, and rebuild the metadata from their data directories "
     "(odradek cluster rebuild), or bring a backup of it back (odradek cluster restore)"
@@ -61,35 +68,50 @@ def load_followed(disk: Disk, data_dir: str) -> Followed:
     return Followed(newest, found.get("origin", ""), commits)
 
 
+def load_processes(disk: Disk, data_dir: str) -> tuple[str, ...]:
+    """The processes of its broker that used the directory last; empty before the first, and in one that a former
+    version used last. Raises ForeignDirectory, OSError."""
+    found = read_properties(disk, posixpath.join(data_dir, FILE_NAME)) or {}
+    return tuple(found.get(PROCESSES, "").split())
+
+
 def load_revision(disk: Disk, data_dir: str) -> int:
     """The last revision written down, 0 before the first. Raises ForeignDirectory, OSError."""
     return load_followed(disk, data_dir).revision
 
 
 def _number(path: str, name: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
+    if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX):
         raise _damaged(path, name, text)
     return int(text)
 
 
 def _damaged(path: str, name: str, text: str) -> ForeignDirectory:
+    shortened = text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
     return ForeignDirectory(
-        f"{path} is damaged: its {name} is {text!r}; restore it, or remove it if the metadata is the newest"
+        f"{path} is damaged: its {name} is {shortened!r}; restore it, or remove it if the metadata is the newest"
     )
 
 
 class RecordedRevision:
     """The file, for the one who writes it."""
 
-    def __init__(self, disk: Disk, data_dir: str) -> None:
+    def __init__(self, disk: Disk, data_dir: str, processes: tuple[str, ...] = ()) -> None:
+        """`processes`: that use the directory; without, the file says nothing of them any more."""
         self._file = ReplacedFile(disk, posixpath.join(data_dir, FILE_NAME))
-        self._recorded = 0
+        self._recorded = Followed()
+        self._processes = processes
 
     def write(self, followed: Followed) -> None:
         """Writes it down, durably, if it is a newer one. Raises OSError."""
-        if followed.revision > self._recorded:
-            self._file.write(_encode(followed))
-            self._recorded = followed.revision
+        if followed.revision > self._recorded.revision:
+            self._file.write(_encode(followed, self._processes))
+            self._recorded = followed
+
+    def note(self, processes: tuple[str, ...]) -> None:
+        """Writes down which processes use the directory, durably. Raises OSError."""
+        self._processes = processes
+        self._file.write(_encode(self._recorded, processes))
 
     async def follow(
         self,
@@ -105,10 +127,10 @@ class RecordedRevision:
         """
         is_failing = False
         while True:
-            await revision.reach(self._recorded + 1)
+            await revision.reach(self._recorded.revision + 1)
             newest = followed()
             try:
-                await environment.run_blocking(self._file.prepare(_encode(newest)))
+                await environment.run_blocking(self._file.prepare(_encode(newest, self._processes)))
             except OSError as error:
                 if not is_failing:
                     logger.warning("%s cannot be written; it is tried again: %s", self._file.path, error)
@@ -117,16 +139,18 @@ class RecordedRevision:
                     failed(error)
             else:
                 is_failing = False
-                self._recorded = newest.revision
+                self._recorded = newest
             await environment.sleep(RENEWAL_MS)
 
 
-def _encode(followed: Followed) -> bytes:
+def _encode(followed: Followed, processes: tuple[str, ...]) -> bytes:
     lines = [f"version={VERSION}", f"revision={followed.revision}"]
     if followed.origin_id:
         lines.append(f"origin={followed.origin_id}")
     for broker_id, commit in sorted(followed.commits.items()):
         lines.append(f"{COMMIT_PREFIX}{broker_id}={commit.revision} {commit.incarnation} {commit.number}")
+    if processes:
+        lines.append(f"{PROCESSES}={' '.join(processes)}")
     return "".join(f"{line}\n" for line in lines).encode()
 
 

@@ -9,17 +9,21 @@ until somebody elects another replica (`odradek partitions elect --unclean`).
 
 Each data directory is looked at by itself:
 
-| directory id known | clean-shutdown marker | boot id | found |
-|---|---|---|---|
-| – (never registered) | | | FIRST |
-| no | | | NOTHING |
-| yes | yes | | ALL |
-| yes | no | the one of the last start | ALL: the process died, the page cache did not |
-| yes | no | another, or unknown | NOT_THE_NEWEST |
-| unknown: it cannot be used | | | OFFLINE |
+| directory id known | used when the broker ran last | clean-shutdown marker | boot id | found |
+|---|---|---|---|---|
+| – (never registered) | | | | FIRST |
+| no | | | | NOTHING |
+| yes | no | | | OLDER: a copy was put back, or the directory was away meanwhile |
+| yes | yes | yes | | ALL |
+| yes | yes | no | the one of the last start | ALL: the process died, the page cache did not |
+| yes | yes | no | another, or unknown | NOT_THE_NEWEST |
+| unknown: it cannot be used | | | | OFFLINE |
 
-The boot id is the machine's, written down at each start (`boot.id`), and in the case of NOT_THE_NEWEST only when what
-is not certain is cut off: else the process that dies in between would leave ALL to the next.
+Which process used a directory last is noted in it, and the store names the one that ran last (cluster/uses.py).
+
+The boot id is the machine's, written down at each start (`boot.id`), and in the cases of NOT_THE_NEWEST and OLDER only
+when what is not certain is cut off: else the process that dies in between would leave ALL to the next. So is, in the
+case of OLDER, which process uses the directory (known_metadata.py).
 
 A partition of which a sync failed (`.odradek-unsynced`) counts as NOT_THE_NEWEST whatever its directory does: the page
 cache may have dropped what the device did not take.
@@ -35,7 +39,8 @@ directory that is not there, if there is such a one: each broker's directory ids
 
 Where no directory is missing, such a partition was never made, or it is for `DataDirectory.open_log` to say what became
 of it: ALL. But the name of a new directory is not synced, so that a loss of power may take it away with all that was
-acknowledged: NOT_THE_NEWEST, where that is so of any directory.
+acknowledged: NOT_THE_NEWEST, where that is so of any directory. An OLDER one lacks what was made since, all of it: so
+what lies nowhere is NOTHING then.
 
 So a directory that is added loses nothing, and one that is replaced loses what was in it and nothing else. What is
 OFFLINE leaves the in-sync sets, and keeps its seat where it is the last; it leads nothing meanwhile
@@ -45,7 +50,7 @@ While a directory cannot be used, the ids that are missing stay in the metadata:
 
 import logging
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -55,11 +60,13 @@ from broker.cluster.keys import NodeState, PartitionState, broker_key, partition
 from broker.cluster.partition_changes import is_last, with_directory, without, without_directory
 from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from broker.cluster.store import Conflict, MetadataStore, Txn
+from broker.cluster.uses import was_in_use
 from broker.config import BrokerConfig
 from broker.data_directories import DataDirectories
 from broker.disk import Disk
 from broker.log.leftovers import UNSYNCED
 from broker.meta_properties import VERSION, ForeignDirectory, read_properties
+from broker.metadata_revision import load_processes
 from broker.registration import Identity
 
 logger = logging.getLogger(__name__)
@@ -74,7 +81,8 @@ class Found(Enum):
     FIRST = "nothing was here before"
     ALL = "everything that was acknowledged"
     NOT_THE_NEWEST = "perhaps not what the machine had not written to its device"
-    NOTHING = "nothing: the data directory is a new one"
+    OLDER = "an older copy of a data directory, or one that was not in use when it ran last"
+    NOTHING = "nothing: the data directory is a new one, or an older one without it"
     OFFLINE = "nothing of a data directory that cannot be used"
 
 
@@ -98,12 +106,22 @@ class Findings:
         return [each for each in Found if each in found and each not in (Found.FIRST, Found.ALL)]
 
 
-def look(disk: Disk, data_dir: str, directory_id: bytes, boot_id: str | None, node: NodeState | None) -> Found:
-    """What this start finds in one directory. Before the clean-shutdown marker is taken away. Raises OSError."""
+def look(
+    disk: Disk,
+    data_dir: str,
+    directory_id: bytes,
+    boot_id: str | None,
+    node: NodeState | None,
+    current: str | None = None,
+) -> Found:
+    """What this start finds in one directory. Before the clean-shutdown marker is taken away. `current`: the process of
+    the broker that the store names. Raises ForeignDirectory, OSError."""
     if node is None:
         return Found.FIRST
     if directory_id not in node.directory_ids:
         return Found.NOTHING
+    if not was_in_use(load_processes(disk, data_dir), current):
+        return Found.OLDER
     if disk.exists(posixpath.join(data_dir, CLEAN_SHUTDOWN)):
         return Found.ALL
     try:
@@ -118,7 +136,7 @@ def look(disk: Disk, data_dir: str, directory_id: bytes, boot_id: str | None, no
 def look_at_all(
     disk: Disk, directories: DataDirectories, boot_id: str | None, image: ClusterImage, node_id: int
 ) -> Findings:
-    """What this start finds. Before the clean-shutdown markers are taken away. Raises OSError."""
+    """What this start finds. Before the clean-shutdown markers are taken away. Raises ForeignDirectory, OSError."""
     node = image.nodes.get(node_id)
     if node is None:
         return Findings()
@@ -129,18 +147,32 @@ def look_at_all(
     elsewhere = Found.ALL
     if missing_ids:
         elsewhere = Found.OFFLINE if directories.offline else Found.NOTHING
-    found_of = {each: look(disk, each.path, each.directory_id, boot_id, node) for each in online}
-    if elsewhere is Found.ALL and Found.NOT_THE_NEWEST in found_of.values():
-        elsewhere = Found.NOT_THE_NEWEST
+    current = image.lineage.current(node_id)
+    found_of = {each: look(disk, each.path, each.directory_id, boot_id, node, current) for each in online}
+    if elsewhere is Found.ALL:
+        elsewhere = _nowhere(found_of.values())
     places: dict[Key, Found] = {}
     for directory, found in found_of.items():
-        directory.lacks_the_newest = found is Found.NOT_THE_NEWEST
+        directory.lacks_the_newest = found in (Found.NOT_THE_NEWEST, Found.OLDER)
+        if found is Found.OLDER:
+            logger.warning(
+                "the data directory %s is an older copy, or was not in use when broker %d ran last: what was "
+                "acknowledged since may be missing in it",
+                *(directory.path, node_id),
+            )
         if found is not elsewhere:  # else there is nothing to tell apart, and names need not be read
             places |= dict.fromkeys(directory.partitions(), found)
         if found is Found.ALL:
             unsynced = [key for key in seats if disk.exists(posixpath.join(directory.path_of(key), UNSYNCED))]
             places |= dict.fromkeys(unsynced, Found.NOT_THE_NEWEST)
     return Findings(places, elsewhere, missing_ids if directories.offline else ())
+
+
+def _nowhere(found: Collection[Found]) -> Found:
+    """What is found of a partition that lies nowhere, when this was found of the directories, and none is missing."""
+    if Found.OLDER in found:
+        return Found.NOTHING
+    return Found.NOT_THE_NEWEST if Found.NOT_THE_NEWEST in found else Found.ALL
 
 
 def _shared_seats(image: ClusterImage, node_id: int) -> list[Key]:
@@ -229,7 +261,7 @@ def _given_up(image: ClusterImage, node_id: int, findings: Findings, config: Bro
 
 
 def _may_lack(found: Found, flush_messages: int) -> bool:
-    return found is Found.NOT_THE_NEWEST and flush_messages > 1
+    return found is Found.OLDER or (found is Found.NOT_THE_NEWEST and flush_messages > 1)
 
 
 def _seen(state: PartitionState, node_id: int, found: Found, min_insync: int) -> PartitionState:
@@ -237,7 +269,7 @@ def _seen(state: PartitionState, node_id: int, found: Found, min_insync: int) ->
     match found:
         case Found.FIRST | Found.ALL:
             return with_directory(state, node_id)
-        case Found.NOT_THE_NEWEST:
+        case Found.NOT_THE_NEWEST | Found.OLDER:
             return with_directory(without(state, node_id, min_insync, lost_data=True), node_id)
         case Found.NOTHING:
             return with_directory(without(state, node_id, min_insync, lost_data=True, lost_all=True), node_id)
@@ -249,8 +281,9 @@ def _warn(node_id: int, last: list[str], found: Found) -> None:
     names = ", ".join(last[:NAMED_MAX]) + (", …" if len(last) > NAMED_MAX else "")
     if found is Found.NOTHING:
         logger.error(
-            "%d partitions were in sync on broker %d only, whose data directory is a new one: they are offline until "
-            "`odradek partitions elect --unclean` lets another replica lead, with what that one has: %s",
+            "%d partitions were in sync on broker %d only, whose data directory is a new one, or an older one without "
+            "them: they are offline until `odradek partitions elect --unclean` lets another replica lead, with what "
+            "that one has: %s",
             len(last),
             node_id,
             names,
@@ -267,6 +300,14 @@ def _warn(node_id: int, last: list[str], found: Found) -> None:
         logger.warning(
             "%d partitions were in sync on broker %d only, whose machine went down without a clean stop: what it had "
             "not written to its device, and acknowledged, may be missing: %s",
+            len(last),
+            node_id,
+            names,
+        )
+    elif found is Found.OLDER:
+        logger.warning(
+            "%d partitions were in sync on broker %d only, in a data directory that is an older copy, or was not in "
+            "use when it ran last: what was acknowledged since may be missing, and other replicas follow it: %s",
             len(last),
             node_id,
             names,

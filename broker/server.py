@@ -144,13 +144,16 @@ class Broker:
         self._take_directories()
         bare = await self._open_store()
         cluster_id = await self._identify(bare)
-        store = StampedStore(bare, self.settings.node_id, uuid_text(self.environment.random_uuid()))
+        incarnation = uuid_text(self.environment.random_uuid())
+        store = StampedStore(bare, self.settings.node_id, incarnation)
         await self._bind()
         image = await self._read_image(store)
         boot_id = self.environment.boot_id()
         findings = look_at_all(self.disk, self.directories, boot_id, image, self.settings.node_id)
         registration = self._registration(store, findings.missing_ids)
         store.begin(image.lineage)
+        self._known.use(incarnation, image.lineage.current(self.settings.node_id))
+        self._known.write(image.followed)
         await self._come_back(registration, store, image, findings)
         note_boot(self.disk, (one.path for one in self.directories.online if not one.lacks_the_newest), boot_id)
         if (await store.read(CLUSTER_KEY)).revision != image.revision:
@@ -261,7 +264,9 @@ class Broker:
     def _load(self, image: ClusterImage) -> None:
         try:
             self.context.partitions.load(image)
-            note_boot(self.disk, self.context.partitions.gone_back(), self.environment.boot_id())
+            gone_back = self.context.partitions.gone_back()
+            self._known.came_back(gone_back)
+            note_boot(self.disk, gone_back, self.environment.boot_id())
         except CorruptCheckpoint as error:
             raise StartRefused(
                 f"{error}; restore the file, or remove it, and what DeleteRecords removed may come back"

@@ -173,6 +173,11 @@ class Lineage:
     def origin_id(self) -> str:
         return "" if self.origin is None else self.origin.origin_id
 
+    def current(self, broker_id: int) -> str | None:
+        """The incarnation of a broker's process that committed last; None where none has."""
+        incarnations = self.incarnations.get(broker_id)
+        return None if incarnations is None else incarnations.current
+
     def followed(self, revision: int) -> Followed:
         """What is known of a history that came to a revision with this lineage."""
         return Followed(revision, self.origin_id, self.commits)

@@ -192,6 +192,7 @@ async def test_at_the_end_nothing_is_written_down_of_a_store_that_is_not_the_one
     disk.make_dir("data")
     known = KnownMetadata(disk, DataDirectories(disk, ["data"], environment, tasks))
     followed = Followed(5, "", {1: Commit("a", 1, 5)})
+    known.use("a", None)
     known.write(followed)
     with caplog.at_level(logging.WARNING):
         known.close(followed, Snapshot(9, {}))

@@ -15,7 +15,14 @@ from broker import metadata_revision as module
 from broker.cluster.lineage import Commit, Followed, Incarnations, Lineage
 from broker.memory_disk import MemoryDisk
 from broker.meta_properties import ForeignDirectory, MetaProperties
-from broker.metadata_revision import FILE_NAME, RecordedRevision, check_metadata, load_followed, load_revision
+from broker.metadata_revision import (
+    FILE_NAME,
+    RecordedRevision,
+    check_metadata,
+    load_followed,
+    load_processes,
+    load_revision,
+)
 from broker.progress import Progress
 from client.environment import Environment
 from protocol.schema import Buffer, uuid_text
@@ -25,6 +32,7 @@ CLUSTER = "b2RyYWRlay10ZXN0cy0wMQ"
 KNOWN = MetaProperties(CLUSTER, 0, uuid_text(bytes(range(16))))
 
 
+INCARNATIONS = st.from_regex(r"[A-Za-z0-9_-]{1,22}", fullmatch=True)
 COMMIT = Commit("first", 3, 7)
 NOTHING = Lineage()
 
@@ -68,13 +76,31 @@ def test_the_bytes_of_all_that_can_be_known() -> None:
         st.sampled_from(["", "17-0a1b"]),
         st.dictionaries(
             st.integers(0, 2**31 - 1),
-            st.builds(Commit, st.from_regex(r"[A-Za-z0-9_-]{1,22}", fullmatch=True), st.integers(0), st.integers(0)),
+            st.builds(Commit, INCARNATIONS, st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1)),
             max_size=5,
         ),
-    )
+    ),
+    st.lists(INCARNATIONS, max_size=5).map(tuple),
 )
-def test_what_is_followed_is_read_again(followed: Followed) -> None:
-    assert load_followed(disk_with(followed=followed), "data") == followed
+def test_what_is_followed_and_who_used_it_is_read_again(followed: Followed, processes: tuple[str, ...]) -> None:
+    disk = MemoryDisk()
+    disk.make_dir("data")
+    RecordedRevision(disk, "data", processes).write(followed)
+    assert (load_followed(disk, "data"), load_processes(disk, "data")) == (followed, processes)
+
+
+def test_the_bytes_of_the_processes_which_can_be_noted_later_and_stay() -> None:
+    disk = disk_with()
+    recorded = RecordedRevision(disk, "data", ("a",))
+    recorded.write(Followed(7))
+    recorded.note(("a", "b"))
+    assert disk.read_whole(PATH) == b"version=1\nrevision=7\nprocesses=a b\n"
+    recorded.write(Followed(8))
+    assert load_processes(disk, "data") == ("a", "b")
+    disk.write_whole(PATH, b"version=1\nrevision=7\n")
+    assert load_processes(disk, "data") == (), "a former version notes none"
+    disk.remove(PATH)
+    assert load_processes(disk, "data") == ()
 
 
 @pytest.mark.parametrize(
@@ -90,6 +116,9 @@ def test_what_is_followed_is_read_again(followed: Followed) -> None:
         ("version=1\nrevision=1\ncommit.1=1  2\n", "its commit.1 is '1  2'"),
         ("version=1\nrevision=1\ncommit.1=-1 a 2\n", "its commit.1 is '-1'"),
         ("version=1\nrevision=1\ncommit.1=1 a b\n", "its commit.1 is 'b'"),
+        (f"version=1\nrevision={'1' * 20}\n", f"its revision is '{'1' * 20}'"),
+        (f"version=1\nrevision={'1' * 5_000}\n", f"its revision is '{'1' * 100}…'; restore"),
+        (f"version=1\nrevision=1\ncommit.{'1' * 5_000}=1 a 2\n", "is '1"),
         ("\0" * 30, "it has no version"),
     ],
 )

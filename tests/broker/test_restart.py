@@ -1,20 +1,18 @@
-"""What a start finds of what the broker had, and the seats that it gives up for it before it registers.
+"""The seats that a start gives up for what it has found, before it registers.
 
 The store may be changed by others at every step: a leader whose addition of this broker is under way, above all.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from broker.checkpoints import CLEAN_SHUTDOWN
-from broker.cluster.image import ClusterImage, TopicImage
+from broker.cluster.image import ClusterImage
 from broker.cluster.keys import (
     NO_LEADER,
     BrokerState,
-    NodeState,
     PartitionState,
     broker_key,
     partition_key,
@@ -25,184 +23,16 @@ from broker.cluster.store import OPERATIONS_MAX, Conflict, Txn
 from broker.cluster.topics import create_topic
 from broker.config import BrokerConfig
 from broker.controller.decisions import decided
-from broker.data_directories import DataDirectories
-from broker.log.leftovers import UNSYNCED
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import MetaProperties
 from broker.registration import Identity, Refused
-from broker.restart import Findings, Found, give_up_seats, look, look_at_all, note_boot
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.schema import uuid_text
+from broker.restart import Findings, Found, give_up_seats
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
 from tests.broker.support import stored_partition
 
-DIR = "data"
 OURS, OTHER = b"1" * 16, b"2" * 16
-NODE = NodeState((OURS,))
 TOPIC_ID = bytes(range(16))
 HERE, LEADER = 2, 1
 STATE = PartitionState(TOPIC_ID, (LEADER, HERE, 3), (LEADER, HERE, 3), LEADER, leader_epoch=4)
 CONFIG = BrokerConfig({"min.insync.replicas": "2"})
-
-
-# -- looking -----------------------------------------------------------------------------------------------------------
-
-
-def disk_after(*, boot_id: str | None = None, is_clean: bool = False) -> MemoryDisk:
-    disk = MemoryDisk()
-    disk.make_dir(DIR)
-    if boot_id is not None:
-        note_boot(disk, [DIR], boot_id)
-    if is_clean:
-        disk.write_whole(f"{DIR}/{CLEAN_SHUTDOWN}", b"")
-    return disk
-
-
-@pytest.mark.parametrize(
-    ("disk", "directory_id", "boot_id", "node", "found"),
-    [
-        (disk_after(), OURS, "b1", None, Found.FIRST),
-        (disk_after(boot_id="b1", is_clean=True), OTHER, "b1", NODE, Found.NOTHING),
-        (disk_after(boot_id="b1", is_clean=True), OURS, "b2", NODE, Found.ALL),
-        (disk_after(is_clean=True), OURS, None, NODE, Found.ALL),
-        (disk_after(boot_id="b1"), OURS, "b1", NODE, Found.ALL),
-        (disk_after(boot_id="b1"), OURS, "b2", NODE, Found.NOT_THE_NEWEST),
-        (disk_after(boot_id="b1"), OURS, None, NODE, Found.NOT_THE_NEWEST),
-        (disk_after(), OURS, "b1", NODE, Found.NOT_THE_NEWEST),
-        (disk_after(boot_id=""), OURS, None, NODE, Found.NOT_THE_NEWEST),
-    ],
-)
-def test_what_a_start_finds(
-    disk: MemoryDisk, directory_id: bytes, boot_id: str | None, node: NodeState | None, found: Found
-) -> None:
-    assert look(disk, DIR, directory_id, boot_id, node) is found
-
-
-def test_a_boot_that_is_unknown_is_never_the_same_as_another_one_that_was() -> None:
-    disk = disk_after()
-    note_boot(disk, [DIR], None)
-    assert look(disk, DIR, OURS, "", NODE) is Found.NOT_THE_NEWEST
-
-
-@pytest.mark.parametrize("content", [b"version=9\nboot.id=b1\n", b"boot.id=b1", b"\xff\x00"])
-def test_a_boot_file_that_cannot_be_read_says_nothing(content: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """The start is not refused for it: the newest may be missing, as after any loss of power."""
-    disk = disk_after()
-    disk.write_whole(f"{DIR}/boot.id", content)
-    assert look(disk, DIR, OURS, "b1", NODE) is Found.NOT_THE_NEWEST
-    assert f"{DIR}/boot.id" in caplog.text
-
-
-AWAY, NEW = b"3" * 16, b"4" * 16
-BOTH = NodeState((OURS, OTHER))
-ALONE = PartitionState(TOPIC_ID, (HERE,), (HERE,), HERE)
-IMAGE = ClusterImage(nodes={HERE: BOTH}, topics={"orders": TopicImage("orders", TOPIC_ID, (STATE, ALONE, STATE))})
-"""Of orders-1 nobody else has a replica."""
-A, B, NOWHERE = ("orders", 0), ("orders", 1), ("orders", 2)
-
-
-def directories_of(
-    ids: Mapping[str, bytes],
-    *,
-    clean: Sequence[str] = (),
-    dead: Sequence[str] = (),
-    unsynced: Sequence[str] = (),
-) -> Findings:
-    """What is found in data directories with these ids, some of them clean, and in some that cannot be used: orders-0
-    lies in `a`, orders-1 in `b`, orders-2 nowhere. All have been up under another boot of the machine. `unsynced`: of
-    which partitions a sync failed."""
-    disk = MemoryDisk()
-    environment = Environment()
-    directories = DataDirectories(disk, ["a", "b", "c"][: len(ids) + len(dead)], environment, Tasks(environment.loop))
-    for directory in directories:
-        disk.make_dir(f"{directory.path}/orders-{'abc'.index(directory.path)}" if directory.path != "c" else "c")
-        note_boot(disk, [directory.path], "former")
-        if directory.path in clean:
-            disk.write_whole(f"{directory.path}/{CLEAN_SHUTDOWN}", b"")
-        if directory.path in dead:
-            directory.fail(OSError("gone"))
-        else:
-            directory.properties = MetaProperties("cluster", HERE, uuid_text(ids[directory.path]))
-    for path in unsynced:
-        disk.write_whole(f"{path}/{UNSYNCED}", b"")
-    return look_at_all(disk, directories, "present", IMAGE, HERE)
-
-
-@pytest.mark.parametrize(
-    ("findings", "in_a", "in_b", "nowhere", "missing"),
-    [
-        pytest.param(
-            lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab"),
-            *(Found.ALL, Found.ALL, Found.ALL, ()),
-            id="all is well",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS, "b": OTHER}, clean="a"),
-            *(Found.ALL, Found.NOT_THE_NEWEST, Found.NOT_THE_NEWEST, ()),
-            id="one was not closed, and a name in it may be gone that was not synced",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS, "b": OTHER}),
-            *(Found.NOT_THE_NEWEST, Found.NOT_THE_NEWEST, Found.NOT_THE_NEWEST, ()),
-            id="none was closed",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS}, dead="b"),
-            *(Found.NOT_THE_NEWEST, Found.OFFLINE, Found.OFFLINE, (OTHER,)),
-            id="one was not closed, and one cannot be used",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab", unsynced=("a/orders-0",)),
-            *(Found.NOT_THE_NEWEST, Found.ALL, Found.ALL, ()),
-            id="a sync failed",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab", unsynced=("b/orders-1",)),
-            *(Found.ALL, Found.ALL, Found.ALL, ()),
-            id="a sync failed of what nobody else has",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS, "b": NEW}, clean="a"),
-            *(Found.ALL, Found.NOTHING, Found.NOTHING, ()),
-            id="one was replaced, whatever lies in it",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS}, clean="a"),
-            *(Found.ALL, Found.NOTHING, Found.NOTHING, ()),
-            id="one was taken away",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS}, clean="a", dead="b"),
-            *(Found.ALL, Found.OFFLINE, Found.OFFLINE, (OTHER,)),
-            id="one cannot be used",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": NEW}, dead="b"),
-            *(Found.NOTHING, Found.OFFLINE, Found.OFFLINE, (OURS, OTHER)),
-            id="one was replaced, and one cannot be used: who knows which is which",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS, "b": OTHER, "c": NEW}, clean="ab"),
-            *(Found.ALL, Found.ALL, Found.ALL, ()),
-            id="one was added",
-        ),
-        pytest.param(
-            lambda: directories_of({"a": OURS, "b": OTHER}, clean="ab", dead="c"),
-            *(Found.ALL, Found.ALL, Found.ALL, ()),
-            id="one cannot be used that never was",
-        ),
-    ],
-)
-async def test_what_a_start_finds_of_each_partition(
-    findings: Callable[[], Findings], in_a: Found, in_b: Found, nowhere: Found, missing: tuple[bytes, ...]
-) -> None:
-    found = findings()
-    assert (found.of(A), found.of(B), found.of(NOWHERE)) == (in_a, in_b, nowhere)
-    assert found.missing_ids == missing
-
-
-# -- giving up ---------------------------------------------------------------------------------------------------------
 
 
 def identity(node_id: int = HERE, directory_id: bytes = OURS) -> Identity:
@@ -248,7 +78,7 @@ async def test_who_has_everything_keeps_its_seats(found: Found) -> None:
     assert (await scene.state()).isr == (1, 2, 3)
 
 
-@pytest.mark.parametrize("found", [Found.NOT_THE_NEWEST, Found.NOTHING])
+@pytest.mark.parametrize("found", [Found.NOT_THE_NEWEST, Found.OLDER, Found.NOTHING])
 async def test_who_lost_something_leaves_and_is_registered_no_more(found: Found) -> None:
     scene = Scene()
     await scene.begin(STATE, replace(STATE, replicas=(1, 3), isr=(1, 3)))
@@ -290,6 +120,18 @@ async def test_the_last_one_stays_if_it_has_its_directory_and_says_what_may_be_m
     assert (state.isr, state.leader, state.leader_epoch) == ((HERE,), NO_LEADER, 5)
     assert "7 partitions were in sync on broker 2 only" in caplog.text
     assert "orders-0, orders-1, orders-2, orders-3, orders-4, …" in caplog.text
+
+
+async def test_the_last_one_that_is_an_older_copy_says_so_whatever_was_flushed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = Scene()
+    await scene.begin(replace(STATE, isr=(HERE,), leader=HERE))
+    config = BrokerConfig({"min.insync.replicas": "2", "log.flush.interval.messages": "1"})
+    with caplog.at_level(logging.WARNING):
+        await give_up_seats(scene.store, identity(), Findings(elsewhere=Found.OLDER), config)
+    assert ((await scene.state()).isr, (await scene.state()).leader) == ((HERE,), NO_LEADER)
+    assert "1 partitions were in sync on broker 2 only, in a data directory that is an older copy" in caplog.text
 
 
 async def test_without_its_directory_the_last_one_goes_and_the_partition_is_offline(
@@ -446,6 +288,7 @@ async def test_where_nobody_else_is_left_a_directory_that_cannot_be_used_keeps_i
     [
         (Found.ALL, (HERE,), ()),
         (Found.NOT_THE_NEWEST, (HERE,), ()),
+        (Found.OLDER, (HERE,), ()),
         (Found.OFFLINE, (HERE,), (HERE,)),
         (Found.NOTHING, (), ()),
     ],
