@@ -170,7 +170,7 @@ class Reading:
         return {key: self._read_partition(key, wanted) for key, wanted in self._wanted.items()}
 
     def _read_partition(self, key: PartitionKey, wanted: FetchPartition) -> PartitionData:
-        answer = _failed(wanted.partition, ErrorCode.NONE)
+        answer: PartitionData | None = None
         try:
             self._context.registration.require_lease()
             partition = self._find(key, wanted.current_leader_epoch)
@@ -192,7 +192,7 @@ class Reading:
             return answer
         except NotCached as missing:
             self._missing.append(missing)
-            return answer
+            return answer or _failed(wanted.partition, ErrorCode.NONE)
         except Exception as failure:  # noqa: BLE001 - the other partitions are answered all the same
             error = of_partition(failure, key[0] or self._context.metadata.image.names.get(key[1], ""), key[2])
             self._urgent = True
