@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo          real flights through kafka-python, SIGKILL and Spark, everything compared"
-	@echo "make test          style, types, imports, unit, and compat at 10,000 records a client"
+	@echo "make test          style, types, imports, unit, and most of compat at 10,000 records a client"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
@@ -36,7 +36,7 @@ demo: $(STAMP) java $(CONNECTOR)
 # Unit and compat tests together: the ones compute while the others wait, for a JVM to start or a broker to be back; so
 # do the checkers of types.
 test: export COMPAT_RECORDS = 10000
-test: export COMPAT_ON_THREE = telling
+test: export COMPAT_PART = telling
 test: style imports java $(CONNECTOR) $(KAFKA)
 	@$(MAKE) --no-print-directory types > $(VENV)/types.log 2>&1 & types=$$!; \
 		$(BIN)/python -m pytest tests -n 4 --dist loadscope --no-loadscope-reorder; code=$$?; \

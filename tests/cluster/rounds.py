@@ -35,7 +35,7 @@ from tests.sim.workload import decoded
 
 ROUNDS: Final = int(os.environ.get("PROCESS_ROUNDS", "1"))
 IS_SHORT: Final = "PROCESS_ROUNDS" not in os.environ
-"""Then the most telling kinds are run, and the others are left to `make rounds` (three of each) and `make soak`."""
+"""Then the most telling kind is run, and the others are left to `make rounds` (three of each) and `make soak`."""
 SEED: Final = int(os.environ.get("PROCESS_SEED", "0")) or random.randrange(1, 2**31)
 READING_TIMEOUT_S: Final = 30.0
 FINAL: Final = "final"

@@ -36,7 +36,7 @@ from tests.compat.admin_worlds import (
     make_topics,
     set_of_brokers,
 )
-from tests.compat.clusters import ODRADEK, THREE_BROKERS, ours
+from tests.compat.clusters import KEEPS_OLD_RECORDS, ODRADEK, THREE_BROKERS, ours
 from tests.compat.kafka_cluster import kafka_cluster
 from tests.odradek_cluster import OdradekCluster
 
@@ -44,8 +44,7 @@ OPTIONS = {
     "auto.create.topics.enable": "false",
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
-    "log.retention.check.interval.ms": "3600000",
-}
+} | KEEPS_OLD_RECORDS
 TOGETHER = 20
 """Histories whose topics are made at once."""
 ATTEMPTS_MAX = 30

@@ -1,7 +1,8 @@
 """What clients are proven against, behind one small interface, for fixtures: one broker of ours, three of ours that
 replicate to one another, and Apache Kafka.
 
-On three brokers `make compat` runs all, and `make test` only what is marked `telling` (`conftest.py`).
+On three brokers `make compat` runs all, and `make test` only what is marked `telling`; our own client and commands meet
+Apache Kafka in `make compat` alone (`conftest.py`).
 """
 
 import asyncio
@@ -20,14 +21,18 @@ from tests.odradek_cluster import OdradekCluster
 ODRADEK, THREE_BROKERS, APACHE_KAFKA = "odradek", "three-brokers", "apache-kafka"
 ON_THREE = pytest.param(THREE_BROKERS, marks=pytest.mark.three_brokers)
 OURS = [ODRADEK, ON_THREE]
-EVERY_KIND = [*OURS, pytest.param(APACHE_KAFKA, marks=[pytest.mark.java, pytest.mark.slow])]
+ON_KAFKA = pytest.param(APACHE_KAFKA, marks=[pytest.mark.java, pytest.mark.slow, pytest.mark.only_in_compat])
+EVERY_KIND = [*OURS, ON_KAFKA]
 """Parameters of a fixture that starts `cluster(request.param, directory)`."""
 
 PATIENCE_S: Final = 15.0
 PAUSE_S: Final = 0.05
 """Between two questions, not instead of them."""
 
-OPTIONS = {"num.partitions": "2", "auto.create.topics.enable": "false"}
+KEEPS_OLD_RECORDS = {"log.retention.check.interval.ms": "3600000"}
+"""Many tests send records of 1970: retention, every five minutes, would delete them between two steps."""
+
+OPTIONS = {"num.partitions": "2", "auto.create.topics.enable": "false"} | KEEPS_OLD_RECORDS
 
 SASL = {
     "sasl.enabled.mechanisms": "SCRAM-SHA-256",

@@ -1,20 +1,21 @@
-"""Brokers for the clients' tests, how many records each client sends (`COMPAT_RECORDS`), and what runs on three brokers
-(`COMPAT_ON_THREE`: all of it, or what is `telling`)."""
+"""Brokers for the clients' tests, how many records each client sends (`COMPAT_RECORDS`), and which tests run
+(`COMPAT_PART`: all, or what is `telling`)."""
 
 import os
 from collections.abc import Generator
 
 import pytest
 
-from tests.compat.clusters import ODRADEK, OURS, THREE_BROKERS, Ours, ours
+from tests.compat.clusters import KEEPS_OLD_RECORDS, ODRADEK, OURS, THREE_BROKERS, Ours, ours
 
-OPTIONS = {"num.partitions": "2"}
+OPTIONS = {"num.partitions": "2"} | KEEPS_OLD_RECORDS
 TELLING = "telling"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what runs on three brokers and is not marked `telling`, where only that is wanted."""
-    if os.environ.get("COMPAT_ON_THREE", "all") != TELLING:
+    """Where only what is telling is wanted, leaves out what is marked `only_in_compat`, and what runs on three brokers
+    and is not marked `telling`."""
+    if os.environ.get("COMPAT_PART", "all") != TELLING:
         return
     left_out = [item for item in items if is_left_out(item)]
     config.hook.pytest_deselected(items=left_out)
@@ -22,6 +23,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_left_out(item: pytest.Item) -> bool:
+    if item.get_closest_marker("only_in_compat") is not None:
+        return True
     return item.get_closest_marker("three_brokers") is not None and item.get_closest_marker(TELLING) is None
 
 

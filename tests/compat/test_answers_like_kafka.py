@@ -13,6 +13,7 @@ from tests.apache_kafka import ApacheKafka
 from tests.compat import questions_of_admin, questions_of_data, questions_of_validation
 from tests.compat.admin_fuzz import both_of, told_of
 from tests.compat.admin_requests import history
+from tests.compat.clusters import KEEPS_OLD_RECORDS
 from tests.compat.peer import Peer
 from tests.compat.questions import QUESTIONS, Answer
 from tests.odradek_broker import OdradekBroker
@@ -31,6 +32,7 @@ class Difference(NamedTuple):
     reason: str
 
 
+OPTIONS = {"auto.create.topics.enable": "false"} | KEEPS_OLD_RECORDS
 SEEDS = range(12)
 """Of the histories of random requests."""
 
@@ -104,14 +106,15 @@ DIFFERENT: dict[str, Difference] = {
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[ApacheKafka]:
-    with ApacheKafka(properties={"auto.create.topics.enable": "false"}) as running:
+    with ApacheKafka(properties=OPTIONS) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OdradekBroker]:
     data_dir = tmp_path_factory.mktemp("answers") / "data"
-    with OdradekBroker(data_dir, "--node-id", "1", "--set", "auto.create.topics.enable=false") as running:
+    options = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
+    with OdradekBroker(data_dir, "--node-id", "1", *options) as running:
         yield running
 
 

@@ -24,7 +24,7 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.schema import ZERO_UUID
 from tests.apache_kafka import ApacheKafka, free_ports
-from tests.compat.clusters import ODRADEK, ON_THREE, broker_count, ours
+from tests.compat.clusters import APACHE_KAFKA, EVERY_KIND, broker_count, ours
 from tests.compat.clusters import Cluster as Server
 
 pytestmark = [pytest.mark.compat, pytest.mark.both_loops]
@@ -32,11 +32,11 @@ pytestmark = [pytest.mark.compat, pytest.mark.both_loops]
 DESCRIBE = DescribeClusterRequest(include_cluster_authorized_operations=False)
 
 
-@pytest.fixture(scope="module", params=[ODRADEK, ON_THREE, pytest.param("apache", marks=pytest.mark.java)])
+@pytest.fixture(scope="module", params=EVERY_KIND)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
     """One of our own, since it is killed; new topics get 3 partitions."""
     options = {"num.partitions": "3"}
-    if request.param == "apache":
+    if request.param == APACHE_KAFKA:
         with ApacheKafka(properties=options) as kafka:
             yield kafka
     else:

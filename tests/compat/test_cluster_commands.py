@@ -23,7 +23,7 @@ from protocol.errors import ErrorCode
 from protocol.primitives import uuid_text
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.compat.brokers_on_etcd import brokers_on_etcd
-from tests.compat.clusters import ON_THREE, THREE_BROKERS, eventually
+from tests.compat.clusters import ON_KAFKA, ON_THREE, THREE_BROKERS, eventually
 from tests.compat.commands import Commands
 from tests.compat.kafka_cluster import kafka_cluster
 from tests.odradek_broker import OdradekBroker
@@ -37,7 +37,7 @@ ONE = ("--topic", "orders", "--partition", "0")
 OPTIONS = {"auto.create.topics.enable": "true", "default.replication.factor": "3"}
 
 
-@pytest.fixture(scope="module", params=["apache-kafka", ON_THREE])
+@pytest.fixture(scope="module", params=[ON_THREE, ON_KAFKA])
 def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Nodes]:
     if request.param == THREE_BROKERS:
         with brokers_on_etcd(tmp_path_factory.mktemp("commands-three"), **OPTIONS) as ours:

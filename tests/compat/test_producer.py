@@ -22,7 +22,7 @@ from odradek import Admin, BatchError, Producer, RecordTooLarge
 from tests.apache_kafka import ApacheKafka
 from tests.client.certificates import Certificates, make_certificates
 from tests.client.recorded_metrics import RecordedMetrics
-from tests.compat.clusters import ODRADEK, THREE_BROKERS, Cluster, Ours, ours
+from tests.compat.clusters import ODRADEK, ON_KAFKA, THREE_BROKERS, Cluster, Ours, ours
 from tests.compat.peer import Peer
 from tests.compat.producer_load import Records, Sent, Writer, check, read_back
 from tests.compat.questions import batch, produced
@@ -86,7 +86,7 @@ def kafka(certificates: Certificates) -> Generator[ApacheKafka]:
     params=[
         "odradek",
         pytest.param("three", marks=pytest.mark.three_brokers),
-        pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow]),
+        pytest.param("kafka", marks=ON_KAFKA.marks),
     ]
 )
 def server(request: pytest.FixtureRequest) -> Cluster:
@@ -163,9 +163,7 @@ def test_a_broker_that_is_killed_again_and_again_loses_and_doubles_nothing(serve
     check(server.bootstrap, "killed", records, sent, share)
 
 
-@pytest.mark.parametrize(
-    "server", ["odradek", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])], indirect=True
-)
+@pytest.mark.parametrize("server", ["odradek", pytest.param("kafka", marks=ON_KAFKA.marks)], indirect=True)
 def test_which_retries_are_known_after_a_broker_was_killed(server: OdradekBroker | ApacheKafka) -> None:
     """All of the last five batches. By Apache Kafka the last one: it goes on from the snapshot that its start has just
     written, where no more stands (LogLoader.recoverSegment). It refuses the others, and a producer that begins a new

@@ -3,6 +3,7 @@
 import errno
 import os
 import posixpath
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -255,6 +256,9 @@ class Crash(BaseException):
     """The process dies: nothing that handles errors runs any more."""
 
 
+BYTES_A_FAILURE = 7
+
+
 class FaultyDisk(MemoryDisk):
     """Counts steps (each byte written, each other change, each sync) and fails at a given one.
 
@@ -264,6 +268,7 @@ class FaultyDisk(MemoryDisk):
     def __init__(self) -> None:
         super().__init__()
         self.steps = 0
+        self._edges: set[int] = set()  # the steps with which something begins, or is nearly done
         self._limit: int | None = None
         self._for_good = False
         self._error: Callable[[], BaseException] = full
@@ -274,9 +279,22 @@ class FaultyDisk(MemoryDisk):
     def heal(self) -> None:
         self._limit = None
 
+    def count_anew(self) -> None:
+        self.steps = 0
+        self._edges.clear()
+
+    def telling_steps(self) -> list[int]:
+        """Where to fail, of all that was done since `count_anew`: at each change, before, within and at the end of each
+        write, and at every 7th byte between, from one drawn by chance on. Whoever draws it repeats the same ones by the
+        seed that a run of the tests prints; many runs try all of them.
+        """
+        between = range(random.randrange(BYTES_A_FAILURE), self.steps, BYTES_A_FAILURE)
+        return sorted(self._edges.union(between))
+
     def _step(self, count: int = 1) -> int:
         """How many of `count` steps may happen before the failure; all of them if there is none."""
         if self._limit is None or self.steps + count <= self._limit:
+            self._edges |= {self.steps, self.steps + count // 2, self.steps + max(0, count - 1)}
             self.steps += count
             return count
         allowed = self._limit - self.steps

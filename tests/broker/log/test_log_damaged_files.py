@@ -26,6 +26,7 @@ from tests.broker.log.damages import damages
 from tests.broker.log.logs import DIRECTORY, Model, copied, known_producers, open_log
 from tests.broker.log.transactions import TxnModel
 
+DAMAGES = settings(deadline=None, max_examples=40)
 TXN_CONFIG = LogConfig(segment_bytes=600)
 STOPPED, KILLED = Written(is_clean=True), Written(is_clean=False)
 ENDS = pytest.mark.parametrize("written", [STOPPED, KILLED], ids=["stopped", "killed"])
@@ -61,7 +62,7 @@ def check(log: Log, model: Model, context: object) -> None:
 @ENDS
 @WHICH
 @pytest.mark.parametrize("suffix", list(ROWS))
-@settings(deadline=None)
+@DAMAGES
 @given(data=st.data())
 def test_an_index(written: Written, which: int, suffix: str, data: st.DataObject) -> None:
     name = written.file(suffix, which)
@@ -76,7 +77,7 @@ def test_an_index(written: Written, which: int, suffix: str, data: st.DataObject
 
 
 @ENDS
-@settings(deadline=None)
+@DAMAGES
 @given(data=st.data())
 def test_an_index_where_the_log_goes_on_at_once_or_is_cut(written: Written, data: st.DataObject) -> None:
     """The first use of the index is not a read."""
@@ -99,7 +100,7 @@ def test_an_index_where_the_log_goes_on_at_once_or_is_cut(written: Written, data
 
 @ENDS
 @WHICH
-@settings(deadline=None)
+@DAMAGES
 @given(data=st.data())
 def test_a_snapshot(written: Written, which: int, data: st.DataObject) -> None:
     names = sorted(name for name in written.disk.list_dir(DIRECTORY) if name.endswith(".snapshot"))
@@ -111,7 +112,7 @@ def test_a_snapshot(written: Written, which: int, data: st.DataObject) -> None:
     check_goes_on(log, written.model, disk, content)
 
 
-@settings(deadline=None)
+@DAMAGES
 @given(data=st.data())
 def test_a_transaction_index(data: st.DataObject) -> None:
     """Of what was aborted nothing is told wrong; and nothing is left out, but where whole rows are."""
@@ -143,7 +144,7 @@ def as_checkpoint(lines: list[str]) -> bytes:
 
 
 @ENDS
-@settings(deadline=None)
+@DAMAGES
 @given(data=st.data())
 def test_the_leader_epochs(written: Written, data: st.DataObject) -> None:
     good = written.disk.read_whole(f"{DIRECTORY}/leader-epoch-checkpoint")

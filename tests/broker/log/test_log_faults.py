@@ -91,13 +91,13 @@ def run(disk: FaultyDisk, history: list[Operation], model: Model) -> Iterator[in
     log.close()
 
 
-def steps_of(history: list[Operation]) -> int:
+def steps_of(history: list[Operation]) -> list[int]:
     disk = FaultyDisk()
     disk.make_dir(DIRECTORY)
-    disk.steps = 0
+    disk.count_anew()
     for _ in run(disk, history, Model()):
         pass
-    return disk.steps
+    return disk.telling_steps()
 
 
 def attempt(operation: Operation, log: Log, model: Model) -> bool:
@@ -128,7 +128,7 @@ def test_a_disk_that_fails_at_any_step_loses_nothing(cuts_fail: int, for_good: b
     """Each failed operation is tried again, as a client or a follower would, and so is all of it after a restart."""
     history = HISTORIES[name]
     failed_steps = 0
-    for step in range(steps_of(history)):
+    for step in steps_of(history):
         disk, model = UncuttableDisk(), Model()
         disk.make_dir(DIRECTORY)
         log = open_log(disk, CONFIG)
@@ -164,7 +164,7 @@ def test_a_process_that_dies_at_any_step_has_lost_nothing_acknowledged(name: str
     """An append is all or nothing; a truncation may have happened in part, and is done again by whoever wanted it."""
     history = HISTORIES[name]
     halves = 0
-    for step in range(steps_of(history)):
+    for step in steps_of(history):
         disk, model = FaultyDisk(), Model()
         disk.make_dir(DIRECTORY)
         disk.fail_at(step, Crash, for_good=True)

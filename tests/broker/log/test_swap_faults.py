@@ -57,17 +57,18 @@ class WatchedDisk(FaultyDisk):
         super().write(content, data)
 
 
-def undisturbed() -> tuple[int, Read, list[tuple[int, str]]]:
-    """The steps of the work, what it leaves, and what is done in it."""
+def undisturbed() -> tuple[WatchedDisk, Read, list[tuple[int, str]]]:
+    """The disk, whose steps are those of the work, what it leaves, and what is done in it."""
     disk = WatchedDisk()
     staged = Staged(disk)
-    disk.steps = 0
+    disk.count_anew()
     disk.operations.clear()
     work(staged)
-    return disk.steps, staged.check(), disk.operations
+    return disk, staged.check(), disk.operations
 
 
-STEPS, LEFT, OPERATIONS = undisturbed()
+DISK, LEFT, OPERATIONS = undisturbed()
+STEPS = DISK.steps
 CUTS = sorted({step for step, _ in OPERATIONS if step < STEPS})
 """The steps that differ in more than in how much of a file was written."""
 
@@ -115,7 +116,7 @@ def starts_again_right(staged: Staged, seen: list[Files]) -> None:
 @pytest.mark.parametrize("settles", [True, False], ids=["with a recovery point", "without"])
 def test_a_process_that_dies_at_any_step_has_lost_nothing(settles: bool) -> None:
     seen: list[Files] = []
-    for step in range(STEPS):
+    for step in DISK.telling_steps():
         disk = FaultyDisk()
         staged = Staged(disk, settles=settles)
         disk.fail_at(step, Crash, for_good=True)
@@ -132,7 +133,7 @@ def test_a_process_that_dies_at_any_step_has_lost_nothing(settles: bool) -> None
 def test_a_disk_that_fails_at_any_step_loses_nothing(for_good: bool) -> None:
     """The log that runs answers what is right, or KAFKA_STORAGE_ERROR; the one that is opened next has everything."""
     seen: list[Files] = []
-    for step in range(STEPS):
+    for step in DISK.telling_steps():
         disk = FaultyDisk()
         staged = Staged(disk)
         disk.fail_at(step, full, for_good=for_good)
