@@ -276,6 +276,10 @@ class Sender:
     ) -> None:
         try:
             payloads = await self._environment.run_blocking(self._compressed, unsealed)
+        except asyncio.CancelledError:  # by the closing of the producer, which has ended them
+            for batch in batches:
+                self._accumulator.landed(batch)
+            raise
         except Exception as why:
             logger.exception("%s: compressing failed", self._config.client_id)
             self._fail_unsealed(unsealed, why)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError
+from client.errors import ClientError, ProducerClosed, UndeliveredRecords
 from client.producer import batch
 from client.producer.producer import Producer
 from protocol.compression import Codec
@@ -43,6 +43,21 @@ async def test_the_sender_rests_while_a_thread_compresses() -> None:
             await asyncio.sleep(2)
             assert first.done()
             assert second.done()
+
+
+async def test_closed_while_a_thread_compresses_the_memory_is_free_again() -> None:
+    with scripted_cluster() as cluster:
+        producer = made(cluster, close_timeout_ms=0)
+        await producer.start()
+        await producer.prepare("orders")
+        virtual_loop().blocking_ms = 10_000
+        sent = await producer.send("orders", LARGE, partition=0)
+        await asyncio.sleep(1)
+        with pytest.raises(UndeliveredRecords):
+            await producer.close()
+        assert isinstance(sent.exception(), ProducerClosed)
+        assert producer.buffer_available_bytes == producer.config.buffer_memory
+        await asyncio.sleep(9)  # the thread ends, which nobody can cancel
 
 
 async def test_a_node_is_not_passed_over_because_a_thread_compresses_for_it() -> None:
