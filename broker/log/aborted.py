@@ -9,7 +9,8 @@ aborted by a later row.
 
 Derived data like the other indexes: a row that cannot be written waits in memory, and recovery builds the file anew
 from the markers. A reader builds it anew, too, where the log does not bear out a row (segments.py). What nobody sees is
-that whole rows are missing.
+that whole rows are missing. So the rows of an index that is built anew take the place of the wrong ones all at once: a
+process that dies meanwhile leaves those, which are found wrong again.
 """
 
 import logging
@@ -37,13 +38,14 @@ class CorruptTransactionIndex(Exception):
 class TransactionIndex:
     """The rows of one segment."""
 
-    __slots__ = ("_disk", "_file", "_pending", "base_offset", "is_checked", "path")
+    __slots__ = ("_disk", "_file", "_is_wrong", "_pending", "base_offset", "is_checked", "path")
 
     def __init__(self, disk: Disk, path: str, base_offset: int, *, exists: bool) -> None:
         """`exists`: whether the file is there; it is opened when it is needed."""
         self._disk = disk
         self._file: File | None = disk.open(path) if exists else None
         self._pending = bytearray()
+        self._is_wrong = False  # what the file holds; all that is right waits
         self.path = path
         self.base_offset = base_offset
         self.is_checked = not exists
@@ -55,7 +57,7 @@ class TransactionIndex:
     @property
     def _written(self) -> int:
         """How many rows the file has."""
-        return 0 if self._file is None else self._file.size_bytes // ROW.size
+        return 0 if self._file is None or self._is_wrong else self._file.size_bytes // ROW.size
 
     def append(self, txn: AbortedTxn) -> None:
         """Adds the transaction whose marker was appended just now."""
@@ -64,16 +66,26 @@ class TransactionIndex:
 
     def write_out(self) -> None:
         """Writes the rows that wait. If that fails they go on waiting, and a line in the log says so."""
-        if not self._pending:
+        if not self.has_pending:
             return
         try:
-            if self._file is None:
-                self._file = self._disk.open(self.path)
-            self._file.append([self._pending])
+            if self._is_wrong:
+                self._write_anew()
+            else:
+                if self._file is None:
+                    self._file = self._disk.open(self.path)
+                self._file.append([self._pending])
         except OSError as error:
             logger.warning("%s: %d entries wait in memory: %s", self.path, len(self._pending) // ROW.size, error)
             return
         self._pending = bytearray()
+
+    def _write_anew(self) -> None:
+        self._disk.write_whole(self.path, self._pending)
+        former, self._file = self._file, self._disk.open(self.path)
+        self._is_wrong = False
+        if former is not None:
+            former.close()
 
     def rows(self) -> Iterator[AbortedTxn]:
         """All rows, in order. Raises CorruptTransactionIndex, OSError."""
@@ -88,7 +100,7 @@ class TransactionIndex:
             yield txn
 
     def _raw_rows(self) -> Iterator[tuple[int, ...]]:
-        if self._file is not None:
+        if self._file is not None and not self._is_wrong:
             page_bytes = _PAGE_ROWS * ROW.size
             for position in range(0, self._file.size_bytes, page_bytes):
                 page = self._file.pread(page_bytes, position)
@@ -111,9 +123,8 @@ class TransactionIndex:
         return found, False
 
     def replace(self, txns: list[AbortedTxn]) -> None:
-        """Throws all rows away and takes these. Raises OSError."""
-        if self._file is not None:
-            self._file.truncate(0)
+        """Throws all rows away and takes these, durably. Where that fails they wait, and a line in the log says so."""
+        self._is_wrong = self._file is not None
         self._pending = bytearray(b"".join(map(encode_row, txns)))
         self.write_out()
 
@@ -130,12 +141,12 @@ class TransactionIndex:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing, not even half a row."""
-        return not self._pending and (self._file is None or not self._file.size_bytes)
+        return not self._pending and (self._file is None or self._is_wrong or not self._file.size_bytes)
 
     @property
     def has_pending(self) -> bool:
-        """Whether rows wait in memory."""
-        return len(self._pending) > 0
+        """Whether rows wait in memory, or wrong ones in the file for their removal."""
+        return self._is_wrong or len(self._pending) > 0
 
     @property
     def file(self) -> File | None:

@@ -383,7 +383,8 @@ def _mend_txn_index(segment: Segment, offset: int, aborted: list[AbortedTxn]) ->
     try:
         segment.txn_index.truncate(offset)
     except CorruptTransactionIndex:
-        segment.txn_index.replace([])  # the walk began at the first batch, for this very reason
+        segment.txn_index.replace(aborted)  # the walk began at the first batch, for this very reason
+        return
     for txn in aborted:
         segment.txn_index.append(txn)
 

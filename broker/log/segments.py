@@ -200,8 +200,6 @@ class Segments:
             ]
             index.replace([row for row in rows if row.last_offset >= segment.base_offset])
             index.is_checked = True
-            if (file := index.file) is not None:
-                file.sync()  # no flush looks at a segment before the recovery point again
 
     def _bears_out_first(self, txn: AbortedTxn) -> bool:
         """Whether the transaction's first batch is its producer's; so it is where compaction or retention took it."""

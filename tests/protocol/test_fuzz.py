@@ -19,7 +19,7 @@ from protocol.frames import RequestHeader, read_request_header, read_response_he
 from protocol.schema import Message
 from tests.protocol.strategies import case_name, declared_versions, random_message
 
-MUTATIONS = 120_000
+MUTATIONS = 60_000
 
 # What a decoded message takes, by byte of its frame. The worst is a topic without a name and without partitions: three
 # bytes become an object with two slots (48 bytes), an empty list (56) and a place in a growing list (9).

@@ -72,7 +72,7 @@ def perform(world: World, step: str, number: int) -> None:
             world.write_foreign(number)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(STEPS)
 def test_who_is_let_in_finds_all_that_it_knows_and_the_true_history_lets_everybody_in(
     steps: list[tuple[str, int]],

@@ -1,6 +1,7 @@
 """The transaction index: bytes made by hand, rows that wait for room, cutting anywhere, collecting, and damage."""
 
 import errno
+import itertools
 import os
 
 import pytest
@@ -11,6 +12,7 @@ from broker.log.aborted import CorruptTransactionIndex, TransactionIndex, encode
 from broker.log.producers import AbortedTxn
 from broker.memory_disk import Content, MemoryDisk
 from protocol.primitives import Buffer
+from tests.broker.log.logs import Crash, FaultyDisk
 
 PATH = "data/orders-0/00000000000000000100.txnindex"
 BASE = 100
@@ -157,6 +159,45 @@ def test_all_rows_are_replaced(waiting_from: int) -> None:
     assert list(index.rows()) == list(reopened(disk).rows()) == other
     index.replace([])
     assert list(index.rows()) == list(reopened(disk).rows()) == []
+
+
+def test_rows_that_take_the_place_of_others_wait_for_room_and_the_file_has_the_others_until_then() -> None:
+    """What a start finds meanwhile is what was to be replaced, and not a part of what replaces it."""
+    disk = new_disk()
+    index = index_of(TXNS[:1], disk)
+    other = [AbortedTxn(1, 200, 201, 202), AbortedTxn(1, 210, 211, 212)]
+    disk.is_full = True
+    index.replace(other)
+    assert (list(index.rows()), len(index), index.has_pending) == (other, 2, True)
+    assert list(reopened(disk).rows()) == TXNS[:1]
+    index.truncate(205)
+    assert list(index.rows()) == other[:1]
+    index.append(other[1])
+    disk.is_full = False
+    index.write_out()
+    assert list(index.rows()) == list(reopened(disk).rows()) == other
+    assert not index.has_pending
+
+
+@pytest.mark.parametrize("replacing", [TXNS, TXNS[:1], []], ids=len)
+def test_a_process_that_dies_at_any_step_leaves_the_rows_of_before_or_all_others(replacing: list[AbortedTxn]) -> None:
+    before = [AbortedTxn(1, 200, 201, 202)]
+    for step in itertools.count():
+        disk = FaultyDisk()
+        disk.make_dir("data/orders-0")
+        index = TransactionIndex(disk, PATH, BASE, exists=False)
+        for txn in before:
+            index.append(txn)
+        disk.fail_at(step, Crash, for_good=True)
+        try:
+            index.replace(replacing)
+        except Crash:
+            disk.heal()
+            assert list(TransactionIndex(disk, PATH, BASE, exists=True).rows()) == before
+        else:
+            assert list(TransactionIndex(disk, PATH, BASE, exists=True).rows()) == replacing
+            assert step > len(replacing) * ROW_BYTES
+            break
 
 
 # -- collecting -------------------------------------------------------------------------------------------------------

@@ -199,27 +199,29 @@ def test_after_older_segments_went_the_snapshot_knows_what_began_in_them() -> No
 # -- damage to the index while it is mended ---------------------------------------------------------------------------
 
 
+def damaged_indexes(*, is_old: bool) -> tuple[FaultyDisk, TxnModel, int]:
+    """With the recovery point of the next start."""
+    disk = FaultyDisk()
+    log, model = written(disk)
+    log.close()
+    for path in txn_indexes(disk):
+        disk.write_whole(path, b"\xa5" * 34)
+    disk.count_anew()
+    return disk, model, log.recovery_point if is_old else 0
+
+
 @pytest.mark.parametrize("is_old", [True, False])
 def test_a_process_that_dies_while_it_builds_an_index_anew_loses_no_row(is_old: bool) -> None:
-    """Wherever it does: what the next start finds is noticed to be damaged, too, or it is whole. Every byte that is
-    written is a step, so that not each of them is tried."""
-    for step in range(0, 4000, 7):
-        disk = FaultyDisk()
-        log, model = written(disk)
-        log.close()
-        for path in txn_indexes(disk):
-            disk.write_whole(path, b"\xa5" * 34)
-        recovery_point = log.recovery_point if is_old else 0
+    """Wherever it does: what the next start finds is noticed to be damaged, too, or it is whole."""
+    disk, model, recovery_point = damaged_indexes(is_old=is_old)
+    assert_transactions(open_log(disk, CONFIG, recovery_point=recovery_point), model)
+    for step in disk.telling_steps():
+        disk, model, recovery_point = damaged_indexes(is_old=is_old)
         disk.fail_at(step, Crash, for_good=True)
-        try:
+        with pytest.raises(Crash):
             assert_transactions(open_log(disk, CONFIG, recovery_point=recovery_point), model)
-        except Crash:
-            disk.heal()
-        else:
-            assert step > 3
-            return
+        disk.heal()
         assert_transactions(open_log(disk, CONFIG, recovery_point=recovery_point), model)
-    pytest.fail("it never came to an end")
 
 
 def losing_disk() -> LosingDisk:
