@@ -21,7 +21,7 @@ help:
 	@echo "make demo          real flights through kafka-python, SIGKILL and Spark, everything compared"
 	@echo "make test          style, types, imports, unit, and most of compat at 10,000 records a client"
 	@echo "make style types imports unit   the parts of it"
-	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client"
+	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client; COMPAT_PART=rest: what make test leaves"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
 	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster or clients, ONLY=NAME: a part of it"

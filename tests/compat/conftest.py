@@ -1,5 +1,5 @@
 """Brokers for the clients' tests, how many records each client sends (`COMPAT_RECORDS`), and which tests run
-(`COMPAT_PART`: all, or what is `telling`)."""
+(`COMPAT_PART`: all; what is `telling`, as `make test` does; or the `rest`, for whoever has done that)."""
 
 import os
 from collections.abc import Generator
@@ -9,23 +9,25 @@ import pytest
 from tests.compat.clusters import KEEPS_OLD_RECORDS, ODRADEK, OURS, THREE_BROKERS, Ours, ours
 
 OPTIONS = {"num.partitions": "2"} | KEEPS_OLD_RECORDS
-TELLING = "telling"
+ALL, TELLING, REST = "all", "telling", "rest"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where only what is telling is wanted, leaves out what is marked `only_in_compat`, and what runs on three brokers
-    and is not marked `telling`."""
-    if os.environ.get("COMPAT_PART", "all") != TELLING:
-        return
-    left_out = [item for item in items if is_left_out(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not is_left_out(item)]
+    """Leaves out what is not of the part that is wanted."""
+    part = os.environ.get("COMPAT_PART", ALL)
+    is_wanted = {item: part in parts_of(item) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if not is_wanted[item]])
+    items[:] = [item for item in items if is_wanted[item]]
 
 
-def is_left_out(item: pytest.Item) -> bool:
-    if item.get_closest_marker("only_in_compat") is not None:
-        return True
-    return item.get_closest_marker("three_brokers") is not None and item.get_closest_marker(TELLING) is None
+def parts_of(item: pytest.Item) -> set[str]:
+    """Not telling is what is marked `only_in_compat`, and what runs on three brokers and is not marked `telling`. The
+    rest is that, and what shows more with more records."""
+    marked = {mark.name for mark in item.iter_markers()}
+    if "only_in_compat" in marked or ("three_brokers" in marked and TELLING not in marked):
+        return {ALL, REST}
+    counts = isinstance(item, pytest.Function) and "record_count" in item.fixturenames
+    return {ALL, TELLING, REST} if counts else {ALL, TELLING}
 
 
 @pytest.fixture(scope="session")
