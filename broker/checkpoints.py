@@ -98,6 +98,14 @@ class Checkpoints:
         """Up to which offset, at least, the partition's log had come; 0 where nothing says so."""
         return max(offsets.get(key, 0) for offsets in (self.log_starts, self.recovery_points, self.high_watermarks))
 
+    def certain_offset(self, key: Key) -> int:
+        """All before this offset is on the device, or was deleted."""
+        return max(offsets.get(key, 0) for offsets in (self.log_starts, self.recovery_points))
+
+    def known(self) -> set[Key]:
+        """The partitions of which anything is said."""
+        return {key for _, offsets in self._all() for key in offsets}
+
     def forget(self, key: Key) -> None:
         """The partition is gone. `tidy` takes it out of the files, before its name may be used again."""
         for file, offsets in self._all():

@@ -13,7 +13,7 @@ be trusted. The next start looks again (restart.py).
 import errno
 import logging
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from broker import meta_properties
@@ -31,6 +31,8 @@ from broker.partition_directories import (
     STRAY_SUFFIX,
     partition_of,
     renamed,
+    renamed_stem,
+    stem_of,
     suffix_of,
 )
 from client.environment import Environment
@@ -130,7 +132,9 @@ class DataDirectory:
         that stay. Raises OSError."""
         here: set[Key] = set()
         kept: list[str] = []
-        for name in self._disk.list_dir(self.path):
+        names = self._disk.list_dir(self.path)
+        self._forget_deleted(names)
+        for name in names:
             path = posixpath.join(self.path, name)
             if suffix_of(name) == DELETE_SUFFIX:
                 try:
@@ -149,6 +153,20 @@ class DataDirectory:
         if kept:
             logger.info("%s: kept for Apache Kafka, and not served: %s", self.path, ", ".join(kept))
         return here
+
+    def _forget_deleted(self, names: Sequence[str]) -> None:
+        """Before the last trace of interrupted deletions goes: the checkpoints are tidied after directories have got
+        their new names, and a process may die in between. What they say then would be taken for what a topic had that
+        is created under the name, if another process dies before its directory is there."""
+        deleted = {renamed_stem(name, DELETE_SUFFIX) for name in names if suffix_of(name) == DELETE_SUFFIX}
+        for topic, index in self.checkpoints.known() if deleted else ():
+            name = f"{topic}-{index}"
+            if stem_of(name, DELETE_SUFFIX) in deleted and name not in names:
+                self.checkpoints.forget((topic, index))
+        try:
+            self.checkpoints.tidy()
+        except OSError as error:  # a full device is one that the deletions make room on
+            logger.warning("%s: what was deleted stays in the checkpoints for now: %s", self.path, error)
 
     def _is_stray(self, name: str, place: Key, topic: TopicImage | None) -> bool:
         """Whether no topic has a partition of this name and id; then it was moved aside. Raises OSError."""

@@ -13,6 +13,7 @@ DELETE_SUFFIX: Final = "-delete"
 STRAY_SUFFIX: Final = "-stray"
 FUTURE_SUFFIX: Final = "-future"
 NAME_BYTES_MAX: Final = 255
+DIGITS: Final = 32
 
 KAFKAS_OWN: Final = frozenset(
     {
@@ -44,5 +45,18 @@ def suffix_of(name: str) -> str | None:
 
 def renamed(name: str, digits: str, suffix: str) -> str:
     """The name under which a partition's directory is put aside; `digits` are 32, so that no two are the same."""
-    ending = f".{digits}{suffix}"
-    return name[: NAME_BYTES_MAX - len(ending)] + ending
+    return stem_of(name, suffix) + f".{digits}{suffix}"
+
+
+def stem_of(name: str, suffix: str) -> str:
+    """So much of a partition's name stands in the one to which its directory was renamed."""
+    return name[: NAME_BYTES_MAX - _ending_bytes(suffix)]
+
+
+def renamed_stem(name: str, suffix: str) -> str:
+    """`stem_of` the partition whose directory was renamed to `name`."""
+    return name[: -_ending_bytes(suffix)]
+
+
+def _ending_bytes(suffix: str) -> int:
+    return 1 + DIGITS + len(suffix)

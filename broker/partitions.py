@@ -323,7 +323,8 @@ class Partitions:
         log = place.open_log(topic, index, log_config(config))
         log.on_disk_error = partial(self._disk_failed, log, place)
         if place.lacks_the_newest and not self._is_last(topic.partitions[index]):
-            log.truncate_to(log.recovery_point)
+            # Not by where the first file begins: names may be lost, too, and those of later files not.
+            log.truncate_to(min(log.recovery_point, place.checkpoints.certain_offset((topic.name, index))))
         return Partition(
             topic.name,
             topic.topic_id,

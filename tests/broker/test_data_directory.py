@@ -3,11 +3,16 @@
 import asyncio
 import errno
 from collections.abc import Callable, Generator
+from uuid import UUID
 
 import pytest
 
 from broker import meta_properties
+from broker.cluster.image import ClusterImage, TopicImage
+from broker.cluster.keys import PartitionState
 from broker.data_directory import PROBE_FILE, PROBE_INTERVAL_MS, DataDirectory
+from broker.log.checkpoint import RECOVERY_POINTS, encode_offsets, read_offsets, write_partition_metadata
+from broker.partition_directories import DELETE_SUFFIX, renamed
 from client.tasks import Tasks
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.keeping import HandEnvironment, abandon
@@ -50,6 +55,26 @@ def watched() -> Generator[Watched]:
     made = Watched()
     yield made
     abandon(made.loop)
+
+
+def test_of_an_interrupted_deletion_the_checkpoints_forget_before_its_last_trace_goes(watched: Watched) -> None:
+    """A process died between the new name of the directory and the checkpoints; the next one may, too. Not forgotten
+    is what has a directory, as a topic made anew under the name, and what nobody deleted."""
+    disk, directory, long = watched.disk, watched.directory, "l" * 249
+    known = {("orders", 0): 7, ("orders", 1): 8, (long, 0): 9, ("other", 0): 10}
+    disk.write_whole(f"a/{RECOVERY_POINTS}", encode_offsets(known))
+    for name in ("orders-0", "orders-1", f"{long}-0"):
+        disk.make_dir(f"a/{renamed(name, '0' * 32, DELETE_SUFFIX)}")
+    disk.make_dir("a/orders-1")
+    topic_id = UUID(int=1).bytes
+    write_partition_metadata(disk, "a/orders-1", topic_id)
+    state = PartitionState(topic_id, (1,), (1,), 1)
+    directory.checkpoints.load()
+    assert directory.sweep(ClusterImage(topics={"orders": TopicImage("orders", topic_id, (state, state))})) == {
+        ("orders", 1)
+    }
+    assert read_offsets(disk, f"a/{RECOVERY_POINTS}") == {("orders", 1): 8, ("other", 0): 10}
+    assert not any(name.endswith(DELETE_SUFFIX) for name in disk.list_dir("a"))
 
 
 def test_an_error_of_one_file_is_not_that_of_the_directory(watched: Watched) -> None:

@@ -28,6 +28,7 @@ from broker.log.checkpoint import (
     write_partition_metadata,
 )
 from broker.log.log import Log
+from broker.log.segment import LOG_SUFFIX, segment_path
 from broker.memory_disk import Content, MemoryDisk
 from broker.partitions import Partitions
 from broker.replication.replicas import Replicas
@@ -406,6 +407,19 @@ async def test_after_a_loss_of_power_a_replica_goes_back_to_what_is_certain_if_o
         assert partitions.gone_back() == [DATA_DIR]
 
 
+@pytest.mark.parametrize(("isr", "kept"), [((1,), (0, 0)), ((0,), (3, 5))], ids=["others have it", "nobody else"])
+async def test_after_a_loss_of_power_that_took_the_first_segment_a_replica_does_not_follow_from_behind_it(
+    isr: tuple[int, ...], kept: tuple[int, int]
+) -> None:
+    """The name of a new file is durable when its directory was synced: a later file may be there, and it not. Nor was
+    anything deleted, as far as the checkpoints know. The replica that followed from there would be in sync without what
+    is missing."""
+    async with after_a_loss_of_power(isr, takes_first_segment=True) as (partitions, load):
+        load()
+        log = partitions.find("orders", 0).log
+        assert (log.log_start_offset, log.log_end_offset) == kept
+
+
 async def test_after_a_loss_of_power_a_log_that_cannot_be_opened_at_first_goes_back_when_it_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -425,18 +439,26 @@ async def test_after_a_loss_of_power_a_log_that_cannot_be_opened_at_first_goes_b
 
 
 @asynccontextmanager
-async def after_a_loss_of_power(isr: tuple[int, ...]) -> AsyncGenerator[tuple[Partitions, Callable[[], None]]]:
-    """Five batches, of which the checkpoint says that three are on the device."""
+async def after_a_loss_of_power(
+    isr: tuple[int, ...], *, takes_first_segment: bool = False
+) -> AsyncGenerator[tuple[Partitions, Callable[[], None]]]:
+    """Five batches, three of them in the first segment. The checkpoint says that these are on the device; without it,
+    that nothing is."""
     disk = MemoryDisk()
     async with running_broker(disk=disk) as context:
         await make_topic(context, "orders", replicas=(0, 1), isr=(0,))
         for value in b"abcde":
-            append(context.partitions.leader("orders", 0), batch(bytes([value])))
+            partition = context.partitions.leader("orders", 0)
+            append(partition, batch(bytes([value])))
+            if value == ord("c"):
+                partition.log.roll(0)
         topic_id = context.metadata.image.topics["orders"].topic_id
     checkpoints = Checkpoints(disk, DATA_DIR)
     checkpoints.load()
-    checkpoints.recovery_points["orders", 0] = 3
+    checkpoints.recovery_points["orders", 0] = 0 if takes_first_segment else 3
     checkpoints.writing_recovery_points()()
+    if takes_first_segment:
+        disk.remove(segment_path(f"{DATA_DIR}/orders-0", 0, LOG_SUFFIX))
 
     state = PartitionState(topic_id, (0, 1), isr, 1)
     async with running_broker() as other:

@@ -79,7 +79,8 @@ def moved_starts(ledger: Ledger, expectations: Expectations) -> Iterator[Finding
             continue
         found.add(key)
         text = f"the log starts at {record.log_start_offset}, and nobody has deleted so much"
-        yield Finding(Anomaly.START_UNCALLED, *key, record.log_start_offset, text, ((index, record),))
+        excuse = expectations.of_loss_before(key, record.at_ms)
+        yield Finding(Anomaly.START_UNCALLED, *key, record.log_start_offset, text, ((index, record),), excuse)
 
 
 def _deleted_before(expectations: Expectations, key: TopicPartition, at_ms: float) -> float:

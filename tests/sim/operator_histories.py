@@ -52,6 +52,16 @@ BAD_OPERATIONS: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
         lambda: Story(KEEPING).seen(log_start_offset=3),
         {A.START_UNCALLED},
     ),
+    "a log begins behind records that nobody deleted, after one loss of power of three": (
+        lambda: (
+            Story(KEEPING)
+            .stored(1, (1, 2, 3), 1)
+            .happened("power failure", "broker-2")
+            .stored(1, (1, 3), 1)
+            .seen("broker-2", is_leader=False, log_start_offset=3)
+        ),
+        {A.START_UNCALLED},
+    ),
     "a log begins behind those that were deleted": (
         lambda: Story(KEEPING).asked("delete records", 5).done(5).seen(log_start_offset=6),
         {A.START_UNCALLED},
@@ -164,6 +174,14 @@ BAD_OPERATIONS: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
 }
 
 GOOD_OPERATIONS: dict[str, Callable[[], Story]] = {
+    "a log begins later, for a loss of power took the first of its files": lambda: (
+        Story(KEEPING)
+        .stored(1, (1,), 1, replicas=(1,))
+        .happened("power failure", "broker-1")
+        .unclean(1, 2)
+        .stored(1, (1,), 2, replicas=(1,))
+        .seen(leader_epoch=2, log_start_offset=3, in_sync=[1], maximal_in_sync=[1])
+    ),
     "deleted, and all leaders know": lambda: (
         deleted().seen(log_start_offset=5).stored(2, (2, 3), 2).seen("broker-2", leader_epoch=2, log_start_offset=5)
     ),
