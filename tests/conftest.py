@@ -20,6 +20,7 @@ from itertools import islice
 from types import FrameType
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 
 from tests.etcd_server import EtcdServer
@@ -30,6 +31,11 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 # Spark's JVMs live for seconds here: start fast rather than run fast, as `tests/apache_kafka.py` has it for Kafka's.
 QUICK_SPARK = "--driver-java-options '-XX:+UseSerialGC -XX:TieredStopAtLevel=1' pyspark-shell"
+
+
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
+"""How long an example takes is the machine's affair: on a busy one any may take longer than 0.2 s."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
