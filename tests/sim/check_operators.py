@@ -128,6 +128,8 @@ def undone_changes(ledger: Ledger, expectations: Expectations) -> Iterator[Findi
     if not expectations.topics:
         return  # nothing is known of it
     for request, done in _done(expectations):
+        if request.asked.action != "delete topic" and _is_gone_unseen(expectations, done):
+            continue
         wrong: tuple[str, ClusterRecord | None] | None = None
         match request.asked.action:
             case "create topic" | "add partitions":
@@ -148,6 +150,13 @@ def undone_changes(ledger: Ledger, expectations: Expectations) -> Iterator[Findi
             partition = max(0, request.asked.partition)
             topic = done.topic or request.asked.topic or "cluster"
             yield Finding(Anomaly.CHANGE_UNDONE, topic, partition, None, f"{request.asked.action}: {text}", events)
+
+
+def _is_gone_unseen(expectations: Expectations, done: Answered) -> bool:
+    """Whether the topic was deleted before anybody may have looked into the store of a broker that is alone."""
+    slack_ms = expectations.rules.seen_within_ms
+    deleted_ms = expectations.deleted_ms(done.topic) if done.topic and slack_ms else None
+    return deleted_ms is not None and deleted_ms <= done.at_ms + slack_ms
 
 
 def _lacks_partitions(

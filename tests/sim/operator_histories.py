@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from tests.sim.expectations import Rules
 from tests.sim.finding import Anomaly
 from tests.sim.stories import KEEPING, UNCLEAN, Story
 
 A = Anomaly
+ALONE = Rules(seen_within_ms=1_000)
 NEXT = "t#2"
 """The topic that was made anew."""
 FEW = "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered."
@@ -174,6 +176,9 @@ BAD_OPERATIONS: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
 }
 
 GOOD_OPERATIONS: dict[str, Callable[[], Story]] = {
+    "an option is altered, and the topic deleted before anybody looks": lambda: (
+        Story(ALONE).created().options({}).asked("alter options", options={"a": "1"}).done().gone()
+    ),
     "a log begins later, for a loss of power took the first of its files": lambda: (
         Story(KEEPING)
         .stored(1, (1,), 1, replicas=(1,))
