@@ -96,11 +96,11 @@ class Checkpoints:
 
     def known_offset(self, key: Key) -> int:
         """Up to which offset, at least, the partition's log had come; 0 where nothing says so."""
-        return max(offsets.get(key, 0) for offsets in (self.log_starts, self.recovery_points, self.high_watermarks))
+        return max(self.certain_offset(key), self.high_watermarks.get(key, 0))
 
     def certain_offset(self, key: Key) -> int:
         """All before this offset is on the device, or was deleted."""
-        return max(offsets.get(key, 0) for offsets in (self.log_starts, self.recovery_points))
+        return max(self.log_starts.get(key, 0), self.recovery_points.get(key, 0))
 
     def known(self) -> set[Key]:
         """The partitions of which anything is said."""

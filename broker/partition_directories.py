@@ -26,7 +26,7 @@ KAFKAS_OWN: Final = frozenset(
 )
 """Topics that Kafka keeps for itself. An adopted data directory has them, and they are left where they are."""
 
-_RENAMED = re.compile(r".+\.[0-9a-f]{32}(-delete|-stray|-future)", re.DOTALL)
+_RENAMED = re.compile(rf".+\.[0-9a-f]{{{DIGITS}}}(-delete|-stray|-future)", re.DOTALL)
 _PARTITION = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
 
 

@@ -12,7 +12,7 @@ free loopback port, later ones the same. How it is stopped, paused and cleaned u
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,11 @@ READY: Final = re.compile(r"odradek (?P<version>\S+) ready on (?P<host>\S+):(?P<
 
 class OdradekFailed(ProcessFailed):
     """The broker did not get ready, or did not end as it should; the text holds what it printed."""
+
+
+def settings_words(settings: Mapping[str, str]) -> list[str]:
+    """The words of a command line that set these options."""
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
 
 class OdradekBroker(ChildProcess):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.processes import Processes
-from tests.odradek_broker import OdradekBroker
+from tests.odradek_broker import OdradekBroker, settings_words
 
 NODE_IDS: Final = (1, 2, 3)
 OPTIONS: Final = {"auto.create.topics.enable": "false", "auto.leader.rebalance.enable": "false"}
@@ -23,7 +23,7 @@ def brokers_on_etcd(directory: Path, **options: str) -> Generator[dict[int, Odra
         etcd = processes.etcd()
         processes.start(etcd)
         metadata = ("--metadata", etcd.address("/odradek"))
-        words = [word for name, value in (OPTIONS | options).items() for word in ("--set", f"{name}={value}")]
+        words = settings_words(OPTIONS | options)
         brokers = {
             node_id: processes.broker(node_id, *metadata, "--set", f"broker.rack=rack-{node_id}", *words)
             for node_id in NODE_IDS

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from tests.apache_kafka import ApacheKafka
-from tests.odradek_broker import OdradekBroker
+from tests.odradek_broker import OdradekBroker, settings_words
 from tests.odradek_cluster import OdradekCluster
 
 ODRADEK, THREE_BROKERS, APACHE_KAFKA = "odradek", "three-brokers", "apache-kafka"
@@ -61,7 +61,7 @@ def cluster(kind: str, directory: Path) -> Generator[Cluster]:
 @contextmanager
 def ours(kind: str, directory: Path, **options: str) -> Generator[Ours]:
     """One of ours that runs; new topics get as many replicas as it has brokers."""
-    words = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
+    words = settings_words(options)
     if kind == ODRADEK:
         with OdradekBroker(directory / "data", *words) as broker:
             yield broker

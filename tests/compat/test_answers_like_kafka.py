@@ -16,7 +16,7 @@ from tests.compat.admin_requests import history
 from tests.compat.clusters import KEEPS_OLD_RECORDS
 from tests.compat.peer import Peer
 from tests.compat.questions import QUESTIONS, Answer
-from tests.odradek_broker import OdradekBroker
+from tests.odradek_broker import OdradekBroker, settings_words
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
 
@@ -113,8 +113,7 @@ def kafka() -> Iterator[ApacheKafka]:
 @pytest.fixture(scope="module")
 def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OdradekBroker]:
     data_dir = tmp_path_factory.mktemp("answers") / "data"
-    options = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
-    with OdradekBroker(data_dir, "--node-id", "1", *options) as running:
+    with OdradekBroker(data_dir, "--node-id", "1", *settings_words(OPTIONS)) as running:
         yield running
 
 

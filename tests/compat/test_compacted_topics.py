@@ -24,7 +24,7 @@ from tests.apache_kafka import ApacheKafka, run_tool
 from tests.broker.api.fetching import request, told, wanted
 from tests.compat.peer import Peer
 from tests.dump_log_segments import MAIN_CLASS, SUFFIXES, Dump, read_dump
-from tests.odradek_broker import OdradekBroker
+from tests.odradek_broker import OdradekBroker, settings_words
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -138,7 +138,7 @@ class Compacted:
 @pytest.fixture(scope="module")
 def compacted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compacted]:
     data_dir = tmp_path_factory.mktemp("compacted") / "data"
-    options = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
+    options = settings_words(OPTIONS)
     with ApacheKafka(properties=OPTIONS) as kafka, OdradekBroker(data_dir, *options) as broker:
         sides = [
             Side(Peer(broker.host, broker.port), data_dir / f"{TOPIC}-0"),

@@ -30,7 +30,7 @@ from tests.apache_kafka import ApacheKafka, run_tool
 from tests.broker.dump.laid_down import ORDERS, sample_disk
 from tests.compat.damage import DAMAGES, damage
 from tests.dump_log_segments import MAIN_CLASS, SUFFIXES, read_dump
-from tests.odradek_broker import OdradekBroker
+from tests.odradek_broker import OdradekBroker, settings_words
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.timeout(300)]
 
@@ -303,8 +303,8 @@ def test_damage_that_kafkas_tool_finds_is_found(kafkas: Path, tmp_path: Path, ki
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A data directory of ours, verified while it is written to, after a kill, and stopped cleanly in the end."""
     data = tmp_path_factory.mktemp("dumped") / "data"
-    options = ("log.segment.bytes", SEGMENT_BYTES), ("log.index.interval.bytes", "1000"), ("log.preallocate", "true")
-    with OdradekBroker(data, *(word for name, value in options for word in ("--set", f"{name}={value}"))) as broker:
+    options = {"log.segment.bytes": SEGMENT_BYTES, "log.index.interval.bytes": "1000", "log.preallocate": "true"}
+    with OdradekBroker(data, *settings_words(options)) as broker:
         with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
             admin.create_topics([NewTopic("orders", 2, 1)])
         rng = random.Random(7)

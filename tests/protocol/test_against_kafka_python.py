@@ -106,7 +106,7 @@ def value_differences(kind: Kind, ours: Any, theirs: Any, field: Any, where: str
 
 
 @pytest.mark.parametrize(("cls", "version"), PAIRS, ids=case_name)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_each_side_reads_and_writes_what_the_other_writes(
     cls: type[Message], version: int, data: st.DataObject
@@ -152,7 +152,7 @@ records = st.lists(
 
 
 @pytest.mark.parametrize(("theirs", "kind"), READERS_AND_WRITERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(ours=records, base_offset=st.integers(0, 1 << 40))
 def test_clients_read_our_batches(theirs: Any, kind: Codec, ours: list[Record], base_offset: int) -> None:
     ours = [record._replace(offset=base_offset + record.offset) for record in ours]
@@ -168,7 +168,7 @@ def test_clients_read_our_batches(theirs: Any, kind: Codec, ours: list[Record], 
 
 
 @pytest.mark.parametrize(("theirs", "kind"), READERS_AND_WRITERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(ours=records, is_transactional=st.booleans())
 def test_we_read_the_batches_of_clients(theirs: Any, kind: Codec, ours: list[Record], is_transactional: bool) -> None:
     """They pass our full validation; uncompressed, where encoders have no choice, we write the same bytes."""

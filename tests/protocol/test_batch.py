@@ -6,7 +6,7 @@ Batches come from `plain.batch`, whose encoder shares no code with ours.
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.batch import (
@@ -92,7 +92,6 @@ def test_every_field_is_read_from_its_place() -> None:
     assert (header.size_bytes, header.last_offset, header.last_sequence) == (61, 0x107, 15)
 
 
-@settings(deadline=None)
 @given(fields)
 def test_any_values_are_read_as_they_were_written(given_fields: dict[str, int]) -> None:
     header = read_header(plain.batch((), **given_fields, payload=b"12345"))
@@ -151,7 +150,6 @@ def test_the_last_sequence_wraps_after_the_largest(
     assert header.last_sequence == last_sequence
 
 
-@settings(deadline=None)
 @given(fields, st.sampled_from(Codec), st.booleans(), st.booleans(), st.lists(st.binary(max_size=20), max_size=3))
 def test_packing_equals_the_plain_encoder(
     given_fields: dict[str, int], codec: Codec, is_transactional: bool, is_control: bool, parts: list[bytes]
@@ -236,7 +234,6 @@ def test_bad_batches_are_refused_with_kafkas_code(batch: bytes, code: ErrorCode)
     assert refusal(batch) is code
 
 
-@settings(deadline=None)
 @given(st.integers(CRC_RANGE_START * 8, len(GOOD) * 8 - 1))
 def test_every_flipped_bit_after_the_checksum_is_found(bit: int) -> None:
     flipped = bytearray(GOOD)
@@ -244,7 +241,6 @@ def test_every_flipped_bit_after_the_checksum_is_found(bit: int) -> None:
     assert refusal(bytes(flipped)) is ErrorCode.CORRUPT_MESSAGE
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(GOOD) * 8 - 1))
 def test_a_flipped_bit_passes_only_where_the_leader_writes_its_epoch(bit: int) -> None:
     flipped = bytearray(GOOD)
@@ -255,13 +251,11 @@ def test_a_flipped_bit_passes_only_where_the_leader_writes_its_epoch(bit: int) -
         refusal(bytes(flipped))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_give_a_kafka_error(data: bytes) -> None:
     refusal(data)
 
 
-@settings(deadline=None)
 @given(fields, st.binary(max_size=100))
 def test_a_sealed_header_is_accepted_or_gives_a_kafka_error(given_fields: dict[str, int], payload: bytes) -> None:
     """With a right checksum every other rule is reached: no header raises anything but KafkaError."""
@@ -276,7 +270,6 @@ def test_a_sealed_header_is_accepted_or_gives_a_kafka_error(given_fields: dict[s
 # ------------------------------------------------------------------------------------------ what the leader changes
 
 
-@settings(deadline=None)
 @given(int64, int32)
 def test_the_patched_prefix_sets_offset_and_epoch_and_keeps_the_checksum(base_offset: int, leader_epoch: int) -> None:
     header = check_batch(memoryview(GOOD))
@@ -285,7 +278,6 @@ def test_the_patched_prefix_sets_offset_and_epoch_and_keeps_the_checksum(base_of
     assert crc_matches(stored)
 
 
-@settings(deadline=None)
 @given(
     fields, int64, st.sampled_from(Codec), st.sampled_from(Codec), st.booleans(), st.binary(max_size=30), st.binary()
 )
@@ -321,7 +313,6 @@ def log_of(*values: bytes) -> bytes:
     return b"".join(plain.batch((plain.record(0, value),), base_offset=at) for at, value in enumerate(values))
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=20), max_size=4), st.data())
 def test_whole_batches_are_found_and_a_cut_one_is_not(values: list[bytes], data: st.DataObject) -> None:
     log = log_of(*values)

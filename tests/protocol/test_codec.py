@@ -28,7 +28,7 @@ CASES = list(declared_versions())
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES, ids=case_name)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_every_message_comes_back_at_every_version(cls: type[Message], version: int, data: st.DataObject) -> None:
     """Property: decode(encode(m)) == m, from bytes, bytearray and memoryview, behind a header of any length."""

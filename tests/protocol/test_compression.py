@@ -14,7 +14,7 @@ from typing import Any
 
 import cramjam
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.compression import LEVELS, Codec, compress, decompress
@@ -36,7 +36,6 @@ anything = st.one_of(
 
 
 @pytest.mark.parametrize("codec", Codec)
-@settings(deadline=None)
 @given(data=anything)
 def test_decompressing_undoes_compressing(codec: Codec, data: bytes) -> None:
     assert decompress(codec, compress(codec, data), len(data)) == data
@@ -157,7 +156,6 @@ def test_bytes_after_the_end_are_refused(codec: Codec, after: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
-@settings(deadline=None)
 @given(data=st.data())
 def test_damaged_bytes_give_bytes_or_a_kafka_error(codec: Codec, data: st.DataObject) -> None:
     """Nothing else is raised, whatever is changed; and what comes out stays within the bound."""
@@ -172,7 +170,6 @@ def test_damaged_bytes_give_bytes_or_a_kafka_error(codec: Codec, data: st.DataOb
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
-@settings(deadline=None)
 @given(data=st.binary(max_size=200))
 def test_random_bytes_give_bytes_or_a_kafka_error(codec: Codec, data: bytes) -> None:
     try:

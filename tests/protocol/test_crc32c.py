@@ -1,7 +1,7 @@
 """CRC-32C equals published check values, a computation byte by byte, and itself in parts, for any kind of buffer."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.crc32c import crc32c
@@ -24,13 +24,11 @@ def test_published_check_values(data: bytes, expected: int) -> None:
     assert crc32c(data) == expected
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_equals_a_computation_byte_by_byte(data: bytes) -> None:
     assert crc32c(data) == castagnoli(data)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 300))
 def test_continues_from_the_checksum_of_what_stands_before(data: bytes, cut: int) -> None:
     assert crc32c(data[cut:], crc32c(data[:cut])) == crc32c(data)

@@ -5,7 +5,7 @@ definition, byte by byte, stands beside it for the keys that Hypothesis finds.
 """
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.murmur2 import murmur2, partition_for_key, partitions_for_keys
@@ -110,13 +110,11 @@ def test_many_keys_at_once_equal_the_java_client(partition_count: int, column: i
     assert partitions_for_keys([row[0] for row in JAVA], partition_count) == [row[column] for row in JAVA]
 
 
-@settings(deadline=None)
 @given(st.one_of(st.binary(max_size=40), st.binary(min_size=250, max_size=300)))
 def test_equals_the_definition_byte_by_byte(key: bytes) -> None:
     assert murmur2(key) == plain(key)
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=21), max_size=40), PARTITION_COUNTS)
 def test_keys_of_any_lengths_at_once_equal_each_alone(keys: list[bytes], partition_count: int) -> None:
     assert partitions_for_keys(keys, partition_count) == [partition_for_key(key, partition_count) for key in keys]

@@ -1,7 +1,7 @@
 """Records that come as columns make the bytes of the plain encoder, wherever numbers outgrow one byte and two."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.record_encoding import encode_columns, encode_records
@@ -24,7 +24,6 @@ def plainly(keys: list[bytes] | None, values: list[bytes], first_delta: int, tim
     )
 
 
-@settings(deadline=None)
 @given(counts, first_deltas, timestamp_deltas, st.data())
 def test_columns_are_encoded_as_the_records_one_by_one(
     count: int, first_delta: int, timestamp_delta: int, data: st.DataObject

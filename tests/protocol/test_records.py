@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import cramjam
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.batch import HEADER_SIZE, check_batch, crc_matches, read_header
@@ -90,7 +90,6 @@ def test_a_record_byte_by_byte() -> None:
     assert list(iterate_records(batch)) == [record]
 
 
-@settings(deadline=None)
 @given(record_lists(), st.sampled_from(Codec))
 def test_what_is_built_equals_the_plain_encoder_and_is_read_back(records: list[Record], codec: Codec) -> None:
     batch = build_batch(records, codec=codec)
@@ -117,7 +116,6 @@ def test_many_records_whose_numbers_outgrow_one_and_two_bytes(count: int) -> Non
     assert list(iterate_records(batch)) == records
 
 
-@settings(deadline=None)
 @given(record_lists(), st.integers(0, 1 << 40), st.data())
 def test_runs_encoded_one_by_one_join_to_the_whole(records: list[Record], base: int, data: st.DataObject) -> None:
     """Cut anywhere, at any base offset, with gaps between offsets or without, long records beside short ones."""
@@ -363,7 +361,6 @@ def test_a_record_that_is_cut_is_not_read_in_part() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-@settings(deadline=None)
 @given(records=record_lists())
 def test_a_check_says_what_it_found(codec: Codec, records: list[Record]) -> None:
     """Also where the header says something else of the largest timestamp, which does not count."""
@@ -419,7 +416,6 @@ def outcomes(batch: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-@settings(deadline=None)
 @given(records=record_lists(), data=st.data())
 def test_poison_with_a_right_checksum(codec: Codec, records: list[Record], data: st.DataObject) -> None:
     """Bytes anywhere are changed, left out or put in, then length and checksum are made right: nothing escapes."""
@@ -436,7 +432,6 @@ def test_poison_with_a_right_checksum(codec: Codec, records: list[Record], data:
     outcomes(plain.resealed(bytes(batch)))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=120), st.integers(0, 8), st.integers(0, 40))
 def test_random_bytes_as_records(payload: bytes, attributes: int, record_count: int) -> None:
     outcomes(plain.batch(payload=payload, attributes=attributes, record_count=record_count))

@@ -73,7 +73,7 @@ def test_the_example_of_rfc_7677() -> None:
     client.verify(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.sampled_from(sorted(MECHANISMS)), st.text(min_size=1), st.text(min_size=1), st.binary(min_size=1))
 def test_who_knows_the_password_is_believed_and_believes(mechanism: str, user: str, password: str, salt: bytes) -> None:
     run(ScramClient(mechanism, user, NONCE), Server(mechanism, password, salt), mechanism, password)

@@ -174,7 +174,7 @@ async def test_a_partition_whose_leader_is_out_of_reach_has_none() -> None:
     assert (partition.replica_nodes, partition.isr_nodes, partition.offline_replicas) == ([1, 0], [1, 0], [1])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(counts=st.lists(st.integers(1, 6), min_size=1, max_size=5), limit=st.integers(1, 8))
 async def test_following_the_cursor_gives_each_partition_once(counts: list[int], limit: int) -> None:
     seen: list[tuple[str | None, int]] = []

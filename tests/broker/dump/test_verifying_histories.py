@@ -80,7 +80,7 @@ def crash(disk: MemoryDisk, log: MemoryLog, rng: random.Random) -> None:
         write_checkpoint(disk, f"{ORDERS}/leader-epoch-checkpoint", [])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(seeds)
 def test_a_history_is_sound(seed: int) -> None:
     rng = random.Random(seed)
@@ -95,7 +95,7 @@ def test_a_history_is_sound(seed: int) -> None:
     assert report.batches == len(log.batches)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(seeds)
 def test_nothing_makes_it_crash(seed: int) -> None:
     rng = random.Random(seed)

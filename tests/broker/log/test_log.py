@@ -379,7 +379,7 @@ def test_the_first_record_of_an_epoch_waits_for_no_device() -> None:
     """Kafka's clients would see it: each partition that a producer comes to for the first time took a millisecond."""
     disk = FaultyDisk()
     log = open_log(disk)
-    disk.steps = 0
+    disk.count_anew()
     append(log, ONE, leader_epoch=1)
     assert disk.steps == len(ONE), "nothing but its own bytes was written, and nothing was synced"
 

@@ -243,5 +243,5 @@ def all_of(log: Log) -> bytes:
     return b"".join(pieces)
 
 
-PowerFailures.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+PowerFailures.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
 TestPowerFailures: Any = PowerFailures.TestCase

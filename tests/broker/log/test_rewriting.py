@@ -83,7 +83,7 @@ def records(count: int, start: int = 0, value_bytes: int = 10) -> list[bytes]:
     sizes=st.lists(st.integers(0, 700), min_size=1, max_size=12),
     io_bytes=st.one_of(st.integers(0, 300), st.just(IO_BYTES)),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_batch_is_read_whatever_the_size_of_the_pieces(sizes: list[int], io_bytes: int) -> None:
     batches = [data_batch(offset, (b"k", bytes(size))) for offset, size in enumerate(sizes)]
     source = written(disk := MemoryDisk(), 0, batches)
@@ -190,7 +190,7 @@ def test_a_map_that_is_full_ends_before_the_record_that_had_no_place() -> None:
     interval=st.sampled_from([0, 100, 300, 4096]),
     value_bytes=st.integers(0, 60),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_indexes_are_those_of_a_segment_to_which_the_same_was_appended(
     counts: list[int], interval: int, value_bytes: int
 ) -> None:

@@ -123,7 +123,7 @@ epoch = st.tuples(st.just("epoch"), st.just(0), st.just(0))
 fetched = st.tuples(st.just("fetch"), st.sampled_from([1, 150, 400, 1 << 20, None]), st.just(0))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(config=configs, history=st.lists(st.one_of(plain, sequenced, in_txn, ended, epoch, fetched), max_size=40))
 def test_any_history_gives_the_same_files(config: LogConfig, history: list[tuple[str, Any, Any]]) -> None:
     """Rolls by size, time and full indexes, epochs, sequences, transactions, and fetches of any size in between."""

@@ -394,5 +394,5 @@ class Transactions(RuleBasedStateMachine):
         self.log.close()
 
 
-Transactions.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+Transactions.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
 TestTransactions: Any = Transactions.TestCase

@@ -402,7 +402,7 @@ def model(records: list[Record], config: TopicConfig) -> tuple[ErrorCode, list[i
     return code, sorted(keyless | mistimed)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(TIMES, KEYS), min_size=1, max_size=5), st.sampled_from(Codec), SETTINGS)
 def test_any_batch_under_any_settings(
     drawn: list[tuple[int, bytes | None]], source: Codec, options: dict[str, object]

@@ -6,7 +6,7 @@ import os
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.commands.failures import OutputClosed
@@ -34,7 +34,6 @@ def test_programs_get_tabs_and_no_header() -> None:
     assert separated([]) == ""
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(), st.one_of(st.none(), st.integers())), max_size=5))
 def test_any_values_are_one_line_a_row_and_one_tab_between_columns(rows: list[tuple[str, int | None]]) -> None:
     lines = separated(rows).split("\n")

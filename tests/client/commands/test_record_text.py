@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.commands.record_text import RecordToSend, json_of, line_of, record_of_json, record_of_line
@@ -16,7 +16,6 @@ RECORDS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(RECORDS)
 def test_what_is_printed_as_json_is_read_back(record: Record) -> None:
     line = json_of("orders", 3, record)

@@ -111,7 +111,7 @@ async def test_an_endless_line_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.binary(max_size=5), max_size=6), st.booleans())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_lines_are_what_split_makes_of_all_parts(parts: list[bytes], ends_with_newline: bool) -> None:
     """However the input is divided among reads."""
     parts = [part.replace(b"\r", b"\n") for part in parts]

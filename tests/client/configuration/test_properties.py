@@ -1,7 +1,7 @@
 """Java's properties syntax: hand-written cases of each rule, and every mapping written as Java does read back."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.configuration.properties import parse_properties
@@ -73,14 +73,12 @@ def written(text: str, *, is_name: bool) -> str:
 TEXTS = st.text(alphabet=st.sampled_from("ab =:#!\\\t\n\r\fä0u"), max_size=8)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(TEXTS, TEXTS, max_size=4))
 def test_what_java_writes_is_read_back(properties: dict[str, str]) -> None:
     lines = [f"{written(name, is_name=True)}={written(value, is_name=False)}" for name, value in properties.items()]
     assert parse_properties("\n".join(lines)) == properties
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused_with_a_line(text: str) -> None:
     try:

@@ -1,7 +1,7 @@
 """A chunk of fetched batches, read against plain lists of records; aborted transactions; bytes damaged in every way."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.errors import ClientError
@@ -180,7 +180,6 @@ BATCHES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(BATCHES, st.integers(0, 20), st.one_of(st.none(), st.integers(0, 40)), st.data())
 def test_any_log_read_from_any_offset_gives_its_records_from_there(
     shape: list[tuple[int, int, Codec]], start: int, end: int | None, data: st.DataObject
@@ -205,7 +204,6 @@ def test_any_log_read_from_any_offset_gives_its_records_from_there(
     assert found == [offset for offset in model if offset >= start and (end is None or offset < end)]
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 10), st.integers(0, 60))
 def test_any_bytes_end_in_records_or_a_client_error(noise: bytes, start: int, cut: int) -> None:
     for data in (noise, plain(start, 3)[:cut] + noise, plain(start, 3) + noise):

@@ -3,7 +3,7 @@ reordered within a partition, the buffer keeps its bound, and every partition co
 
 from collections.abc import Mapping
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.errors import ConnectionFailed, RequestTimedOut
@@ -43,7 +43,6 @@ class Log:
 SHAPES = st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=8), min_size=1, max_size=3)
 
 
-@settings(deadline=None)
 @given(SHAPES, st.data())
 def test_every_partition_is_read_to_its_end_whatever_happens_on_the_way(
     shapes: list[list[tuple[int, int]]], data: st.DataObject

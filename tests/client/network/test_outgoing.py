@@ -96,7 +96,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(STEPS, st.integers(0, 2 * PIECE_BYTES))
 def test_everything_leaves_in_order_and_a_piece_at_a_time(steps: list[Step], takes: int) -> None:
     scene = Scene(takes)

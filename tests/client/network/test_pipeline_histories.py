@@ -224,7 +224,7 @@ async def live_through(deeds: list[Deed], steps: list[Step], seed: int, sends_la
     network.check_closed()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(DEEDS, STEPS, st.integers(0, 1 << 16), st.booleans())
 def test_whatever_happens_each_request_ends_once_in_order_and_in_time(
     deeds: list[Deed], steps: list[Step], seed: int, sends_late: bool

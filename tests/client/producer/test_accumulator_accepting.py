@@ -5,7 +5,7 @@ from itertools import cycle
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.producer.accumulator import RATIO_SAFETY
@@ -164,7 +164,6 @@ def test_many_at_once_are_as_many_as_there_is_memory_for(is_open: bool) -> None:
 values = st.lists(st.sampled_from([0, 1, 10, 100, 300, 900, 2500]).map(bytes), min_size=1, max_size=60)
 
 
-@settings(deadline=None)
 @given(values, st.booleans(), st.booleans(), st.integers(1600, 12_000) | st.just(1 << 20), st.data())
 def test_many_at_once_are_as_one_by_one(
     values: list[bytes], has_keys: bool, has_timestamps: bool, memory_bytes: int, data: st.DataObject
@@ -246,7 +245,6 @@ def test_twice_a_batch_of_bytes_ends_the_stay_even_within_a_batch() -> None:
     assert partitions == [0] * 96 + [1] * 4
 
 
-@settings(deadline=None)
 @given(values, st.integers(1600, 12_000) | st.just(1 << 20), st.integers(1, 4), st.integers(0, 100))
 def test_the_short_way_of_records_without_key_ends_where_the_long_one_does(
     values: list[bytes], memory_bytes: int, partition_count: int, seed: int

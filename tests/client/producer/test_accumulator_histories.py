@@ -173,7 +173,7 @@ def check_end(world: World) -> None:
             assert is_ascending(list(dict.fromkeys(units))), units
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(STARTS, histories())
 def test_each_record_ends_once_and_nothing_is_left(start: Start, history: list[Step]) -> None:
     world = World(start)
@@ -187,7 +187,7 @@ def test_each_record_ends_once_and_nothing_is_left(start: Start, history: list[S
 
 @pytest.mark.parametrize("in_flight_max", [1, 5])
 @pytest.mark.parametrize("is_idempotent", [True, False])
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(sizes=st.lists(st.sampled_from(SIZES), min_size=1, max_size=60))
 def test_without_any_fault_all_is_acknowledged_in_order(
     is_idempotent: bool, in_flight_max: int, sizes: list[int]

@@ -206,7 +206,7 @@ def play(result: ProduceResult, batch: Batch, data: st.DataObject) -> None:
         result.fail(lost())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.data())
 def test_each_record_has_its_own_end(data: st.DataObject) -> None:
     """Records in slices, each grouped by partition or not, some refused, between records of others."""

@@ -6,7 +6,7 @@ By properties over any records, cut into runs anywhere; by batches of the Java c
 from array import array
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.producer.batch import (
@@ -47,7 +47,6 @@ run_ends = st.lists(st.integers(1, 12), max_size=4)
 
 
 # --------------------------------------------------------------------------------------------------------- its bytes
-@settings(deadline=None)
 @given(record_lists(), run_ends, st.sampled_from(Codec), st.data())
 def test_what_is_sent_is_the_batch_of_its_records(
     records: list[Record], encode_after: list[int], codec: Codec, data: st.DataObject
@@ -142,7 +141,6 @@ def test_other_numbers_are_other_bytes_and_those_on_the_wire_stay(codec: Codec) 
     timestamp_delta=st.integers(-(1 << 41), (1 << 41) - 1) | st.sampled_from([-(1 << 41), (1 << 41) - 1]),
     headers=headers | st.just((("h", b""),) * 70) | st.just((("é" * 100, bytes(8200)),)),
 )
-@settings(deadline=None)
 def test_a_record_never_takes_more_than_estimated(
     key_size: int | None,
     value_size: int | None,
@@ -194,7 +192,6 @@ runs = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(runs)
 def test_records_that_come_together_are_as_those_that_come_one_by_one(
     runs: list[tuple[int, bool, int, int, str]],
@@ -239,7 +236,6 @@ def test_many_of_one_timestamp_wait_no_more_and_few_do() -> None:
     assert batch.size == len(build_batch(records_of(*[b"v"] * batch.count, apart_ms=0)))
 
 
-@settings(deadline=None)
 @given(record_lists(), run_ends)
 def test_size_is_a_bound_first_and_exact_in_the_end(records: list[Record], encode_after: list[int]) -> None:
     """And memory follows it: what encoding gives back, or takes, is what the account changes by."""
@@ -343,7 +339,6 @@ def contents(batch: ProducerBatch, codec: Codec = Codec.NONE) -> list[tuple[int,
     return [record[1:] for record in iterate_records(batch.encoded or sealed(batch, codec))]
 
 
-@settings(deadline=None)
 @given(record_lists(min_size=2), run_ends, st.sampled_from(Codec), st.booleans())
 def test_halves_hold_the_same_records_in_order_and_each_is_smaller(
     records: list[Record], encode_after: list[int], codec: Codec, is_sealed: bool

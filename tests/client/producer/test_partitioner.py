@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.producer.partitioner import NewBatchListener, Partitioner, StickyPartitioner
@@ -157,7 +157,6 @@ def test_a_load_from_before_partitions_were_added_is_forgotten() -> None:
     assert shares(partitioner, [0, 1, 2], 3)[2] == pytest.approx(1 / 3, abs=0.03)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=12), st.data(), st.integers(0, 2**32))
 def test_only_partitions_that_may_be_chosen_are(sizes: list[int], data: st.DataObject, seed: int) -> None:
     count = len(sizes) + data.draw(st.integers(0, 3))

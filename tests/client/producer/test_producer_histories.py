@@ -280,7 +280,7 @@ def history(
         return run_virtual(main(), loop)
 
 
-@settings(max_examples=HISTORIES, deadline=None)
+@settings(max_examples=HISTORIES)
 @given(
     misfortunes=st.lists(misfortunes(), max_size=6),
     events=st.lists(EVENTS, max_size=6),
@@ -334,7 +334,7 @@ def test_whatever_happens_the_promises_are_kept(
 HARMLESS = [cancel_what_is_found, cancel_what_is_found, move_leader, close_connections]
 
 
-@settings(max_examples=max(1, HISTORIES // 4), deadline=None)
+@settings(max_examples=max(1, HISTORIES // 4))
 @given(
     events=st.lists(
         st.builds(

@@ -11,7 +11,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.errors import (
@@ -196,7 +196,6 @@ class Play:
             result.fail(lost())
 
 
-@settings(deadline=None)
 @given(trees(), st.data())
 def test_every_record_ends_once_with_its_own_outcome(tree: Tree, data: st.DataObject) -> None:
     play = Play(tree, data)
