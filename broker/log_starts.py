@@ -88,11 +88,13 @@ class LogStarts:
     async def _follow(self, partition: Partition) -> None:
         log, has_failed = partition.log, False
         try:
-            while (offset := min(self._followed[partition], log.log_end_offset)) > _reached(partition):
+            while self._is_open(partition) and (
+                offset := min(self._followed[partition], log.log_end_offset)
+            ) > _reached(partition):
                 try:
                     await self.move(partition, offset)
                 except KafkaError as error:
-                    if error.code is not ErrorCode.KAFKA_STORAGE_ERROR or not self._is_open(partition):
+                    if error.code is not ErrorCode.KAFKA_STORAGE_ERROR:  # the partition is gone, or was cut
                         continue
                     if not has_failed:
                         start = log.log_start_offset

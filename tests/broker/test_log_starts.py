@@ -211,6 +211,17 @@ async def test_a_partition_that_goes_takes_its_move_along() -> None:
         assert (it.on_disk(), gone.log.log_start_offset) == ({1: 1}, 0)
 
 
+async def test_a_follower_whose_partition_goes_stops_moving_it() -> None:
+    """It asked again and again, without a wait, for as long as the broker ran."""
+    async with world() as it:
+        it.device.is_ready.clear()
+        it.log_starts.follow(it.partitions[0], 2)
+        await it.run()
+        it.partitions.clear()
+        it.device.is_ready.set()
+        await asyncio.wait_for(asyncio.gather(*it.tasks.running_on(it.device.loop)), 5)
+
+
 # -- logs that are cut ------------------------------------------------------------------------------------------------
 
 
