@@ -283,6 +283,15 @@ async def test_more_connections_than_max_connections_are_closed() -> None:
         await first.ask(ApiVersionsRequest(), 0)
 
 
+async def test_a_connection_that_comes_while_the_broker_stops_is_closed() -> None:
+    """It was accepted before the listener was closed, and stands after all others were told to end."""
+    async with running_broker() as broker:
+        await broker.connections.drain(TIMEOUT_S)
+        async with connected(broker) as late:
+            assert await late.is_closed()
+        assert not connections(broker)
+
+
 async def test_an_idle_connection_is_closed_and_a_waiting_one_is_not() -> None:
     async with running_broker({"connections.max.idle.ms": "100"}) as broker, connected(broker) as control:
         await create_topic(control, "orders")
