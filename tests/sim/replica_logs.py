@@ -160,10 +160,10 @@ class Readable:
 
     def elected(self, leader: ReplicaLog, *, is_clean: bool) -> Iterator[Finding]:
         """One finding, for the first that is missing or differs. After an unclean election only what the new leader
-        has is expected from then on."""
+        has is expected from then on, be it the same records in batches of another epoch."""
         start = leader.seen.log_start_offset
         theirs = _Spans(leader, start, leader.seen.log_end_offset).at
-        lost: list[int] = []
+        gone: list[int] = []
         for base_offset, (last_offset, data, seen) in sorted(self._batches.items()):
             if last_offset < start:
                 continue
@@ -171,12 +171,13 @@ class Readable:
             if there is not None and there[1] == data:
                 continue
             what = self._what_is_lost(leader, data, is_there=there is not None)
-            if what is None:
-                continue
-            lost.append(base_offset)
-            if is_clean and len(lost) == 1:
-                yield self._lost(base_offset, what, seen, leader.seen)
-        for base_offset in lost:
+            if is_clean:
+                if what is None:
+                    continue
+                if not gone:
+                    yield self._lost(base_offset, what, seen, leader.seen)
+            gone.append(base_offset)
+        for base_offset in gone:
             del self._batches[base_offset]
 
     def _what_is_lost(self, leader: ReplicaLog, data: bytes, *, is_there: bool) -> str | None:

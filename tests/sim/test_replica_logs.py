@@ -249,3 +249,13 @@ def test_an_unclean_election_may_lose_and_counts_from_then_on() -> None:
     assert list(readable.saw(log(FIRST, OTHER_SECOND, high_watermark=3))) == []
     assert one(list(readable.elected(log(FIRST, SECOND), is_clean=True))).offset == 2
     assert list(readable.elected(log(FIRST), is_clean=True)) == [], "it was reported"
+
+
+def test_an_unclean_election_may_bring_the_same_records_of_another_epoch() -> None:
+    """A producer's batch that one leader never replicated, and that it sent to the next one again."""
+    again = bytearray(SECOND)
+    again[15] += 1
+    readable = saw(log(FIRST, SECOND))
+    assert list(readable.elected(log(FIRST, bytes(again)), is_clean=False)) == []
+    assert list(readable.saw(log(FIRST, bytes(again)))) == []
+    assert one(list(readable.saw(log(FIRST, SECOND)))).offset == 2, "what it has counts from then on"
