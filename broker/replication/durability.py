@@ -36,6 +36,7 @@ class Durability:
         "_flights",
         "_flush_messages",
         "_flush_ms",
+        "_is_closed",
         "_is_configured",
         "_is_syncing",
         "_log",
@@ -59,6 +60,7 @@ class Durability:
         self._moved = moved
         self._flush_messages = self._flush_ms = LONG_MAX
         self._is_configured = False
+        self._is_closed = False
         self._is_syncing = False
         self._rested: Future[None] | None = None  # whom `landed` waits for
         self._flights: dict[Task[OSError | None], None] = {}
@@ -109,7 +111,8 @@ class Durability:
             self.settled.restart(value)
 
     def close(self, error: KafkaError) -> None:
-        """The log goes: whoever waits gets `error`."""
+        """The log goes, and perhaps its directory: whoever waits gets `error`, and nothing more is synced."""
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         self.settled.fail(error)
@@ -123,9 +126,9 @@ class Durability:
         await self._settle(with_active=True)
 
     async def _settle(self, *, with_active: bool) -> None:
-        if (flush := self._log.begin_flush(settle=True, with_active=with_active)) is None:
+        if self._is_closed or (flush := self._log.begin_flush(settle=True, with_active=with_active)) is None:
             return
-        if (error := await self._flown(flush)) is not None:
+        if (error := await self._flown(flush)) is not None and not self._is_closed:
             logger.warning("%s: could not be synced: %s", self._log.directory, error)
 
     async def landed(self) -> None:
@@ -150,7 +153,8 @@ class Durability:
         try:
             await self._environment.run_blocking(flush.run)
         except OSError as error:
-            self._log.end_flush(flush, error)
+            if not self._is_closed:  # else its directory may have another name by now, or be gone
+                self._log.end_flush(flush, error)
             return error
         self._log.end_flush(flush)
         return None
@@ -182,6 +186,8 @@ class Durability:
 
     def _has_begun(self) -> bool:
         """Whether a sync is under way now. If not, there was nothing to do, or it failed."""
+        if self._is_closed:
+            return False
         try:
             flush = self._log.begin_flush(settle=False)
         except KafkaError as error:

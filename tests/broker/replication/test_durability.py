@@ -20,6 +20,7 @@ from tests.broker.replication.gated import (
     append,
     code_of,
     done,
+    failure,
     led,
     produce,
     syncs_ended,
@@ -241,6 +242,37 @@ async def test_a_roll_syncs_what_is_closed_and_moves_the_recovery_point() -> Non
         disk.open_gate()
         await syncs_ended()
         assert partition.log.recovery_point == partition.log.durable_offset == 2
+
+
+async def test_of_a_partition_that_goes_nothing_more_is_synced(caplog: pytest.LogCaptureFixture) -> None:
+    """It rolled, and goes before the sync of what was closed begins."""
+    disk = GatedDisk()
+    async with led({}, disk, segment_bytes=100) as partition:
+        told: list[OSError] = []
+        partition.log.on_disk_error = told.append
+        append(partition)
+        append(partition)
+        partition.close()
+        partition.log.close_without_flush()
+        await done(*partition.tasks.running_on(asyncio.get_running_loop()))
+        assert (disk.syncs, told, caplog.text) == (0, [], "")
+
+
+async def test_a_sync_that_fails_when_its_partition_is_gone_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Its directory has another name by then."""
+    disk = GatedDisk()
+    async with led({}, disk, segment_bytes=100) as partition:
+        told: list[OSError] = []
+        partition.log.on_disk_error = told.append
+        append(partition)
+        disk.is_gated = True
+        append(partition)
+        sync = await disk.next_sync()
+        partition.close()
+        partition.log.close_without_flush()
+        sync.let_go(failure())
+        await done(*partition.tasks.running_on(asyncio.get_running_loop()))
+        assert (told, partition.log.is_distrusted, caplog.text) == ([], False, "")
 
 
 async def test_after_a_kill_what_is_only_in_the_page_cache_does_not_count_yet() -> None:
