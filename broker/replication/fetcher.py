@@ -292,7 +292,11 @@ class Fetcher:
                 if (position := asked.get(key)) is None:
                     continue
                 now_ms, wall_ms = self._environment.monotonic_ms(), self._environment.now_ms()
-                appended_bytes += self._followed.take(key, answer, position, now_ms, wall_ms)
+                size_bytes = self._followed.take(key, answer, position, now_ms, wall_ms)
+                if size_bytes is None:
+                    self._session.name_again(key)
+                    continue
+                appended_bytes += size_bytes
                 if appended_bytes >= BREATHE_BYTES:
                     appended_bytes = 0
                     await breathe()

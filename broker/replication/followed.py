@@ -134,12 +134,12 @@ class Following:
                 return 0
             if code is not ErrorCode.NONE:
                 raise KafkaError(code, "the leader answers so")
-            if (diverging := answer.diverging_epoch) is not None and diverging.epoch >= 0:
-                log, leader_end = self.partition.log, (diverging.epoch, diverging.end_offset)
+            if (leader_end := parted_at(answer)) is not None:
+                log = self.partition.log
                 offset = truncation_offset(
                     leader_end, asked, lambda epoch: log.epochs.end_offset_for(epoch, log.log_end_offset)
                 )
-                self._truncate(offset, f"the leader's epoch {diverging.epoch} ends at {diverging.end_offset}")
+                self._truncate(offset, f"the leader's epoch {leader_end[0]} ends at {leader_end[1]}")
                 return 0
             return self._append(answer, wall_ms)
         except KafkaError as error:
@@ -213,3 +213,10 @@ class Following:
         """Something is wrong with this partition: it waits, and the others do not."""
         if self.state.failed(error.code, now_ms, self._backoff_ms):
             logger.warning("%r waits at offset %d: %s", self, self.partition.log.log_end_offset, error)
+
+
+def parted_at(answer: PartitionData) -> tuple[int, int] | None:
+    """Where the leader's log and ours part, if the answer says that and nothing else: the leader's largest epoch up to
+    our last one, and its end there."""
+    diverging = answer.diverging_epoch
+    return None if diverging is None or diverging.epoch < 0 else (diverging.epoch, diverging.end_offset)

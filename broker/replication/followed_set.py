@@ -7,7 +7,7 @@ quota make a partition wait until a moment of its own, and the others go on. Not
 import logging
 from collections.abc import Iterator
 
-from broker.replication.followed import Followed, Following
+from broker.replication.followed import Followed, Following, parted_at
 from broker.replication.follower_state import FetchPosition, Phase
 from broker.replication.leader_session import PartitionId
 from broker.replication.quota import ReplicationQuota
@@ -116,14 +116,17 @@ class FollowedSet:
 
     # -- with an answer -------------------------------------------------------------------------------------------
 
-    def take(self, key: PartitionId, answer: PartitionData, asked: FetchPosition, now_ms: float, wall_ms: int) -> int:
-        """How many bytes were appended. Whatever is wrong with one partition is no matter of the others."""
+    def take(
+        self, key: PartitionId, answer: PartitionData, asked: FetchPosition, now_ms: float, wall_ms: int
+    ) -> int | None:
+        """How many bytes were appended; None where the answer was not applied, or there was nothing in it to apply but
+        an error, or where the logs part. Whatever is wrong with one partition is no matter of the others."""
         following = self._following.get(key)
         if following is None:
-            return 0
+            return None
         self._dirty[key] = None
         if not following.is_answered_by(asked):
-            return 0
+            return None
         size_bytes = 0
         try:
             size_bytes = following.take(answer, asked, now_ms, wall_ms)
@@ -136,7 +139,7 @@ class FollowedSet:
             self._with_news_soon[key] = None
         if size_bytes and following.partition.is_follower_throttled:
             self._quota.record(size_bytes, now_ms)
-        return size_bytes
+        return size_bytes if following.state.phase is Phase.FETCHING and parted_at(answer) is None else None
 
     def compare(
         self, key: PartitionId, leader_offsets: tuple[int, int] | None, asked: FetchPosition, now_ms: float

@@ -10,17 +10,24 @@ a quiet partition costs nothing: it is in no request and in no answer.
 
 A leader without room for another session answers session id 0. Then every request names everything.
 
+A partition leaves the session with the leader's answer of an error, or of where the logs part, and records that were
+sent are not sent again before the partition is named. So one whose answer was anything but applied is named by the next
+request that wants it, though its position may be what it was (`name_again`).
+
 `known` is what the leader has of us, hence also what an answer is an answer to.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.fetch_sessions import INITIAL_EPOCH, NO_SESSION, next_epoch
 from broker.replication.follower_state import FetchPosition
 
 PartitionId = tuple[bytes, int]
 """Topic id, partition index."""
+
+NOWHERE: Final = FetchPosition(-1, -1, -1, -1)
+"""No position of a partition."""
 
 
 class Changes(NamedTuple):
@@ -59,6 +66,11 @@ class LeaderSession:
             elif position != before:
                 wanted[partition] = known[partition] = position
         return Changes(wanted, forgotten)
+
+    def name_again(self, partition: PartitionId) -> None:
+        """The leader waits to hear of it, or has it in the session no more."""
+        if partition in self.known:
+            self.known[partition] = NOWHERE
 
     def answered(self, session_id: int) -> None:
         """The leader has taken the request. `session_id` is the answer's."""

@@ -6,7 +6,9 @@
     leader.append(index, data)              # wakes a fetch that is held back
 
 A fetch is held back until there is something to answer, or its time is up. Sessions are the broker's own
-(broker/fetch_sessions.py).
+(broker/fetch_sessions.py), with what those of followers do otherwise (broker/follower_sessions.py): a partition leaves
+the session with an error, or where the logs part, and records that were sent are not sent again, before a request names
+the partition.
 """
 
 import asyncio
@@ -15,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from broker.fetch_sessions import FetchSession, FetchSessions, PartitionKey
+from broker.fetch_sessions import CachedPartition, FetchSession, FetchSessions, PartitionKey
 from broker.replication.fetcher import Connect
 from broker.replication.follower_state import FetchPosition
 from client.configuration.client_config import ClientConfig
@@ -108,6 +110,7 @@ class FakeLeader:
         self.answered: list[int] = []
         """How many partitions were in each answer."""
         self.sent_bytes: Counter[Key] = Counter()
+        self._sent: dict[tuple[int, PartitionKey], FetchPartition] = {}  # by session, with the request it answered
         self.sessions = FetchSessions(slots, iter(range(1, 1 << 30)).__next__)
         self._held: list[Held] = []
         self._numbers = iter(range(1, 1 << 30))
@@ -187,7 +190,8 @@ class FakeLeader:
         """Answers, if there is anything to answer, or time is up."""
         session = held.session
         answers: dict[PartitionKey, PartitionData] = {}
-        for key, cached in session.partitions.items():
+        due = self._due(session)
+        for key, cached in due.items():
             answers[key] = self._read(key[1:], cached.request, is_dry=True)
         is_urgent = any(one.error_code or one.diverging_epoch or one.records for one in answers.values())
         if not (is_last or is_urgent or not session.partitions or self._has_news(session, answers)):
@@ -195,12 +199,17 @@ class FakeLeader:
         self._held.remove(held)
         held.timer.cancel()
         room_bytes = held.max_bytes
-        for key, cached in session.partitions.items():
+        for key, cached in due.items():
             answers[key] = answer = self._read(key[1:], cached.request)
             if answer.records and len(answer.records) > room_bytes and room_bytes < held.max_bytes:
                 answer.records = b""
             room_bytes -= len(answer.records or b"")
         told = session.filter(answers)
+        for key, answer in told.items():
+            if answer.records:
+                self._sent[session.session_id, key] = session.partitions[key].request
+            elif answer.error_code or answer.diverging_epoch:
+                session.update({}, [key])
         self.answered.append(len(told))
         topics: dict[bytes, list[PartitionData]] = {}
         for key, answer in told.items():
@@ -216,6 +225,13 @@ class FakeLeader:
             self._after(self.delays_ms.pop(0), lambda: held.reply(response))
         else:
             held.reply(response)
+
+    def _due(self, session: FetchSession) -> dict[PartitionKey, CachedPartition]:
+        """Without those whose records were sent, and that no request has named since."""
+        sent, number = self._sent, session.session_id
+        return {
+            key: cached for key, cached in session.partitions.items() if sent.get((number, key)) is not cached.request
+        }
 
     def _has_news(self, session: FetchSession, answers: dict[PartitionKey, PartitionData]) -> bool:
         return any(

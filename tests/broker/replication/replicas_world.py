@@ -4,6 +4,8 @@ The leader's rules are those of KIP-595 in few lines: epochs are compared before
 no more, so that epochs do not tell, counts for nothing (divergence.py).
 """
 
+from collections.abc import Callable
+
 from broker.config import BrokerConfig
 from broker.log.log import Log
 from broker.replication.durability import Durability
@@ -86,6 +88,8 @@ class FollowingReplica:
         self.appended_bytes = 0
         self.truncations: list[int] = []
         self.durability: Durability | None = None
+        self._slow: tuple[Environment, Callable[[], float]] | None = None
+        self._settled = 0
         self.is_device_slow = False
         """Whether a log start is not on the disk before `device_is_done`."""
         self.log_starts_wanted: list[int] = []
@@ -95,11 +99,23 @@ class FollowingReplica:
         self.durability = Durability(self.log, environment, tasks, Syncs(environment, tasks), lambda: None)
         self.durability.configure(BrokerConfig({}).topic(FLUSH_EACH))
 
+    def settle_slowly(self, environment: Environment, delay_ms: Callable[[], float]) -> None:
+        """From now on a fetch may claim what was appended after so much time."""
+        self._slow = environment, delay_ms
+        self._settled = self.log.log_end_offset
+
     @property
     def settled_end_offset(self) -> int:
+        if self._slow is not None:
+            return min(self._settled, self.log.log_end_offset)
         return self.log.log_end_offset if self.durability is None else self.durability.end_offset
 
     async def settled(self, end_offset: int) -> None:
+        if self._slow is not None:
+            environment, delay_ms = self._slow
+            await environment.sleep(delay_ms())
+            self._settled = end_offset
+            return
         assert self.durability is not None
         self.durability.want(end_offset)
         await self.durability.settled.reach(end_offset)

@@ -124,6 +124,20 @@ async def test_right_after_an_election_a_leader_is_asked_again_soon() -> None:
         assert it.is_equal()
 
 
+async def test_an_error_is_got_over_though_its_wait_ends_before_the_next_request() -> None:
+    """As on a busy machine: the next request waits 30 ms for the device, and the position is what it was. The leader
+    answers an error once, and the partition has left its session with that: it was never asked for again."""
+    async with world() as it:
+        it.leader.errors[b"o" * 16, 0] = [ErrorCode.UNKNOWN_LEADER_EPOCH]
+        for index in range(2):
+            it.lead(index)
+            it.leader.append(index, data())
+        it.follow(1).settle_slowly(it.environment, lambda: 30.0)
+        it.follow(0)
+        await it.run(2_000)
+        assert [it.is_equal(index) for index in range(2)] == [True, True]
+
+
 async def test_a_wait_ends_in_time_although_the_leader_holds_a_fetch_back() -> None:
     """Of another partition, of which nothing is new: it is asked to answer when the wait is over."""
     async with world() as it:
