@@ -85,7 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         self.caller.host = str(peer[0]) if peer else ""
         self.caller.takes_slices = can_send_directly(self.transport)
         self.last_active_ms = self._context.environment.monotonic_ms()
-        if self._table.is_drained:
+        if self._context.stopping:  # it was accepted before the listeners were closed, and the others are told to end
             self.close("the broker stops")
             return
         if (refusal := self._table.admit(self)) is not None:
@@ -346,8 +346,6 @@ class ConnectionTable:
         self.connections: dict[Connection, None] = {}
         self.landing = memoryview(bytearray(CAPACITY_MIN))
         """Where connections without a buffer receive; all are on one event loop."""
-        self.is_drained = False
-        """All are closed, and so is whatever was accepted before the listeners were closed, and is made only now."""
 
     def admit(self, connection: Connection) -> str | None:
         """Takes the connection in, or says why not (`max.connections`, or the limit of open files)."""
@@ -378,7 +376,6 @@ class ConnectionTable:
 
     async def drain(self, timeout_s: float) -> None:
         """Lets every request under way end, for at most `timeout_s`, then closes all connections."""
-        self.is_drained = True
         connections = list(self.connections)
         workers = [worker for connection in connections if (worker := connection.finish()) is not None]
         try:

@@ -286,6 +286,7 @@ async def test_more_connections_than_max_connections_are_closed() -> None:
 async def test_a_connection_that_comes_while_the_broker_stops_is_closed() -> None:
     """It was accepted before the listener was closed, and stands after all others were told to end."""
     async with running_broker() as broker:
+        broker.context.stop()
         await broker.connections.drain(TIMEOUT_S)
         async with connected(broker) as late:
             assert await late.is_closed()
