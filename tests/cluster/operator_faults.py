@@ -6,9 +6,8 @@ again. What the change's answer promises is asserted here; whether records were 
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from client.admin.admin import Admin
 from client.admin.configs import ConfigChange, ConfigResource
@@ -223,32 +222,33 @@ def _cancel(cluster: RealCluster, partitions: Iterable[TopicPartition]) -> list[
     if not targets:
         return []
     cluster.happened("operator", "", f"cancels the reassignments of {[*targets]}")
-    try:
-        asked(cluster, lambda admin: admin.alter_partition_reassignments(targets))
-    except ItemsFailed as failed:
-        codes = {each: error.code for each, error in failed.errors.items() if isinstance(error, BrokerError)}
-        allowed = {ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ErrorCode.INVALID_REPLICA_ASSIGNMENT}
-        if codes.keys() != failed.errors.keys() or not {*codes.values()} <= allowed:
-            raise
-        return [each for each, code in codes.items() if code is ErrorCode.INVALID_REPLICA_ASSIGNMENT]
-    return []
+    refused = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    codes = _asked_but_for(
+        cluster,
+        lambda admin: admin.alter_partition_reassignments(targets),
+        *(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, refused),
+    )
+    return [each for each, code in codes.items() if code is refused]
 
 
 def _elect_preferred(cluster: RealCluster) -> None:
     """Where the preferred leader is not in sync, the present one stays, and the answer says so."""
     cluster.happened("operator", "", "elects preferred leaders")
-    with _excused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE):
-        asked(cluster, lambda admin: admin.elect_leaders(PARTITIONS))
+    _asked_but_for(cluster, lambda admin: admin.elect_leaders(PARTITIONS), ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
 
 
-@contextmanager
-def _excused(code: ErrorCode) -> Generator[None]:
-    """Some items may fail by this error. Raises ItemsFailed for any other."""
+def _asked_but_for(
+    cluster: RealCluster, call: Callable[[Admin], Awaitable[object]], *codes: ErrorCode
+) -> dict[Any, ErrorCode | None]:
+    """Asks, and returns which items failed by one of these errors. Raises ItemsFailed for any other."""
     try:
-        yield
+        asked(cluster, call)
     except ItemsFailed as failed:
-        if any(not isinstance(error, BrokerError) or error.code is not code for error in failed.errors.values()):
+        found = {each: error.code for each, error in failed.errors.items() if isinstance(error, BrokerError)}
+        if found.keys() != failed.errors.keys() or not {*found.values()} <= {*codes}:
             raise
+        return found
+    return {}
 
 
 def _set_minimum(cluster: RealCluster, count: int) -> None:

@@ -4,8 +4,6 @@ The leader's rules are those of KIP-595 in few lines: epochs are compared before
 no more, so that epochs do not tell, counts for nothing (divergence.py).
 """
 
-from collections.abc import Callable
-
 from broker.config import BrokerConfig
 from broker.log.log import Log
 from broker.replication.durability import Durability
@@ -88,7 +86,7 @@ class FollowingReplica:
         self.appended_bytes = 0
         self.truncations: list[int] = []
         self.durability: Durability | None = None
-        self._slow: tuple[Environment, Callable[[], float]] | None = None
+        self._slow: tuple[Environment, float] | None = None
         self._settled = 0
         self.is_device_slow = False
         """Whether a log start is not on the disk before `device_is_done`."""
@@ -99,7 +97,7 @@ class FollowingReplica:
         self.durability = Durability(self.log, environment, tasks, Syncs(environment, tasks), lambda: None)
         self.durability.configure(BrokerConfig({}).topic(FLUSH_EACH))
 
-    def settle_slowly(self, environment: Environment, delay_ms: Callable[[], float]) -> None:
+    def settle_slowly(self, environment: Environment, delay_ms: float) -> None:
         """From now on a fetch may claim what was appended after so much time."""
         self._slow = environment, delay_ms
         self._settled = self.log.log_end_offset
@@ -113,7 +111,7 @@ class FollowingReplica:
     async def settled(self, end_offset: int) -> None:
         if self._slow is not None:
             environment, delay_ms = self._slow
-            await environment.sleep(delay_ms())
+            await environment.sleep(delay_ms)
             self._settled = end_offset
             return
         assert self.durability is not None

@@ -132,7 +132,7 @@ async def test_an_error_is_got_over_though_its_wait_ends_before_the_next_request
         for index in range(2):
             it.lead(index)
             it.leader.append(index, data())
-        it.follow(1).settle_slowly(it.environment, lambda: 30.0)
+        it.follow(1).settle_slowly(it.environment, 30.0)
         it.follow(0)
         await it.run(2_000)
         assert [it.is_equal(index) for index in range(2)] == [True, True]
