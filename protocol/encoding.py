@@ -9,7 +9,8 @@ from struct import Struct, pack
 from typing import Final
 
 from protocol.decoding import TEXT_SIZE_BYTES_MAX
-from protocol.layout import Array, Kind, Layout, Nested, Slot, Text, default_source
+from protocol.field import default_source
+from protocol.layout import Array, Kind, Layout, Nested, Slot, Text
 from protocol.primitives import SMALL_UNSIGNED_VARINTS, Fixed, RecordsMark, unsigned_varint
 from protocol.source import Source
 

@@ -7,8 +7,9 @@ what, whether it may be null, and under which tag. It refuses declarations that 
 from types import NoneType
 from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
+from protocol.field import Field
 from protocol.primitives import BOOL, Fixed, RecordsMark
-from protocol.schema import MISSING, Field, Message, Struct
+from protocol.schema import Message, Struct
 
 
 class Text(NamedTuple):
@@ -164,12 +165,3 @@ def _holds_records(kind: Kind) -> bool:
             return kind.layout.holds_records()
         case _:
             return False
-
-
-def default_source(declared: Field) -> str | None:
-    """The default as a Python expression that makes a new one each time; None where a factory has to be called."""
-    if declared.default is not MISSING:
-        default = declared.default
-        return repr(int(default) if isinstance(default, int) and not isinstance(default, bool) else default)
-    factory = declared.default_factory
-    return "[]" if factory is list or get_origin(factory) is list else None

@@ -14,21 +14,23 @@
 
 Rules:
 - Attributes stand in the order of Kafka's JSON, which is their order on the wire, under Kafka's names in snake_case.
-- Types: the annotations of `protocol.primitives`, `bool`, `str`, `bytes`, `Records`, a `@struct` class, and `list` of
-  these. With `| None` a field is nullable, from its first version on or from `nullable_since`.
+- Types: the annotations of `protocol.primitives`, `bool`, `str`, `bytes`, `Records`, a `@struct` class, and
+  `list` of these. With `| None` a field is nullable, from its first version on or from `nullable_since`.
 - A field that some version does not carry has a default: it is left out when such a version is encoded, and takes the
   default when it is decoded.
 - A tagged field (KIP-482) is sent when it differs from its default. A tagged struct is declared `X | None` with the
   default None, meaning absent: Kafka's own default is a struct full of defaults, which it does not send either.
 
-The decorators write `__slots__`; `Struct` brings equality and repr. Nothing is compiled at import: `protocol.codec`
-compiles encoder, decoder and constructor of a class when they are first used. That is why these are no dataclasses: a
+The decorators write `__slots__`; `Struct` brings equality and repr. Nothing is compiled at import: `constructor` and
+`codec` compile what builds, encodes and decodes a class when it is first used. That is why these are no dataclasses: a
 slotted one costs 0.5 ms at import.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast, dataclass_transform, get_args, overload
+from typing import Any, ClassVar, Generic, TypeVar, cast, dataclass_transform, get_args
 
+from protocol.constructor import compile_constructor
+from protocol.field import MISSING, Field, field
 from protocol.primitives import (
     ZERO_UUID,
     Buffer,
@@ -47,7 +49,6 @@ from protocol.primitives import (
 )
 
 __all__ = [
-    "MISSING",
     "ZERO_UUID",
     "Buffer",
     "Field",
@@ -72,76 +73,6 @@ __all__ = [
     "uuid_text",
 ]
 
-MISSING: Final = object()
-
-
-class Field:
-    """What a declaration says about an attribute beside its type. Versions are inclusive; `until` None: still there."""
-
-    __slots__ = ("default", "default_factory", "nullable_since", "since", "tag", "until")
-
-    def __init__(
-        self,
-        since: int = 0,
-        until: int | None = None,
-        default: object = MISSING,
-        default_factory: Callable[[], object] | None = None,
-        nullable_since: int | None = None,
-        tag: int | None = None,
-    ) -> None:
-        self.since = since
-        self.until = until
-        self.default = default
-        self.default_factory = default_factory
-        self.nullable_since = nullable_since
-        self.tag = tag
-
-    @property
-    def is_required(self) -> bool:
-        """Whether the constructor insists on a value."""
-        return self.default is MISSING and self.default_factory is None
-
-    def is_carried_by(self, version: int) -> bool:
-        return self.since <= version and (self.until is None or version <= self.until)
-
-
-T = TypeVar("T")
-
-
-@overload
-def field(
-    *, since: int = 0, until: int | None = None, nullable_since: int | None = None, tag: int | None = None
-) -> Any: ...
-@overload
-def field(
-    *,
-    default: T,
-    since: int = 0,
-    until: int | None = None,
-    nullable_since: int | None = None,
-    tag: int | None = None,
-) -> T: ...
-@overload
-def field(
-    *,
-    default_factory: Callable[[], T],
-    since: int = 0,
-    until: int | None = None,
-    nullable_since: int | None = None,
-    tag: int | None = None,
-) -> T: ...
-def field(
-    *,
-    since: int = 0,
-    until: int | None = None,
-    default: object = MISSING,
-    default_factory: Callable[[], object] | None = None,
-    nullable_since: int | None = None,
-    tag: int | None = None,
-) -> Any:
-    """Says which versions carry an attribute, and how; see the rules above."""
-    return Field(since, until, default, default_factory, nullable_since, tag)
-
 
 class Struct:
     """A group of fields that a message consists of. Compares by value; unhashable, as it can be changed."""
@@ -150,11 +81,11 @@ class Struct:
     fields: ClassVar[dict[str, Field]] = {}
 
     def __init__(self, **values: Any) -> None:
-        # The first instance of a class compiles its constructor, which then stands in for this one. The import is
-        # here because `codec` reads declarations and so imports this module.
-        from protocol import codec
-
-        codec.compile_constructor(type(self))(self, **values)
+        # The first instance of a class compiles its constructor, which then stands in for this one.
+        cls = type(self)
+        constructor = compile_constructor(cls.__qualname__, cls.fields)
+        type.__setattr__(cls, "__init__", constructor)
+        constructor(self, **values)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -1,15 +1,16 @@
-"""Writes Python source: lines, blocks, and the objects that the source refers to by name.
+"""Writes Python source and compiles it: lines, blocks, and the objects that the source refers to by name.
 
-The generators of `codec` (decoders, encoders, constructors) build on it. A name that the source uses is bound to an
-object in `bindings`, which become the globals of the compiled function.
+What generates decoders, encoders and constructors builds on it. A name that the source uses is bound to an object in
+`bindings`, which become the globals of the compiled function. `linecache` knows the source, so that a traceback and a
+debugger show the generated lines.
 """
 
+import linecache
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from protocol.layout import default_source
-from protocol.schema import Field
+from protocol.field import Field, default_source
 
 
 class Source:
@@ -49,6 +50,14 @@ class Source:
         while self.bindings.setdefault(name, value) is not value:
             name += "_"
         return name
+
+    def compiled(self, name: str, filename: str) -> Any:
+        """The function `name` that the source defines. `filename` is what a traceback says."""
+        text = self.text()
+        # Without a modification time, linecache never looks for such a file.
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+        exec(compile(text, filename, "exec"), self.bindings)
+        return self.bindings[name]
 
     def default(self, declared: Field) -> str:
         """An expression for the default of an attribute."""

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, Self
 from client.configuration.client_config import ClientConfig
 from client.environment import Environment
 from client.network.connection import Connection, open_connection
-from protocol.codec import declared_messages, decode, encode_parts
+from protocol.codec import decode, encode_parts
+from protocol.declared import declared_messages
 from protocol.frames import RequestHeader, read_request_header, response_frame
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from protocol.schema import Request, Response

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from protocol.codec import declared_messages
+from protocol.declared import declared_messages
 from protocol.layout import Array, Kind, Layout, Nested, Slot, Text, layout_of_message
 from protocol.primitives import Fixed, RecordsMark
 from protocol.schema import Message

@@ -12,12 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocol import codec
 from protocol.codec import decode, encode, encode_parts
 from protocol.errors import MalformedMessage
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
-from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData, ReplicaState
+from protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+    ReplicaState,
+)
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -258,29 +263,3 @@ def test_a_traceback_shows_the_generated_line() -> None:
     assert cause is not None
     linecache.checkcache()
     assert "message.acks, message.timeout_ms, n2 = unpack_hiB(buf, pos)" in "".join(traceback.format_exception(cause))
-
-
-def test_the_command_prints_the_source(capsys: pytest.CaptureFixture[str]) -> None:
-    assert codec.main(["ProduceRequest", "9"]) == 0
-    source = capsys.readouterr().out
-    assert "def decode(buf, pos, size):" in source
-    assert "def encode(message):" in source
-    compile(source, "printed", "exec")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "text"),
-    [
-        ([], 2, "usage: python -m protocol.codec NAME VERSION"),
-        (["Produce", "9"], 2, "ProduceRequest"),
-        (["ProduceRequest", "x"], 2, "usage"),
-        (["ProduceRequest", "99"], 1, "declared for versions 3 to 11, not for 99"),
-    ],
-)
-def test_the_command_says_what_it_takes(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, text: str
-) -> None:
-    assert codec.main(arguments) == status
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert text in output.err

@@ -12,7 +12,14 @@ import pytest
 from protocol import codec
 from protocol.batch import HEADER_SIZE, check_batch, patched_prefix
 from protocol.compression import Codec, decompress
-from protocol.frames import RequestHeader, read_request_header, read_response_header, request_frame, response_frame
+from protocol.declared import declared_messages
+from protocol.frames import (
+    RequestHeader,
+    read_request_header,
+    read_response_header,
+    request_frame,
+    response_frame,
+)
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.record_encoding import build_batch, encode_records
 from protocol.records import check_records, iterate_records
@@ -27,7 +34,7 @@ def declaration_of(path: Path) -> tuple[type[Message], int]:
     """The message that a file holds, by its place and name, and the version."""
     version, kind = path.stem.split("-")[:2]
     name = path.parent.name.title().replace("_", "") + kind.title()
-    return codec.declared_messages()[name], int(version.removeprefix("v"))
+    return declared_messages()[name], int(version.removeprefix("v"))
 
 
 def name_of(path: Path) -> str:
@@ -85,7 +92,7 @@ def test_our_records_are_those_of_the_client_byte_by_byte(path: Path) -> None:
 def test_every_message_and_every_client_is_there() -> None:
     """Each declared message, oldest and newest version with a comment on every line, and each client's codecs."""
     found = {declaration_of(path)[0] for path in MESSAGE_FILES}
-    assert found == set(codec.declared_messages().values())
+    assert found == set(declared_messages().values())
     assert {path.stem.split("-", 2)[2] for path in MESSAGE_FILES if "-request-" in path.stem} == {
         "kafka-python",
         "librdkafka",

@@ -8,8 +8,14 @@ from importlib import import_module
 
 import pytest
 
-from protocol.codec import declared_messages, decode, encode
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey
+from protocol.codec import decode, encode
+from protocol.declared import declared_messages
+from protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.fetch import (

@@ -3,7 +3,7 @@
 import pytest
 
 from client.network.throttle import THROTTLE_MS_MAX, silence_ms
-from protocol.codec import declared_messages
+from protocol.declared import declared_messages
 from protocol.schema import Response
 
 # The first version of each response of ours whose Java class says `shouldClientThrottle`. DescribeCluster says so in no

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from protocol import codec
 from protocol.batch import read_header
+from protocol.declared import declared_messages
 from protocol.frames import read_request_header
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -220,7 +221,7 @@ def write_messages(exchanges: Iterable[Exchange], only: Collection[str] = ()) ->
     """Chooses what is kept, and writes it; a comment per field for the oldest and the newest version of each API."""
     declared = {
         cls.api_key: cls.__name__.removesuffix("Request")
-        for cls in codec.declared_messages().values()
+        for cls in declared_messages().values()
         if issubclass(cls, Request)
     }
     names = {key: api for key, api in declared.items() if not only or api in only}

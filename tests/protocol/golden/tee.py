@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from protocol import codec
+from protocol.declared import declared_messages
 from protocol.frames import read_response_header, response_frame
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.produce import ProduceRequest
@@ -35,7 +36,7 @@ def served_ranges() -> dict[int, tuple[int, int]]:
     """What Odradek lets clients choose from. Produce is advertised from 0 on, as Kafka does (KAFKA-18659)."""
     ranges = {
         cls.api_key: (cls.min_version, cls.max_version)
-        for cls in codec.declared_messages().values()
+        for cls in declared_messages().values()
         if issubclass(cls, Request)
     }
     return ranges | {ProduceRequest.api_key: (0, ProduceRequest.max_version)}
