@@ -31,7 +31,7 @@ help:
 	@echo "make clean         removes .venv and everything that was made, but no broker's data"
 
 demo: $(STAMP) java $(CONNECTOR)
-	$(BIN)/python -m spark_jobs.demo
+	$(BIN)/python -m odradek.spark_jobs.demo
 
 # Unit and compat tests together: the ones compute while the others wait, for a JVM to start or a broker to be back; so
 # do the checkers of types.
@@ -107,7 +107,7 @@ java:
 # Spark's Kafka connector, 62 MB, belongs to the set-up: nothing that is timed should wait for it.
 $(CONNECTOR): $(STAMP) | java
 	@echo "Fetching Spark's Kafka connector"
-	@$(BIN)/python -m spark_jobs.session > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
+	@$(BIN)/python -m odradek.spark_jobs.session > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
 	@touch $@
 
 # And so does Apache Kafka, with its classes made ready: its nodes start with a quarter less work.

@@ -17,7 +17,7 @@ from benchmarks.machine import fill_page_cache
 from benchmarks.plan import Plan
 from benchmarks.results import Outcome, Unavailable
 from benchmarks.servers import Server, running_odradek, running_servers
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 Say = Callable[[str], None]
 

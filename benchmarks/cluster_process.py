@@ -8,8 +8,8 @@ The topic has three replicas and min.insync.replicas 2, which are the defaults o
 """
 
 from benchmarks.wire import Wire, ask_for_topic, check, patiently, produce_record
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 Address = tuple[str, int]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks.servers import DELETE_DELAY, DELETE_DELAY_OPTIONS, KAFKA_HEAP, Process, wait_gone
 from benchmarks.wire import Wire
-from broker.version import VERSION
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.version import VERSION
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.apache_kafka import OWN_JVM
 from tests.cluster.processes import Processes
 from tests.etcd_process import Etcd

@@ -17,7 +17,7 @@ from benchmarks.servers import Server
 from benchmarks.start import start
 from benchmarks.table import markdown
 from benchmarks.wire import Wire, create_topic, offsets_once_led
-from protocol.errors import KafkaError
+from odradek.protocol.errors import KafkaError
 
 PARTITIONS_PER_TOPIC = 500
 BAR = Bar("≤", 1.25)

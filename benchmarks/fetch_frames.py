@@ -8,10 +8,10 @@ from struct import Struct
 from typing import NamedTuple
 
 from benchmarks.replies import LoadFailed
-from protocol.codec import encode, encode_parts
-from protocol.errors import ErrorCode
-from protocol.frames import RequestHeader, request_frame, response_frame
-from protocol.messages.fetch import (
+from odradek.protocol.codec import encode, encode_parts
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.frames import RequestHeader, request_frame, response_frame
+from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,

@@ -19,7 +19,7 @@ from benchmarks.results import Outcome, Unavailable
 from benchmarks.servers import Server
 from benchmarks.table import markdown
 from benchmarks.wire import Wire
-from protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
 
 KIBIBYTE: Final = 1024
 BAR: Final = Bar("≤", 12.0)

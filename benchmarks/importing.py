@@ -13,7 +13,7 @@ from benchmarks.machine import REPOSITORY
 from benchmarks.results import Outcome
 
 LIBRARIES = ("uvloop", "crc32c", "cramjam", "murmurhash2")
-BROKER = ("broker.command", "broker.running")
+BROKER = ("odradek.broker.command", "odradek.broker.running")
 PROCESSES_PER_RUN = 4
 BAR = Bar("≤", 60.0)
 SCRIPT = """

@@ -18,8 +18,8 @@ from benchmarks.plan import MEGABYTE, Plan
 from benchmarks.replicated_topics import LOOK_EVERY_S, REPLICAS, state_of, topics_of
 from benchmarks.results import Outcome
 from benchmarks.wire import Wire, check
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.metadata import MetadataResponseTopic
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.metadata import MetadataResponseTopic
 
 PARTITIONS = 3
 TOPICS_A_REQUEST = 50

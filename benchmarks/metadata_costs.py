@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import TypeVar
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
     BrokerState,
     PartitionState,
     TopicState,
@@ -21,12 +21,12 @@ from broker.cluster.keys import (
     partition_key,
     topic_key,
 )
-from broker.cluster.partition_changes import changed
-from broker.cluster.partition_writes import PartitionWrite, commits
-from broker.cluster.store import OPERATIONS_MAX, Change, Entry, Event, Snapshot, Txn
-from broker.controller.decisions import decided
-from protocol.codec import decode, encode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from odradek.broker.cluster.partition_changes import changed
+from odradek.broker.cluster.partition_writes import PartitionWrite, commits
+from odradek.broker.cluster.store import OPERATIONS_MAX, Change, Entry, Event, Snapshot, Txn
+from odradek.broker.controller.decisions import decided
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
 BROKERS = 100
 PARTITIONS_PER_TOPIC = 30

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from benchmarks.cluster_servers import Cluster, Member
 from benchmarks.replies import LoadFailed
 from benchmarks.wire import LATEST, Wire, ask_for_topic, check, delete_topic, offsets_of, patiently
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_quorum import DescribeQuorumRequest, QuorumPartitionData, QuorumTopicData
-from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from protocol.messages.metadata import (
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest, QuorumPartitionData, QuorumTopicData
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from odradek.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponsePartition,

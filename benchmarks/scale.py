@@ -22,7 +22,7 @@ from benchmarks.results import Outcome
 from benchmarks.store_costs import WATCHES, WRITERS, StoreCost, store_costs
 from benchmarks.table import markdown
 from benchmarks.wire import Wire, delete_topic
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 
 HEARTBEATS = 5000
 LOOK_EVERY_S = 0.05

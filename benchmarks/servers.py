@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from broker.version import VERSION
+from odradek.broker.version import VERSION
 from tests.apache_kafka import OWN_JVM, ApacheKafka
 from tests.jars import KAFKA_VERSION, java
 from tests.odradek_broker import READY, OdradekBroker

@@ -19,10 +19,10 @@ from typing import Any
 
 from benchmarks.machine import cpu_seconds
 from benchmarks.metadata_costs import replicas_of
-from broker.cluster.etcd.store import EtcdStore
-from broker.cluster.keys import PartitionState, partition_key
-from broker.cluster.store import OPERATIONS_MAX, Txn
-from client.tasks import Tasks
+from odradek.broker.cluster.etcd.store import EtcdStore
+from odradek.broker.cluster.keys import PartitionState, partition_key
+from odradek.broker.cluster.store import OPERATIONS_MAX, Txn
+from odradek.client.tasks import Tasks
 from tests.etcd_process import Etcd
 from tests.etcd_stores import etcd_store
 

@@ -10,25 +10,25 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from benchmarks.frames import PRODUCE_VERSION
-from protocol.codec import decode, encode_parts
-from protocol.errors import ErrorCode, KafkaError
-from protocol.frames import RequestHeader, read_response_header, request_frame
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.incremental_alter_configs import (
+from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.primitives import Buffer
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.schema import Request, Response
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.schema import Request, Response
 
 A = TypeVar("A")
 R = TypeVar("R", bound=Response)

@@ -1,6 +1,6 @@
-"""`python -m broker` is `odradek serve`."""
+"""`python -m odradek.broker` is `odradek serve`."""
 
-from broker.command import serve
+from odradek.broker.command import serve
 
 if __name__ == "__main__":
-    serve(prog_name="python -m broker")
+    serve(prog_name="python -m odradek.broker")

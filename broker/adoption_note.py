@@ -15,9 +15,9 @@ import hashlib
 import posixpath
 from collections.abc import Iterable
 
-from broker.disk import Disk
-from broker.meta_properties import VERSION, ForeignDirectory, read_properties
-from broker.partition_directories import partition_of
+from odradek.broker.disk import Disk
+from odradek.broker.meta_properties import VERSION, ForeignDirectory, read_properties
+from odradek.broker.partition_directories import partition_of
 
 FILE_NAME = ".odradek-adopted"
 CLUSTER_METADATA = "__cluster_metadata-0"

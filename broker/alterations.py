@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from broker.kafka_options import is_fixed, needs_broker, needs_listener
-from broker.option import ConfigError, ConfigType, Dynamic, Option, unknown_name
-from broker.options import BROKER_OPTIONS
-from broker.topic_options import TOPIC_OPTIONS, TopicOptions
-from protocol.configs import Operation
-from protocol.errors import ErrorCode
+from odradek.broker.kafka_options import is_fixed, needs_broker, needs_listener
+from odradek.broker.option import ConfigError, ConfigType, Dynamic, Option, unknown_name
+from odradek.broker.options import BROKER_OPTIONS
+from odradek.broker.topic_options import TOPIC_OPTIONS, TopicOptions
+from odradek.protocol.configs import Operation
+from odradek.protocol.errors import ErrorCode
 
 
 class Alteration(NamedTuple):

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from broker.cluster.store import Conflict, LeaseLost, StoreClosed, TooLarge
-from broker.context import Context
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, TooLarge
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 Commit = Callable[[], Coroutine[Any, Any, int]]
 """Starts a change; its result is the revision at which all of it is visible."""

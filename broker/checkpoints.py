@@ -15,8 +15,8 @@ import logging
 import posixpath
 from collections.abc import Callable, Mapping
 
-from broker.disk import Disk
-from broker.log.checkpoint import (
+from odradek.broker.disk import Disk
+from odradek.broker.log.checkpoint import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -25,7 +25,7 @@ from broker.log.checkpoint import (
     encode_offsets,
     read_offsets,
 )
-from broker.replaced_file import ReplacedFile
+from odradek.broker.replaced_file import ReplacedFile
 
 logger = logging.getLogger(__name__)
 

@@ -11,21 +11,21 @@ import logging
 from collections.abc import Collection
 from functools import partial
 
-from broker.checkpoints import Key
-from broker.cold_reads import patiently
-from broker.config import BrokerConfig
-from broker.disk import Disk
-from broker.log.cleanable import Cleanable, cleanable, dirtiest, grouped
-from broker.log.compaction import Cleaning, last_records
-from broker.log.offset_map import OffsetMap, OffsetMapBuilder
-from broker.log.rewriting import build_map, discard, write_group
-from broker.log.segments import Source, Written
-from broker.log.uncleanable import UncleanableLog
-from broker.partitions import Partitions
-from broker.replication.partition import Partition
-from client.environment import Environment
-from client.tasks import breathe
-from protocol.errors import KafkaError
+from odradek.broker.checkpoints import Key
+from odradek.broker.cold_reads import patiently
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import Disk
+from odradek.broker.log.cleanable import Cleanable, cleanable, dirtiest, grouped
+from odradek.broker.log.compaction import Cleaning, last_records
+from odradek.broker.log.offset_map import OffsetMap, OffsetMapBuilder
+from odradek.broker.log.rewriting import build_map, discard, write_group
+from odradek.broker.log.segments import Source, Written
+from odradek.broker.log.uncleanable import UncleanableLog
+from odradek.broker.partitions import Partitions
+from odradek.broker.replication.partition import Partition
+from odradek.client.environment import Environment
+from odradek.client.tasks import breathe
+from odradek.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 

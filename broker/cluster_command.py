@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from broker.command import LOG_FORMATS, LOG_LEVELS
+from odradek.broker.command import LOG_FORMATS, LOG_LEVELS
 
 BROKERS_MAX: Final = 50
 EXIT_CODES_HELP: Final = "Exit codes: 0 done, 1 it could not start or failed, 2 wrong command line."
@@ -39,10 +39,10 @@ def run(
     Topics get three replicas and min.insync.replicas=2 unless told otherwise. Prints one line when all accept
     connections. SIGTERM and SIGINT stop them cleanly.
     """
-    from broker.cluster_running import cluster_settings, run_cluster
-    from broker.config import ConfigError, load_static
-    from broker.listen_options import ListenerError, parse_address
-    from broker.log_format import configure_logging
+    from odradek.broker.cluster_running import cluster_settings, run_cluster
+    from odradek.broker.config import ConfigError, load_static
+    from odradek.broker.listen_options import ListenerError, parse_address
+    from odradek.broker.log_format import configure_logging
 
     configure_logging(log_level, log_format)
     if memory and data_dir is not None:

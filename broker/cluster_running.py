@@ -14,20 +14,20 @@ from contextlib import asynccontextmanager
 
 import click
 
-from broker.cluster.embedded import EmbeddedStore
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import MetadataStore
-from broker.config import BrokerConfig
-from broker.data_directory import LOCK_FILE
-from broker.disk import FileDisk
-from broker.listeners import Listener
-from broker.progress import Progress
-from broker.refusals import BrokerFailed, StartRefused
-from broker.running import collector_paused, run_until_signal, warn_of_exposure
-from broker.server import Broker, Settings, disk_for, logger
-from broker.version import VERSION
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster.embedded import EmbeddedStore
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import MetadataStore
+from odradek.broker.config import BrokerConfig
+from odradek.broker.data_directory import LOCK_FILE
+from odradek.broker.disk import FileDisk
+from odradek.broker.listeners import Listener
+from odradek.broker.progress import Progress
+from odradek.broker.refusals import BrokerFailed, StartRefused
+from odradek.broker.running import collector_paused, run_until_signal, warn_of_exposure
+from odradek.broker.server import Broker, Settings, disk_for, logger
+from odradek.broker.version import VERSION
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 
 METADATA_DIRECTORY = "metadata"
 

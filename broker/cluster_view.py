@@ -4,9 +4,9 @@ A client can use a broker that is there and has an address on its listener. A le
 leader to it: -1, with an error that says why (Kafka's KRaftMetadataCache).
 """
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
-from protocol.errors import ErrorCode
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
+from odradek.protocol.errors import ErrorCode
 
 NO_CONTROLLER = -1
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")

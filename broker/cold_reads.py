@@ -7,10 +7,10 @@ helper thread into the page cache first, and then read in the loop: the state of
 from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
-from broker.disk import Disk
-from broker.disk_page_cache import NotCached
-from client.environment import Environment
-from client.tasks import run_together
+from odradek.broker.disk import Disk
+from odradek.broker.disk_page_cache import NotCached
+from odradek.client.environment import Environment
+from odradek.client.tasks import run_together
 
 T = TypeVar("T")
 

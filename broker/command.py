@@ -49,10 +49,10 @@ def serve(
 
     Prints one line when it accepts connections. SIGTERM and SIGINT stop it cleanly.
     """
-    from broker.config import BrokerConfig, ConfigError, load_static
-    from broker.listen_options import ListenerError, parse_address
-    from broker.log_format import configure_logging
-    from broker.running import run, settings_of
+    from odradek.broker.config import BrokerConfig, ConfigError, load_static
+    from odradek.broker.listen_options import ListenerError, parse_address
+    from odradek.broker.log_format import configure_logging
+    from odradek.broker.running import run, settings_of
 
     configure_logging(log_level, log_format)
     if memory and data_dirs:

@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from broker.kafka_options import reason_for
-from broker.option import LONG_MAX, ConfigError, ConfigMistakes, ConfigType, Option, nearest, unknown_name
-from broker.options import BROKER_OPTIONS, BrokerOptions
-from broker.topic_options import TOPIC_OPTIONS, TopicOptions
-from client.configuration.properties import parse_properties
+from odradek.broker.kafka_options import reason_for
+from odradek.broker.option import LONG_MAX, ConfigError, ConfigMistakes, ConfigType, Option, nearest, unknown_name
+from odradek.broker.options import BROKER_OPTIONS, BrokerOptions
+from odradek.broker.topic_options import TOPIC_OPTIONS, TopicOptions
+from odradek.client.configuration.properties import parse_properties
 
 __all__ = [
     "BrokerConfig",

@@ -8,14 +8,20 @@ a change of several options happens whole or not at all.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from broker.changes import Changes
-from broker.cluster.image import TopicImage
-from broker.cluster.keys import broker_config_key, check_topic_name, decode_configs, encode_configs, topic_config_key
-from broker.cluster.store import Conflict, MetadataStore, Txn
-from broker.cluster.topics import write_topic_configs
-from broker.context import Context
-from protocol.configs import ResourceType
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.changes import Changes
+from odradek.broker.cluster.image import TopicImage
+from odradek.broker.cluster.keys import (
+    broker_config_key,
+    check_topic_name,
+    decode_configs,
+    encode_configs,
+    topic_config_key,
+)
+from odradek.broker.cluster.store import Conflict, MetadataStore, Txn
+from odradek.broker.cluster.topics import write_topic_configs
+from odradek.broker.context import Context
+from odradek.protocol.configs import ResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 ATTEMPTS_MAX = 10
 

@@ -1,11 +1,11 @@
-"""docs/configuration.md, made from the rows of options.py: `python -m broker.configuration_page` prints it."""
+"""docs/configuration.md, made from the rows of options.py: `python -m odradek.broker.configuration_page` prints it."""
 
 import sys
 from typing import Any
 
-from broker.option import Option
-from broker.options import BROKER_OPTIONS
-from broker.topic_options import TOPIC_OPTIONS
+from odradek.broker.option import Option
+from odradek.broker.options import BROKER_OPTIONS
+from odradek.broker.topic_options import TOPIC_OPTIONS
 
 
 def _table(rows: dict[str, Option[Any]], *, of_topics: bool) -> list[str]:
@@ -30,7 +30,7 @@ def documentation() -> str:
         [
             "# Configuration",
             "",
-            "<!-- Made from broker/options.py by `python -m broker.configuration_page > docs/configuration.md`. -->",
+            "<!-- Made by `python -m odradek.broker.configuration_page > docs/configuration.md`. -->",
             "",
             "Names, defaults and meanings are those of Apache Kafka 4.3.1; what differs stands in italics. Options",
             "are given by `--config FILE` (Kafka's properties syntax) and by `--set name=value`, which wins; those",

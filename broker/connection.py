@@ -23,16 +23,16 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import cast
 
-from broker.begun import Begun
-from broker.context import Caller, CloseConnection, Context, never
-from broker.direct_send import can_send_directly, send_directly
-from broker.dispatch import dispatch
-from broker.file_slice import FileSlice
-from broker.request_memory import RequestMemory
-from protocol.errors import MalformedMessage
-from protocol.frames import CAPACITY_MIN, FrameReader
-from protocol.messages.produce import ProduceRequest
-from protocol.primitives import Buffer
+from odradek.broker.begun import Begun
+from odradek.broker.context import Caller, CloseConnection, Context, never
+from odradek.broker.direct_send import can_send_directly, send_directly
+from odradek.broker.dispatch import dispatch
+from odradek.broker.file_slice import FileSlice
+from odradek.broker.request_memory import RequestMemory
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import CAPACITY_MIN, FrameReader
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 

@@ -12,22 +12,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from broker.config import BrokerConfig
-from broker.controller.controller import Controller
-from broker.controller.fencing import Fencing
-from broker.disk import Disk
-from broker.fetch_sessions import FetchSessions
-from broker.follower_sessions import FollowerSessions
-from broker.metadata import Metadata
-from broker.metrics import Metrics
-from broker.partitions import Partitions
-from broker.peers import Peers
-from broker.registration import Registration
-from broker.txn.producer_ids import ProducerIds
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import Request
+from odradek.broker.config import BrokerConfig
+from odradek.broker.controller.controller import Controller
+from odradek.broker.controller.fencing import Fencing
+from odradek.broker.disk import Disk
+from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.follower_sessions import FollowerSessions
+from odradek.broker.metadata import Metadata
+from odradek.broker.metrics import Metrics
+from odradek.broker.partitions import Partitions
+from odradek.broker.peers import Peers
+from odradek.broker.registration import Registration
+from odradek.broker.txn.producer_ids import ProducerIds
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import Request
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from broker.context import Call, Context, Endpoint
+from odradek.broker.context import Call, Context, Endpoint
 
 
 class CurrentLeader(NamedTuple):

@@ -13,16 +13,16 @@ import logging
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 
-from broker import meta_properties
-from broker.checkpoints import Key
-from broker.cluster.image import ClusterImage
-from broker.data_directory import DataDirectory
-from broker.disk import Disk, LockHeld
-from broker.log.checkpoint import CorruptCheckpoint
-from broker.meta_properties import MetaProperties
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker import meta_properties
+from odradek.broker.checkpoints import Key
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.disk import Disk, LockHeld
+from odradek.broker.log.checkpoint import CorruptCheckpoint
+from odradek.broker.meta_properties import MetaProperties
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 

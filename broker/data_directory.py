@@ -16,16 +16,16 @@ import posixpath
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from broker import meta_properties
-from broker.checkpoints import Checkpoints, Key
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.disk import Disk, Lock
-from broker.log.checkpoint import CorruptCheckpoint, read_partition_metadata, write_partition_metadata
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log.segment import LOG_SUFFIX
-from broker.meta_properties import ForeignDirectory, MetaProperties
-from broker.partition_directories import (
+from odradek.broker import meta_properties
+from odradek.broker.checkpoints import Checkpoints, Key
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.disk import Disk, Lock
+from odradek.broker.log.checkpoint import CorruptCheckpoint, read_partition_metadata, write_partition_metadata
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log.segment import LOG_SUFFIX
+from odradek.broker.meta_properties import ForeignDirectory, MetaProperties
+from odradek.broker.partition_directories import (
     DELETE_SUFFIX,
     KAFKAS_OWN,
     STRAY_SUFFIX,
@@ -35,10 +35,10 @@ from broker.partition_directories import (
     stem_of,
     suffix_of,
 )
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import ZERO_UUID, uuid_from_text, uuid_text
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import ZERO_UUID, uuid_from_text, uuid_text
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from broker.file_slice import SENDFILE_BYTES_MAX, FileSlice
-from protocol.primitives import Buffer
+from odradek.broker.file_slice import SENDFILE_BYTES_MAX, FileSlice
+from odradek.protocol.primitives import Buffer
 
 
 def can_send_directly(transport: asyncio.Transport) -> bool:

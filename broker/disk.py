@@ -32,11 +32,11 @@ from contextlib import AbstractContextManager, suppress
 from struct import Struct
 from typing import Protocol
 
-from broker.disk_descriptors import Descriptor, Descriptors
-from broker.disk_file import DescriptorFile, named, sync_content, write_all
-from broker.disk_page_cache import PageCache, read_all
-from broker.file_slice import FileSlice
-from protocol.primitives import Buffer
+from odradek.broker.disk_descriptors import Descriptor, Descriptors
+from odradek.broker.disk_file import DescriptorFile, named, sync_content, write_all
+from odradek.broker.disk_page_cache import PageCache, read_all
+from odradek.broker.file_slice import FileSlice
+from odradek.protocol.primitives import Buffer
 
 # Half of the descriptors allowed, for sockets need the other half; and no more than this where the limit is huge.
 DESCRIPTORS_MAX = 32_768

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from threading import get_ident
 
-from broker.disk_descriptors import Descriptor, Descriptors
-from broker.disk_page_cache import PageCache, complete
-from broker.file_slice import FileSlice
-from protocol.primitives import Buffer
+from odradek.broker.disk_descriptors import Descriptor, Descriptors
+from odradek.broker.disk_page_cache import PageCache, complete
+from odradek.broker.file_slice import FileSlice
+from odradek.protocol.primitives import Buffer
 
 # writev refuses more parts than IOV_MAX, 1024 on Linux and macOS.
 PARTS_MAX = 1024

@@ -18,7 +18,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.cachestat import CacheStat
+    from odradek.broker.cachestat import CacheStat
 
 # A retry finds its range unless so many others were read since.
 WARMED_MAX = 64
@@ -98,7 +98,7 @@ class PageCache(CachedOnly):
     def is_cached(self, descriptor: int, position: int, size_bytes: int) -> bool:
         """Whether all of these bytes are known to be in memory. False where nobody tells."""
         if self._cachestat is None:
-            from broker.cachestat import CacheStat  # ctypes: a start can do without
+            from odradek.broker.cachestat import CacheStat  # ctypes: a start can do without
 
             self._cachestat = CacheStat()
         return self._cachestat.is_cached(descriptor, position, size_bytes)

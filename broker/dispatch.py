@@ -13,12 +13,12 @@
 import logging
 from typing import Any
 
-from broker.context import Api, Call, Caller, CloseConnection, Context
-from protocol.codec import decode, encode_parts
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage, TrailingBytes
-from protocol.frames import peek_request, read_request_header, response_frame
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from protocol.schema import Buffer
+from odradek.broker.context import Api, Call, Caller, CloseConnection, Context
+from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage, TrailingBytes
+from odradek.protocol.frames import peek_request, read_request_header, response_frame
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.schema import Buffer
 
 logger = logging.getLogger(__name__)
 

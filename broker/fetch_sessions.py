@@ -20,8 +20,8 @@ Partitions with records move to the end, so that all get their turn. The cache h
 
 from collections.abc import Callable
 
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import FetchPartition, PartitionData
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import FetchPartition, PartitionData
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0

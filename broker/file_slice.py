@@ -10,8 +10,8 @@ import os
 import socket
 from typing import Final
 
-from broker.disk_descriptors import Descriptor
-from broker.disk_page_cache import read_all
+from odradek.broker.disk_descriptors import Descriptor
+from odradek.broker.disk_page_cache import read_all
 
 SLICE_BYTES_MIN: Final = 256 * 1024
 """Less is better read."""

@@ -23,16 +23,16 @@ from contextlib import suppress
 from math import inf
 from typing import cast
 
-from broker.cold_reads import TRIES, fetched_in
-from broker.context import Call, Context, of_partition
-from broker.disk_page_cache import NotCached
-from broker.follower_sessions import Followed, FollowerSession, Key
-from broker.log.indexed_file import FetchData
-from broker.replication.divergence import diverging, require_comparable
-from broker.replication.isolation import Isolation
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import (
+from odradek.broker.cold_reads import TRIES, fetched_in
+from odradek.broker.context import Call, Context, of_partition
+from odradek.broker.disk_page_cache import NotCached
+from odradek.broker.follower_sessions import Followed, FollowerSession, Key
+from odradek.broker.log.indexed_file import FetchData
+from odradek.broker.replication.divergence import diverging, require_comparable
+from odradek.broker.replication.isolation import Isolation
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -40,7 +40,7 @@ from protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from protocol.schema import Buffer
+from odradek.protocol.schema import Buffer
 
 IMAGE_WAIT_MS = 500.0
 

@@ -8,14 +8,14 @@ evicted.
 import asyncio
 from collections.abc import Callable
 
-from broker.closest_replica import RACK_AWARE
-from broker.config import BrokerConfig
-from broker.fetch_sessions import next_epoch
-from broker.replication.partition import Partition
-from broker.replication.quota import ReplicationQuota
-from client.tasks import breathe
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import FetchPartition
+from odradek.broker.closest_replica import RACK_AWARE
+from odradek.broker.config import BrokerConfig
+from odradek.broker.fetch_sessions import next_epoch
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.quota import ReplicationQuota
+from odradek.client.tasks import breathe
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import FetchPartition
 
 Key = tuple[bytes, int]
 """Topic id and partition index."""

@@ -10,10 +10,10 @@ controller answer NOT_CONTROLLER.
 import logging
 from typing import Any, TypeVar
 
-from broker.context import Call, Context
-from broker.peers import Peer, is_peer
-from protocol.errors import ErrorCode, KafkaError, code_of
-from protocol.schema import Request, Response
+from odradek.broker.context import Call, Context
+from odradek.broker.peers import Peer, is_peer
+from odradek.protocol.errors import ErrorCode, KafkaError, code_of
+from odradek.protocol.schema import Request, Response
 
 logger = logging.getLogger(__name__)
 

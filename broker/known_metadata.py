@@ -9,18 +9,18 @@ older copy keeps its note until its logs are back at what is certain: a start th
 import logging
 from collections.abc import Callable, Collection
 
-from broker.cluster.keys import CLUSTER_KEY, decode_cluster
-from broker.cluster.lineage import Followed, Lineage, contradiction
-from broker.cluster.store import Snapshot
-from broker.cluster.uses import used_by, was_in_use
-from broker.data_directories import DataDirectories
-from broker.data_directory import DataDirectory
-from broker.disk import Disk
-from broker.meta_properties import ForeignDirectory
-from broker.metadata_revision import RecordedRevision, check_metadata, load_processes
-from broker.progress import Progress
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster.keys import CLUSTER_KEY, decode_cluster
+from odradek.broker.cluster.lineage import Followed, Lineage, contradiction
+from odradek.broker.cluster.store import Snapshot
+from odradek.broker.cluster.uses import used_by, was_in_use
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.disk import Disk
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.metadata_revision import RecordedRevision, check_metadata, load_processes
+from odradek.broker.progress import Progress
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ Several listeners have names, as in Kafka; each is answered with the advertised 
 import re
 from collections.abc import Sequence
 
-from broker.listeners import PORT_MAX, Listener, listener_problem
+from odradek.broker.listeners import PORT_MAX, Listener, listener_problem
 
 DEFAULT_NAME = "PLAINTEXT"
 PORT_DIGITS = 5

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.host_names import host_problem, is_wildcard
+from odradek.broker.host_names import host_problem, is_wildcard
 
 _LISTENER = re.compile(
     r"(?P<name>[A-Za-z0-9_-]+)://(\[(?P<v6>[^\[\]/,]+)\]|(?P<host>[^\[\]:/,]*)):(?P<port>[0-9]{1,5})"

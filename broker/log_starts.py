@@ -15,11 +15,11 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from broker.data_directory import DataDirectory
-from broker.replication.partition import Partition
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.replication.partition import Partition
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ that the kernel held up, the interpreter's lock. Measured only where somebody ma
 
 from bisect import bisect_left
 
-from broker.metrics import LOOP_LAG_BOUNDS_MS, Metrics
-from client.environment import Environment
+from odradek.broker.metrics import LOOP_LAG_BOUNDS_MS, Metrics
+from odradek.client.environment import Environment
 
 INTERVAL_MS = 10.0
 

@@ -10,24 +10,24 @@ import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import NO_LEADER
-from broker.cluster.store import Conflict, LeaseLost, StoreClosed, StoreWentBack, Superseded
-from broker.config import BrokerConfig
-from broker.controller.controller import Controller
-from broker.controller.fencing import Fencing
-from broker.controller.heartbeats import Heartbeats
-from broker.metadata import Metadata
-from broker.peers import Peer, PeerLost, Peers
-from broker.registration import Registration
-from broker.replication.fetch_requests import Replica
-from broker.replication.fetchers import Fetchers
-from broker.replication.isr_writer import IsrWriter
-from broker.replication.roles import Key, Roles
-from client.environment import Environment
-from client.network.connection import Connection
-from client.tasks import Tasks
-from protocol.errors import KafkaError
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.keys import NO_LEADER
+from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, StoreWentBack, Superseded
+from odradek.broker.config import BrokerConfig
+from odradek.broker.controller.controller import Controller
+from odradek.broker.controller.fencing import Fencing
+from odradek.broker.controller.heartbeats import Heartbeats
+from odradek.broker.metadata import Metadata
+from odradek.broker.peers import Peer, PeerLost, Peers
+from odradek.broker.registration import Registration
+from odradek.broker.replication.fetch_requests import Replica
+from odradek.broker.replication.fetchers import Fetchers
+from odradek.broker.replication.isr_writer import IsrWriter
+from odradek.broker.replication.roles import Key, Roles
+from odradek.client.environment import Environment
+from odradek.client.network.connection import Connection
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 

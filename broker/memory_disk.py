@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from threading import get_ident
 
-from broker.disk import File, Lock, LockHeld, Syncer
-from broker.disk_file import check_position
-from broker.disk_page_cache import CachedOnly, NotCached, WarmedRanges
-from broker.file_slice import FileSlice
-from protocol.primitives import Buffer
+from odradek.broker.disk import File, Lock, LockHeld, Syncer
+from odradek.broker.disk_file import check_position
+from odradek.broker.disk_page_cache import CachedOnly, NotCached, WarmedRanges
+from odradek.broker.file_slice import FileSlice
+from odradek.protocol.primitives import Buffer
 
 # What total_bytes() answers when no limit was given: a number that fits the int64 of DescribeLogDirs.
 _UNLIMITED = 1 << 62

@@ -7,8 +7,8 @@ It is written at the first start. A directory of another node is refused before 
 import posixpath
 from dataclasses import dataclass
 
-from broker.disk import Disk
-from protocol.schema import uuid_from_text
+from odradek.broker.disk import Disk
+from odradek.protocol.schema import uuid_from_text
 
 FILE_NAME = "meta.properties"
 VERSION = "1"

@@ -15,12 +15,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
-from broker.cluster.image import ClusterImage, Delta, compare
-from broker.cluster.keys import CLUSTER_KEY, decode_cluster
-from broker.cluster.lineage import Lineage, contradiction
-from broker.cluster.store import Change, Compacted, MetadataStore, Snapshot, StoreClosed, StoreWentBack
-from broker.progress import Progress
-from client.environment import Environment
+from odradek.broker.cluster.image import ClusterImage, Delta, compare
+from odradek.broker.cluster.keys import CLUSTER_KEY, decode_cluster
+from odradek.broker.cluster.lineage import Lineage, contradiction
+from odradek.broker.cluster.store import Change, Compacted, MetadataStore, Snapshot, StoreClosed, StoreWentBack
+from odradek.broker.progress import Progress
+from odradek.client.environment import Environment
 
 logger = logging.getLogger(__name__)
 

@@ -26,13 +26,13 @@ import logging
 import posixpath
 from collections.abc import Callable, Sequence
 
-from broker.cluster.lineage import Commit, Followed, Lineage, start_contradiction
-from broker.disk import Disk
-from broker.meta_properties import VERSION, ForeignDirectory, MetaProperties, read_properties
-from broker.partition_directories import partition_of
-from broker.progress import Progress
-from broker.replaced_file import ReplacedFile
-from client.environment import Environment
+from odradek.broker.cluster.lineage import Commit, Followed, Lineage, start_contradiction
+from odradek.broker.disk import Disk
+from odradek.broker.meta_properties import VERSION, ForeignDirectory, MetaProperties, read_properties
+from odradek.broker.partition_directories import partition_of
+from odradek.broker.progress import Progress
+from odradek.broker.replaced_file import ReplacedFile
+from odradek.client.environment import Environment
 
 logger = logging.getLogger(__name__)
 

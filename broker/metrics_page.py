@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from broker.metrics import LATENCY_BOUNDS_MS, LOOP_LAG_BOUNDS_MS, Metrics
-from broker.partitions import Partitions
-from client.environment import Environment
+from odradek.broker.metrics import LATENCY_BOUNDS_MS, LOOP_LAG_BOUNDS_MS, Metrics
+from odradek.broker.partitions import Partitions
+from odradek.client.environment import Environment
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

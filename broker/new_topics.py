@@ -8,10 +8,10 @@ not, and leaders, and who is in sync from the start, are among those that are th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.changes import Changes
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.keys import PartitionState, check_collision, check_topic_name
-from broker.cluster.placement import (
+from odradek.broker.changes import Changes
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.keys import PartitionState, check_collision, check_topic_name
+from odradek.broker.cluster.placement import (
     UsableBroker,
     check_added_assignments,
     check_counts,
@@ -20,10 +20,10 @@ from broker.cluster.placement import (
     check_partitions_per_request,
     place,
 )
-from broker.cluster.topics import add_partitions, create_topic, new_partition
-from broker.context import Context
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_quorum import METADATA_TOPIC
+from odradek.broker.cluster.topics import add_partitions, create_topic, new_partition
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_quorum import METADATA_TOPIC
 
 DEFAULT = -1
 """In place of a partition count or a replication factor: the broker's default (KIP-464)."""

@@ -18,17 +18,17 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 
-from broker.cluster.image import ClusterImage, Delta, TopicImage
-from broker.cluster.keys import broker_key, partition_key
-from broker.cluster.partition_changes import with_directory, without_directory, without_given_up
-from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
-from broker.cluster.store import Conflict, StoreClosed
-from broker.config import BrokerConfig
-from broker.metadata import Metadata
-from broker.partitions import Partitions
-from broker.progress import Progress
-from broker.registration import Registration
-from client.environment import Environment
+from odradek.broker.cluster.image import ClusterImage, Delta, TopicImage
+from odradek.broker.cluster.keys import broker_key, partition_key
+from odradek.broker.cluster.partition_changes import with_directory, without_directory, without_given_up
+from odradek.broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
+from odradek.broker.cluster.store import Conflict, StoreClosed
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata import Metadata
+from odradek.broker.partitions import Partitions
+from odradek.broker.progress import Progress
+from odradek.broker.registration import Registration
+from odradek.client.environment import Environment
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ came, and who asks for one sooner opens it himself (partitions.py).
 from collections.abc import Callable
 from itertools import islice
 
-from broker.checkpoints import Key
-from client.tasks import Tasks, breathe
+from odradek.broker.checkpoints import Key
+from odradek.client.tasks import Tasks, breathe
 
 OPENED_AT_ONCE = 16
 """So many of one change are opened with it, and so many of the others in a turn of the loop."""

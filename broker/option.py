@@ -16,7 +16,7 @@ from enum import Enum, IntEnum
 from math import inf, isfinite
 from typing import Any, Generic, NamedTuple, TypeVar, cast, overload
 
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 Value = bool | int | float | str | tuple[str, ...] | None

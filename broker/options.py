@@ -11,8 +11,8 @@ docs/configuration.md is made from these rows (configuration_page.py).
 import sys
 from typing import Any
 
-from broker.listeners import check_listeners
-from broker.option import (
+from odradek.broker.listeners import check_listeners
+from odradek.broker.option import (
     BOOLEAN,
     CLUSTER_WIDE,
     CODECS,
@@ -35,7 +35,7 @@ from broker.option import (
     gzip_level,
     rows,
 )
-from broker.store_address import check_store_address
+from odradek.broker.store_address import check_store_address
 
 _INTERNAL = "Kafka takes it, too, but does not describe it."
 

@@ -7,13 +7,13 @@ errors and words (ReplicationControlManager.java). The controller writes the sta
 from collections.abc import Sequence
 from enum import IntEnum
 
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.keys import NO_LEADER, PartitionState
-from broker.cluster.partition_changes import may_lead, with_leader
-from broker.cluster.partition_writes import with_epochs
-from broker.cluster.reassignment import cancelled, completed, original_replicas, reassigned, target_replicas
-from broker.controller.decisions import preferred, seen
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.cluster.partition_changes import may_lead, with_leader
+from odradek.broker.cluster.partition_writes import with_epochs
+from odradek.broker.cluster.reassignment import cancelled, completed, original_replicas, reassigned, target_replicas
+from odradek.broker.controller.decisions import preferred, seen
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class ElectionType(IntEnum):

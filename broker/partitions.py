@@ -20,25 +20,25 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from broker.checkpoints import Checkpoints, Key
-from broker.cluster.image import ClusterImage, Delta, TopicImage
-from broker.cluster.keys import PartitionState
-from broker.config import BrokerConfig, TopicConfig
-from broker.data_directories import DataDirectories
-from broker.data_directory import DataDirectory
-from broker.log.checkpoint import CorruptCheckpoint
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log_starts import LogStarts
-from broker.openings import OPENED_AT_ONCE, Openings
-from broker.replication.partition import Partition
-from broker.replication.roles import Roles
-from broker.replication.syncs import Syncs
-from broker.written_offsets import WrittenOffsets
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import uuid_text
+from odradek.broker.checkpoints import Checkpoints, Key
+from odradek.broker.cluster.image import ClusterImage, Delta, TopicImage
+from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.config import BrokerConfig, TopicConfig
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.log.checkpoint import CorruptCheckpoint
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log_starts import LogStarts
+from odradek.broker.openings import OPENED_AT_ONCE, Openings
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.roles import Roles
+from odradek.broker.replication.syncs import Syncs
+from odradek.broker.written_offsets import WrittenOffsets
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import uuid_text
 
 logger = logging.getLogger(__name__)
 

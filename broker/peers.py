@@ -9,10 +9,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import ClientError
-from client.network.connection import Connection, open_connection
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError
+from odradek.client.network.connection import Connection, open_connection
 
 CLIENT_ID_PREFIX = "broker-"
 

@@ -1,4 +1,4 @@
-"""docs/protocol-support.md, made from the rows of served.py: `python -m broker.protocol_page` prints it.
+"""docs/protocol-support.md, made from the rows of served.py: `python -m odradek.broker.protocol_page` prints it.
 
 What an API does and what its versions brought stands in the docstring of its handler's module; it is taken from there.
 """
@@ -6,8 +6,8 @@ What an API does and what its versions brought stands in the docstring of its ha
 import inspect
 import sys
 
-from broker.context import Api
-from broker.served import SERVED
+from odradek.broker.context import Api
+from odradek.broker.served import SERVED
 
 # Those that can be asked for are in tests/compat/test_answers_like_kafka.py, with both answers, and, of clusters, in
 # test_cluster_answers_like_kafka.py; those that only random requests come to are rules in admin_differences.py.
@@ -104,7 +104,7 @@ def documentation() -> str:
         [
             "# Protocol support",
             "",
-            "<!-- Made from broker/served.py by `python -m broker.protocol_page > docs/protocol-support.md`. -->",
+            "<!-- Made by `python -m odradek.broker.protocol_page > docs/protocol-support.md`. -->",
             "",
             f"{len(apis)} APIs are served. The ranges are coherent with Apache Kafka 3.9, which is what clients read",
             "from them. A request of another API or version closes the connection, with a line in the broker's log;",

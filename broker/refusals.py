@@ -5,12 +5,12 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from broker.cluster.keys import MalformedMetadata
-from broker.cluster.store import StoreDamaged, StoreWentBack, Superseded
-from broker.listeners import Listener
-from broker.meta_properties import ForeignDirectory
-from broker.option import ConfigError
-from broker.registration import Refused
+from odradek.broker.cluster.keys import MalformedMetadata
+from odradek.broker.cluster.store import StoreDamaged, StoreWentBack, Superseded
+from odradek.broker.listeners import Listener
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.option import ConfigError
+from odradek.broker.registration import Refused
 
 
 class BrokerFailed(Exception):

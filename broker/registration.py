@@ -28,8 +28,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
     BrokerState,
     NodeState,
     broker_key,
@@ -39,13 +39,13 @@ from broker.cluster.keys import (
     node_key,
     stopping_key,
 )
-from broker.cluster.store import Conflict, Lease, LeaseLost, MetadataStore, StoreClosed, Txn
-from broker.lease_term import LeaseTerm
-from broker.progress import Progress
-from broker.standstill import Standstill
-from client.environment import Environment
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import uuid_text
+from odradek.broker.cluster.store import Conflict, Lease, LeaseLost, MetadataStore, StoreClosed, Txn
+from odradek.broker.lease_term import LeaseTerm
+from odradek.broker.progress import Progress
+from odradek.broker.standstill import Standstill
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import uuid_text
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ replaces a newer one.
 from collections.abc import Callable
 from threading import Lock
 
-from broker.disk import Disk
+from odradek.broker.disk import Disk
 
 
 class ReplacedFile:

@@ -54,20 +54,20 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from broker.checkpoints import CLEAN_SHUTDOWN, Key
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import NodeState, PartitionState, broker_key, partition_key, stopping_key
-from broker.cluster.partition_changes import is_last, with_directory, without, without_directory
-from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
-from broker.cluster.store import Conflict, MetadataStore, Txn
-from broker.cluster.uses import was_in_use
-from broker.config import BrokerConfig
-from broker.data_directories import DataDirectories
-from broker.disk import Disk
-from broker.log.leftovers import UNSYNCED
-from broker.meta_properties import VERSION, ForeignDirectory, read_properties
-from broker.metadata_revision import load_processes
-from broker.registration import Identity
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN, Key
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import NodeState, PartitionState, broker_key, partition_key, stopping_key
+from odradek.broker.cluster.partition_changes import is_last, with_directory, without, without_directory
+from odradek.broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
+from odradek.broker.cluster.store import Conflict, MetadataStore, Txn
+from odradek.broker.cluster.uses import was_in_use
+from odradek.broker.config import BrokerConfig
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.disk import Disk
+from odradek.broker.log.leftovers import UNSYNCED
+from odradek.broker.meta_properties import VERSION, ForeignDirectory, read_properties
+from odradek.broker.metadata_revision import load_processes
+from odradek.broker.registration import Identity
 
 logger = logging.getLogger(__name__)
 

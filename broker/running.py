@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from broker.config import BrokerConfig, ConfigError
-from broker.disk import FileDisk, raise_descriptor_limit
-from broker.listen_options import check_inter_broker, check_listeners, parse_address
-from broker.listeners import Listener, parse_listener
-from broker.refusals import REFUSALS, BrokerFailed, explained
-from broker.server import Broker, Settings, disk_for, logger
-from broker.shared_store import open_shared_store, wait_for_store
-from broker.version import VERSION
-from client.environment import Environment, loop_factory
+from odradek.broker.config import BrokerConfig, ConfigError
+from odradek.broker.disk import FileDisk, raise_descriptor_limit
+from odradek.broker.listen_options import check_inter_broker, check_listeners, parse_address
+from odradek.broker.listeners import Listener, parse_listener
+from odradek.broker.refusals import REFUSALS, BrokerFailed, explained
+from odradek.broker.server import Broker, Settings, disk_for, logger
+from odradek.broker.shared_store import open_shared_store, wait_for_store
+from odradek.broker.version import VERSION
+from odradek.client.environment import Environment, loop_factory
 
 HELPER_THREADS = 16
 """Half of them for syncs at most (replication/syncs.py), the others for cold reads, compaction and what else waits."""

@@ -7,7 +7,7 @@ Two minimums are lower than what anybody uses, because clients read features fro
 and snappy, KAFKA-18659) and FindCoordinator 0 (old librdkafka's lz4).
 """
 
-from broker.api import (
+from odradek.broker.api import (
     alter_configs,
     alter_partition_reassignments,
     api_versions,
@@ -33,31 +33,31 @@ from broker.api import (
     produce,
     unregister_broker,
 )
-from broker.context import Api
-from protocol.messages.alter_configs import AlterConfigsRequest
-from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from protocol.messages.create_partitions import CreatePartitionsRequest
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.delete_records import DeleteRecordsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest
-from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-from protocol.messages.describe_quorum import DescribeQuorumRequest
-from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from protocol.messages.elect_leaders import ElectLeadersRequest
-from protocol.messages.fetch import FetchRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.list_offsets import ListOffsetsRequest
-from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from protocol.messages.produce import ProduceRequest
-from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from odradek.broker.context import Api
+from odradek.protocol.messages.alter_configs import AlterConfigsRequest
+from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from odradek.protocol.messages.create_partitions import CreatePartitionsRequest
+from odradek.protocol.messages.create_topics import CreateTopicsRequest
+from odradek.protocol.messages.delete_records import DeleteRecordsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
+from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.fetch import FetchRequest
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
+from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 SERVED: tuple[Api, ...] = (
     Api(ProduceRequest, produce.handle, produce.fail, served=(3, 11), advertised_from=0),

@@ -16,45 +16,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from broker import adoption_note
-from broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import CLUSTER_KEY, MalformedMetadata, decode_cluster, encode_cluster
-from broker.cluster.memory import MemoryStore
-from broker.cluster.stamped_store import StampedStore
-from broker.cluster.store import Conflict, MetadataStore, Snapshot, StoreClosed, StoreWentBack, Superseded, Txn
-from broker.config import BrokerConfig
-from broker.connection import Connection, ConnectionTable
-from broker.context import Context, Endpoint
-from broker.data_directories import DataDirectories, Unusable
-from broker.data_directory import DataDirectory
-from broker.disk import Disk, socket_budget
-from broker.fetch_sessions import FetchSessions
-from broker.follower_sessions import FollowerSessions
-from broker.known_metadata import KnownMetadata
-from broker.listeners import Listener
-from broker.log.checkpoint import CorruptCheckpoint
-from broker.loop_lag import LoopLag
-from broker.member import Member, leader_epochs
-from broker.memory_disk import MemoryDisk
-from broker.metadata import Metadata
-from broker.metadata_revision import check_place
-from broker.metrics import Metrics
-from broker.metrics_page import Collector, MetricsPage
-from broker.offline_replicas import OfflineReplicas
-from broker.partitions import Partitions
-from broker.refusals import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
-from broker.registration import Identity, Registration
-from broker.replication.quota import ReplicationQuota
-from broker.request_memory import RequestMemory
-from broker.restart import Findings, give_up_seats, look_at_all, note_boot
-from broker.served import BY_KEY
-from broker.store_address import parse_store_address
-from broker.txn.producer_ids import ProducerIds
-from broker.upkeep import Upkeep
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.schema import uuid_text
+from odradek.broker import adoption_note
+from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.keys import CLUSTER_KEY, MalformedMetadata, decode_cluster, encode_cluster
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.stamped_store import StampedStore
+from odradek.broker.cluster.store import Conflict, MetadataStore, Snapshot, StoreClosed, StoreWentBack, Superseded, Txn
+from odradek.broker.config import BrokerConfig
+from odradek.broker.connection import Connection, ConnectionTable
+from odradek.broker.context import Context, Endpoint
+from odradek.broker.data_directories import DataDirectories, Unusable
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.disk import Disk, socket_budget
+from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.follower_sessions import FollowerSessions
+from odradek.broker.known_metadata import KnownMetadata
+from odradek.broker.listeners import Listener
+from odradek.broker.log.checkpoint import CorruptCheckpoint
+from odradek.broker.loop_lag import LoopLag
+from odradek.broker.member import Member, leader_epochs
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.metadata import Metadata
+from odradek.broker.metadata_revision import check_place
+from odradek.broker.metrics import Metrics
+from odradek.broker.metrics_page import Collector, MetricsPage
+from odradek.broker.offline_replicas import OfflineReplicas
+from odradek.broker.partitions import Partitions
+from odradek.broker.refusals import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
+from odradek.broker.registration import Identity, Registration
+from odradek.broker.replication.quota import ReplicationQuota
+from odradek.broker.request_memory import RequestMemory
+from odradek.broker.restart import Findings, give_up_seats, look_at_all, note_boot
+from odradek.broker.served import BY_KEY
+from odradek.broker.store_address import parse_store_address
+from odradek.broker.txn.producer_ids import ProducerIds
+from odradek.broker.upkeep import Upkeep
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.schema import uuid_text
 
 logger = logging.getLogger(__name__)
 

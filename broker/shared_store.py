@@ -4,13 +4,13 @@ import asyncio
 import logging
 from typing import Final
 
-from broker.cluster.keys import CLUSTER_KEY
-from broker.cluster.store import MetadataStore
-from broker.config import BrokerConfig
-from broker.disk import Disk
-from broker.option import ConfigError
-from broker.store_address import parse_store_address
-from client.environment import Environment
+from odradek.broker.cluster.keys import CLUSTER_KEY
+from odradek.broker.cluster.store import MetadataStore
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import Disk
+from odradek.broker.option import ConfigError
+from odradek.broker.store_address import parse_store_address
+from odradek.client.environment import Environment
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ async def open_shared_store(config: BrokerConfig, environment: Environment, disk
     if parse_store_address(config.metadata_store).kind != "etcd":
         return None
     try:
-        from broker.cluster.etcd.store import open_etcd
+        from odradek.broker.cluster.etcd.store import open_etcd
     except ImportError as error:
         raise ConfigError(f"etcd needs the extra odradek[etcd]: {error}; pip install 'odradek[etcd]'") from error
     return await open_etcd(environment, config, disk)

@@ -11,7 +11,7 @@ of the cluster stands under the prefix, so that one etcd can serve several clust
 import re
 from typing import NamedTuple
 
-from broker.host_names import host_problem
+from odradek.broker.host_names import host_problem
 
 ETCD_PORT = 2379
 PORT_MAX = 65_535

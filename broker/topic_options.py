@@ -3,7 +3,7 @@ its own (options.py, where the rules of these rows stand)."""
 
 from typing import Any
 
-from broker.option import (
+from odradek.broker.option import (
     BOOLEAN,
     CODECS,
     DAY_MS,

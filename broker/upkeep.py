@@ -18,16 +18,16 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from broker.cleaner import Cleaner
-from broker.cold_reads import patiently
-from broker.config import BrokerConfig
-from broker.disk import Disk
-from broker.log.retention import Retention, deletable
-from broker.partitions import Partitions
-from broker.replication.partition import Partition
-from client.environment import Environment
-from client.tasks import Tasks, breathe
-from protocol.errors import KafkaError
+from odradek.broker.cleaner import Cleaner
+from odradek.broker.cold_reads import patiently
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import Disk
+from odradek.broker.log.retention import Retention, deletable
+from odradek.broker.partitions import Partitions
+from odradek.broker.replication.partition import Partition
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks, breathe
+from odradek.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 

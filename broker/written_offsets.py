@@ -9,11 +9,11 @@ written is decided in the loop's thread; the waiting happens in a helper's.
 import logging
 from collections.abc import Callable, Collection, Iterable
 
-from broker.checkpoints import Checkpoints, Key
-from broker.data_directories import DataDirectories
-from broker.data_directory import DataDirectory
-from broker.replication.partition import Partition
-from client.environment import Environment
+from odradek.broker.checkpoints import Checkpoints, Key
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.replication.partition import Partition
+from odradek.client.environment import Environment
 
 logger = logging.getLogger(__name__)
 

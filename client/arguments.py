@@ -10,7 +10,7 @@ from math import isfinite
 from types import FunctionType, MethodType
 from typing import Final
 
-from client.topic_partition import TopicPartition
+from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["is_coroutine_function", "is_plain_callable", "require_all", "require_callback", "require_iterable"]
 __all__ += ["require_kind", "require_partitions", "require_timeout", "require_topic", "require_topics"]

@@ -6,9 +6,9 @@ then made of facts that only the client has.
 
 from typing import Final
 
-from client.client_error import ClientError, printable
-from client.hints import hint as hint_of
-from protocol.errors import ErrorCode, Reaction, code_of
+from odradek.client.client_error import ClientError, printable
+from odradek.client.hints import hint as hint_of
+from odradek.protocol.errors import ErrorCode, Reaction, code_of
 
 __all__ = [
     "AuthenticationFailed",

@@ -6,7 +6,7 @@ that is kept is never raised itself but by `raise error.fresh()`. Errors survive
 
 from typing import Any, Final, Self
 
-from protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode
 
 __all__ = ["ClientError", "printable"]
 

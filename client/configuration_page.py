@@ -1,16 +1,16 @@
-"""docs/client-configuration.md, made from the rows: `python -m client.configuration_page` prints it."""
+"""docs/client-configuration.md, made from the rows: `python -m odradek.client.configuration_page` prints it."""
 
 import sys
 from dataclasses import MISSING
 from typing import Any
 
-from client.admin.config import AdminConfig
-from client.configuration.client_config import ClientConfig
-from client.configuration.security_settings import SecuritySettings
-from client.configuration.settings import Kind, Row, rows
-from client.fetching.config import FetchConfig
-from client.metrics.metrics import METRICS
-from client.producer.config import ProducerConfig
+from odradek.client.admin.config import AdminConfig
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.configuration.security_settings import SecuritySettings
+from odradek.client.configuration.settings import Kind, Row, rows
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.metrics.metrics import METRICS
+from odradek.client.producer.config import ProducerConfig
 
 __all__ = ["documentation"]
 
@@ -61,7 +61,7 @@ def documentation() -> str:
             "# Configuration of the clients",
             "",
             "<!-- Made from the rows in client/ by",
-            "     `python -m client.configuration_page > docs/client-configuration.md`. -->",
+            "     `python -m odradek.client.configuration_page > docs/client-configuration.md`. -->",
             "",
             "Names are those of Apache Kafka's own clients with underscores for dots; defaults, bounds and meanings",
             "are those of 4.3. What has no name in Kafka is ours. Settings are given by name",
@@ -102,7 +102,7 @@ def documentation() -> str:
             "",
             "## Metrics",
             "",
-            "What the hook in `metrics` is told. `client.metrics.prometheus` and `client.metrics.opentelemetry` are",
+            "What the hook in `metrics` is told. `odradek.PrometheusMetrics` and `odradek.OpenTelemetryMetrics` are",
             "hooks for these two; they show seconds for milliseconds.",
             "",
             *_metrics(),

@@ -18,7 +18,7 @@ from ssl import SSLContext
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
-from client.tls_transport import start_tls
+from odradek.client.tls_transport import start_tls
 
 __all__ = ["NS_PER_MS", "Environment", "Forkable", "ThreadFuture", "loop_factory", "tell_when_forked"]
 

@@ -20,7 +20,7 @@ that is kept is never raised itself but by `raise error.fresh()`. Errors survive
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from client.broker_errors import (
+from odradek.client.broker_errors import (
     AuthenticationFailed,
     AuthorizationError,
     BrokerError,
@@ -34,8 +34,8 @@ from client.broker_errors import (
     UnsupportedVersion,
     broker_error,
 )
-from client.client_error import ClientError, printable
-from protocol.errors import ErrorCode
+from odradek.client.client_error import ClientError, printable
+from odradek.protocol.errors import ErrorCode
 
 __all__ = [
     "AuthenticationFailed",

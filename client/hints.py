@@ -6,7 +6,7 @@ client/configuration has them; options of topics and brokers have dots, as Kafka
 
 from typing import Final
 
-from protocol.errors import ErrorCode, Reaction
+from odradek.protocol.errors import ErrorCode, Reaction
 
 __all__ = ["hint"]
 

@@ -1,210 +1,183 @@
 """Odradek: a Kafka-compatible broker in asyncio Python, with a client and PySpark jobs.
 
-This package is the front door: the command line and the public names. The work is done in the packages beside it, whose
-names are common words, so a `broker`, `client` or `protocol` of somebody else that comes earlier on the import path is
-told here, before it causes an error that nobody understands.
+What stands here is the front door: the command line and the client's public names. The work is done in the packages
+`odradek.broker`, `odradek.client`, `odradek.protocol` and `odradek.spark_jobs`. In a checkout these four are symbolic
+links to the folders at its top level (docs/decisions/014-rooms.md); in site-packages they are ordinary packages.
 """
 
 import importlib
-import importlib.util
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin as Admin
-    from client.admin.cluster import BrokerDescription as BrokerDescription
-    from client.admin.cluster import ClusterDescription as ClusterDescription
-    from client.admin.cluster import LogDirDescription as LogDirDescription
-    from client.admin.cluster import ReplicaDescription as ReplicaDescription
-    from client.admin.config import AdminConfig as AdminConfig
-    from client.admin.configs import ConfigChange as ConfigChange
-    from client.admin.configs import ConfigEntry as ConfigEntry
-    from client.admin.configs import ConfigResource as ConfigResource
-    from client.admin.configs import ConfigSource as ConfigSource
-    from client.admin.configs import ConfigType as ConfigType
-    from client.admin.configs import Operation as Operation
-    from client.admin.configs import ResourceType as ResourceType
-    from client.admin.errors import ItemsFailed as ItemsFailed
-    from client.admin.replication import ElectionType as ElectionType
-    from client.admin.replication import QuorumDescription as QuorumDescription
-    from client.admin.replication import QuorumReplica as QuorumReplica
-    from client.admin.replication import Reassignment as Reassignment
-    from client.admin.topics import CreatedTopic as CreatedTopic
-    from client.admin.topics import NewTopic as NewTopic
-    from client.admin.topics import PartitionDescription as PartitionDescription
-    from client.admin.topics import TopicDescription as TopicDescription
-    from client.admin.topics import TopicListing as TopicListing
-    from client.broker_errors import AuthenticationFailed as AuthenticationFailed
-    from client.broker_errors import AuthorizationError as AuthorizationError
-    from client.broker_errors import BrokerError as BrokerError
-    from client.broker_errors import InvalidTopic as InvalidTopic
-    from client.broker_errors import NotEnoughReplicas as NotEnoughReplicas
-    from client.broker_errors import RecordRefused as RecordRefused
-    from client.broker_errors import RecordTooLarge as RecordTooLarge
-    from client.broker_errors import SequenceError as SequenceError
-    from client.broker_errors import TopicExists as TopicExists
-    from client.broker_errors import UnknownTopic as UnknownTopic
-    from client.broker_errors import UnsupportedVersion as UnsupportedVersion
-    from client.client_error import ClientError as ClientError
-    from client.errors import BatchError as BatchError
-    from client.errors import BufferExhausted as BufferExhausted
-    from client.errors import BufferFull as BufferFull
-    from client.errors import ClientClosed as ClientClosed
-    from client.errors import ClientNotStarted as ClientNotStarted
-    from client.errors import ConfigError as ConfigError
-    from client.errors import ConnectionFailed as ConnectionFailed
-    from client.errors import DeliveryPending as DeliveryPending
-    from client.errors import DeliveryTimeout as DeliveryTimeout
-    from client.errors import InvalidPartition as InvalidPartition
-    from client.errors import MalformedResponse as MalformedResponse
-    from client.errors import MetadataMissing as MetadataMissing
-    from client.errors import MetadataTimeout as MetadataTimeout
-    from client.errors import PartitionerFailed as PartitionerFailed
-    from client.errors import PartitionVanished as PartitionVanished
-    from client.errors import ProducerClosed as ProducerClosed
-    from client.errors import ProducerNotStarted as ProducerNotStarted
-    from client.errors import RequestTimedOut as RequestTimedOut
-    from client.errors import SerializationError as SerializationError
-    from client.errors import UndeliveredRecords as UndeliveredRecords
-    from client.errors import WrongLoop as WrongLoop
-    from client.errors import WrongUse as WrongUse
-    from client.fetching.list_offsets import EARLIEST as EARLIEST
-    from client.fetching.list_offsets import LATEST as LATEST
-    from client.fetching.list_offsets import MAX_TIMESTAMP as MAX_TIMESTAMP
-    from client.fetching.list_offsets import ListedOffset as ListedOffset
-    from client.metrics.metrics import Metric as Metric
-    from client.metrics.metrics import Metrics as Metrics
-    from client.metrics.opentelemetry import OpenTelemetryMetrics as OpenTelemetryMetrics
-    from client.metrics.prometheus import PrometheusMetrics as PrometheusMetrics
-    from client.producer.acks import Acks as Acks
-    from client.producer.config import ProducerConfig as ProducerConfig
-    from client.producer.delivery import Delivery as Delivery
-    from client.producer.interceptors import Interceptor as Interceptor
-    from client.producer.partitioner import NewBatchListener as NewBatchListener
-    from client.producer.partitioner import Partitioner as Partitioner
-    from client.producer.producer import Producer as Producer
-    from client.producer.record import ProducerRecord as ProducerRecord
-    from client.producer.results import Ack as Ack
-    from client.producer.serialization import Serializer as Serializer
-    from client.producer.serialization import serialize_bytes as serialize_bytes
-    from client.producer.serialization import serialize_double as serialize_double
-    from client.producer.serialization import serialize_int as serialize_int
-    from client.producer.serialization import serialize_json as serialize_json
-    from client.producer.serialization import serialize_long as serialize_long
-    from client.producer.serialization import serialize_str as serialize_str
-    from client.topic_partition import TopicPartition as TopicPartition
+    from odradek.client.admin.admin import Admin as Admin
+    from odradek.client.admin.cluster import BrokerDescription as BrokerDescription
+    from odradek.client.admin.cluster import ClusterDescription as ClusterDescription
+    from odradek.client.admin.cluster import LogDirDescription as LogDirDescription
+    from odradek.client.admin.cluster import ReplicaDescription as ReplicaDescription
+    from odradek.client.admin.config import AdminConfig as AdminConfig
+    from odradek.client.admin.configs import ConfigChange as ConfigChange
+    from odradek.client.admin.configs import ConfigEntry as ConfigEntry
+    from odradek.client.admin.configs import ConfigResource as ConfigResource
+    from odradek.client.admin.configs import ConfigSource as ConfigSource
+    from odradek.client.admin.configs import ConfigType as ConfigType
+    from odradek.client.admin.configs import Operation as Operation
+    from odradek.client.admin.configs import ResourceType as ResourceType
+    from odradek.client.admin.errors import ItemsFailed as ItemsFailed
+    from odradek.client.admin.replication import ElectionType as ElectionType
+    from odradek.client.admin.replication import QuorumDescription as QuorumDescription
+    from odradek.client.admin.replication import QuorumReplica as QuorumReplica
+    from odradek.client.admin.replication import Reassignment as Reassignment
+    from odradek.client.admin.topics import CreatedTopic as CreatedTopic
+    from odradek.client.admin.topics import NewTopic as NewTopic
+    from odradek.client.admin.topics import PartitionDescription as PartitionDescription
+    from odradek.client.admin.topics import TopicDescription as TopicDescription
+    from odradek.client.admin.topics import TopicListing as TopicListing
+    from odradek.client.broker_errors import AuthenticationFailed as AuthenticationFailed
+    from odradek.client.broker_errors import AuthorizationError as AuthorizationError
+    from odradek.client.broker_errors import BrokerError as BrokerError
+    from odradek.client.broker_errors import InvalidTopic as InvalidTopic
+    from odradek.client.broker_errors import NotEnoughReplicas as NotEnoughReplicas
+    from odradek.client.broker_errors import RecordRefused as RecordRefused
+    from odradek.client.broker_errors import RecordTooLarge as RecordTooLarge
+    from odradek.client.broker_errors import SequenceError as SequenceError
+    from odradek.client.broker_errors import TopicExists as TopicExists
+    from odradek.client.broker_errors import UnknownTopic as UnknownTopic
+    from odradek.client.broker_errors import UnsupportedVersion as UnsupportedVersion
+    from odradek.client.client_error import ClientError as ClientError
+    from odradek.client.errors import BatchError as BatchError
+    from odradek.client.errors import BufferExhausted as BufferExhausted
+    from odradek.client.errors import BufferFull as BufferFull
+    from odradek.client.errors import ClientClosed as ClientClosed
+    from odradek.client.errors import ClientNotStarted as ClientNotStarted
+    from odradek.client.errors import ConfigError as ConfigError
+    from odradek.client.errors import ConnectionFailed as ConnectionFailed
+    from odradek.client.errors import DeliveryPending as DeliveryPending
+    from odradek.client.errors import DeliveryTimeout as DeliveryTimeout
+    from odradek.client.errors import InvalidPartition as InvalidPartition
+    from odradek.client.errors import MalformedResponse as MalformedResponse
+    from odradek.client.errors import MetadataMissing as MetadataMissing
+    from odradek.client.errors import MetadataTimeout as MetadataTimeout
+    from odradek.client.errors import PartitionerFailed as PartitionerFailed
+    from odradek.client.errors import PartitionVanished as PartitionVanished
+    from odradek.client.errors import ProducerClosed as ProducerClosed
+    from odradek.client.errors import ProducerNotStarted as ProducerNotStarted
+    from odradek.client.errors import RequestTimedOut as RequestTimedOut
+    from odradek.client.errors import SerializationError as SerializationError
+    from odradek.client.errors import UndeliveredRecords as UndeliveredRecords
+    from odradek.client.errors import WrongLoop as WrongLoop
+    from odradek.client.errors import WrongUse as WrongUse
+    from odradek.client.fetching.list_offsets import EARLIEST as EARLIEST
+    from odradek.client.fetching.list_offsets import LATEST as LATEST
+    from odradek.client.fetching.list_offsets import MAX_TIMESTAMP as MAX_TIMESTAMP
+    from odradek.client.fetching.list_offsets import ListedOffset as ListedOffset
+    from odradek.client.metrics.metrics import Metric as Metric
+    from odradek.client.metrics.metrics import Metrics as Metrics
+    from odradek.client.metrics.opentelemetry import OpenTelemetryMetrics as OpenTelemetryMetrics
+    from odradek.client.metrics.prometheus import PrometheusMetrics as PrometheusMetrics
+    from odradek.client.producer.acks import Acks as Acks
+    from odradek.client.producer.config import ProducerConfig as ProducerConfig
+    from odradek.client.producer.delivery import Delivery as Delivery
+    from odradek.client.producer.interceptors import Interceptor as Interceptor
+    from odradek.client.producer.partitioner import NewBatchListener as NewBatchListener
+    from odradek.client.producer.partitioner import Partitioner as Partitioner
+    from odradek.client.producer.producer import Producer as Producer
+    from odradek.client.producer.record import ProducerRecord as ProducerRecord
+    from odradek.client.producer.results import Ack as Ack
+    from odradek.client.producer.serialization import Serializer as Serializer
+    from odradek.client.producer.serialization import serialize_bytes as serialize_bytes
+    from odradek.client.producer.serialization import serialize_double as serialize_double
+    from odradek.client.producer.serialization import serialize_int as serialize_int
+    from odradek.client.producer.serialization import serialize_json as serialize_json
+    from odradek.client.producer.serialization import serialize_long as serialize_long
+    from odradek.client.producer.serialization import serialize_str as serialize_str
+    from odradek.client.topic_partition import TopicPartition as TopicPartition
 
 __version__: str
 
 PUBLIC = {
-    "Ack": "client.producer.results",
-    "Acks": "client.producer.acks",
-    "Admin": "client.admin.admin",
-    "AdminConfig": "client.admin.config",
-    "AuthenticationFailed": "client.broker_errors",
-    "AuthorizationError": "client.broker_errors",
-    "BatchError": "client.errors",
-    "BrokerDescription": "client.admin.cluster",
-    "BrokerError": "client.broker_errors",
-    "BufferExhausted": "client.errors",
-    "BufferFull": "client.errors",
-    "ClientClosed": "client.errors",
-    "ClientError": "client.client_error",
-    "ClientNotStarted": "client.errors",
-    "ClusterDescription": "client.admin.cluster",
-    "ConfigChange": "client.admin.configs",
-    "ConfigEntry": "client.admin.configs",
-    "ConfigError": "client.errors",
-    "ConfigResource": "client.admin.configs",
-    "ConfigSource": "client.admin.configs",
-    "ConfigType": "client.admin.configs",
-    "ConnectionFailed": "client.errors",
-    "CreatedTopic": "client.admin.topics",
-    "Delivery": "client.producer.delivery",
-    "DeliveryPending": "client.errors",
-    "DeliveryTimeout": "client.errors",
-    "EARLIEST": "client.fetching.list_offsets",
-    "ElectionType": "client.admin.replication",
-    "Interceptor": "client.producer.interceptors",
-    "InvalidPartition": "client.errors",
-    "InvalidTopic": "client.broker_errors",
-    "ItemsFailed": "client.admin.errors",
-    "LATEST": "client.fetching.list_offsets",
-    "ListedOffset": "client.fetching.list_offsets",
-    "LogDirDescription": "client.admin.cluster",
-    "MAX_TIMESTAMP": "client.fetching.list_offsets",
-    "MalformedResponse": "client.errors",
-    "MetadataMissing": "client.errors",
-    "MetadataTimeout": "client.errors",
-    "Metric": "client.metrics.metrics",
-    "Metrics": "client.metrics.metrics",
-    "NewBatchListener": "client.producer.partitioner",
-    "NewTopic": "client.admin.topics",
-    "NotEnoughReplicas": "client.broker_errors",
-    "OpenTelemetryMetrics": "client.metrics.opentelemetry",
-    "Operation": "client.admin.configs",
-    "PartitionDescription": "client.admin.topics",
-    "Partitioner": "client.producer.partitioner",
-    "PartitionVanished": "client.errors",
-    "PartitionerFailed": "client.errors",
-    "Producer": "client.producer.producer",
-    "ProducerClosed": "client.errors",
-    "ProducerConfig": "client.producer.config",
-    "ProducerNotStarted": "client.errors",
-    "ProducerRecord": "client.producer.record",
-    "PrometheusMetrics": "client.metrics.prometheus",
-    "QuorumDescription": "client.admin.replication",
-    "QuorumReplica": "client.admin.replication",
-    "Reassignment": "client.admin.replication",
-    "RecordRefused": "client.broker_errors",
-    "RecordTooLarge": "client.broker_errors",
-    "ReplicaDescription": "client.admin.cluster",
-    "RequestTimedOut": "client.errors",
-    "ResourceType": "client.admin.configs",
-    "SequenceError": "client.broker_errors",
-    "SerializationError": "client.errors",
-    "Serializer": "client.producer.serialization",
-    "TopicDescription": "client.admin.topics",
-    "TopicExists": "client.broker_errors",
-    "TopicListing": "client.admin.topics",
-    "TopicPartition": "client.topic_partition",
-    "UndeliveredRecords": "client.errors",
-    "UnknownTopic": "client.broker_errors",
-    "UnsupportedVersion": "client.broker_errors",
-    "WrongLoop": "client.errors",
-    "WrongUse": "client.errors",
-    "serialize_bytes": "client.producer.serialization",
-    "serialize_double": "client.producer.serialization",
-    "serialize_int": "client.producer.serialization",
-    "serialize_json": "client.producer.serialization",
-    "serialize_long": "client.producer.serialization",
-    "serialize_str": "client.producer.serialization",
+    "Ack": "odradek.client.producer.results",
+    "Acks": "odradek.client.producer.acks",
+    "Admin": "odradek.client.admin.admin",
+    "AdminConfig": "odradek.client.admin.config",
+    "AuthenticationFailed": "odradek.client.broker_errors",
+    "AuthorizationError": "odradek.client.broker_errors",
+    "BatchError": "odradek.client.errors",
+    "BrokerDescription": "odradek.client.admin.cluster",
+    "BrokerError": "odradek.client.broker_errors",
+    "BufferExhausted": "odradek.client.errors",
+    "BufferFull": "odradek.client.errors",
+    "ClientClosed": "odradek.client.errors",
+    "ClientError": "odradek.client.client_error",
+    "ClientNotStarted": "odradek.client.errors",
+    "ClusterDescription": "odradek.client.admin.cluster",
+    "ConfigChange": "odradek.client.admin.configs",
+    "ConfigEntry": "odradek.client.admin.configs",
+    "ConfigError": "odradek.client.errors",
+    "ConfigResource": "odradek.client.admin.configs",
+    "ConfigSource": "odradek.client.admin.configs",
+    "ConfigType": "odradek.client.admin.configs",
+    "ConnectionFailed": "odradek.client.errors",
+    "CreatedTopic": "odradek.client.admin.topics",
+    "Delivery": "odradek.client.producer.delivery",
+    "DeliveryPending": "odradek.client.errors",
+    "DeliveryTimeout": "odradek.client.errors",
+    "EARLIEST": "odradek.client.fetching.list_offsets",
+    "ElectionType": "odradek.client.admin.replication",
+    "Interceptor": "odradek.client.producer.interceptors",
+    "InvalidPartition": "odradek.client.errors",
+    "InvalidTopic": "odradek.client.broker_errors",
+    "ItemsFailed": "odradek.client.admin.errors",
+    "LATEST": "odradek.client.fetching.list_offsets",
+    "ListedOffset": "odradek.client.fetching.list_offsets",
+    "LogDirDescription": "odradek.client.admin.cluster",
+    "MAX_TIMESTAMP": "odradek.client.fetching.list_offsets",
+    "MalformedResponse": "odradek.client.errors",
+    "MetadataMissing": "odradek.client.errors",
+    "MetadataTimeout": "odradek.client.errors",
+    "Metric": "odradek.client.metrics.metrics",
+    "Metrics": "odradek.client.metrics.metrics",
+    "NewBatchListener": "odradek.client.producer.partitioner",
+    "NewTopic": "odradek.client.admin.topics",
+    "NotEnoughReplicas": "odradek.client.broker_errors",
+    "OpenTelemetryMetrics": "odradek.client.metrics.opentelemetry",
+    "Operation": "odradek.client.admin.configs",
+    "PartitionDescription": "odradek.client.admin.topics",
+    "Partitioner": "odradek.client.producer.partitioner",
+    "PartitionVanished": "odradek.client.errors",
+    "PartitionerFailed": "odradek.client.errors",
+    "Producer": "odradek.client.producer.producer",
+    "ProducerClosed": "odradek.client.errors",
+    "ProducerConfig": "odradek.client.producer.config",
+    "ProducerNotStarted": "odradek.client.errors",
+    "ProducerRecord": "odradek.client.producer.record",
+    "PrometheusMetrics": "odradek.client.metrics.prometheus",
+    "QuorumDescription": "odradek.client.admin.replication",
+    "QuorumReplica": "odradek.client.admin.replication",
+    "Reassignment": "odradek.client.admin.replication",
+    "RecordRefused": "odradek.client.broker_errors",
+    "RecordTooLarge": "odradek.client.broker_errors",
+    "ReplicaDescription": "odradek.client.admin.cluster",
+    "RequestTimedOut": "odradek.client.errors",
+    "ResourceType": "odradek.client.admin.configs",
+    "SequenceError": "odradek.client.broker_errors",
+    "SerializationError": "odradek.client.errors",
+    "Serializer": "odradek.client.producer.serialization",
+    "TopicDescription": "odradek.client.admin.topics",
+    "TopicExists": "odradek.client.broker_errors",
+    "TopicListing": "odradek.client.admin.topics",
+    "TopicPartition": "odradek.client.topic_partition",
+    "UndeliveredRecords": "odradek.client.errors",
+    "UnknownTopic": "odradek.client.broker_errors",
+    "UnsupportedVersion": "odradek.client.broker_errors",
+    "WrongLoop": "odradek.client.errors",
+    "WrongUse": "odradek.client.errors",
+    "serialize_bytes": "odradek.client.producer.serialization",
+    "serialize_double": "odradek.client.producer.serialization",
+    "serialize_int": "odradek.client.producer.serialization",
+    "serialize_json": "odradek.client.producer.serialization",
+    "serialize_long": "odradek.client.producer.serialization",
+    "serialize_str": "odradek.client.producer.serialization",
 }
-OUR_PACKAGES = ("broker", "client", "protocol")
-
-
-def refuse_hidden_packages(home: Path, names: tuple[str, ...] = OUR_PACKAGES) -> None:
-    """Raises ImportError, with both paths, when one of our packages is not the one that lies in `home`."""
-    for name in names:
-        ours = home / name
-        found = find_package(name)
-        if found is None:
-            raise ImportError(f"Odradek's package `{name}` is missing: it should lie at {ours}; install odradek again.")
-        if found.resolve() != ours.resolve():
-            raise ImportError(f"Another `{name}` at {found} hides Odradek's own at {ours}: rename or remove it.")
-
-
-def find_package(name: str) -> Path | None:
-    """Where `import name` would find, or has found, its directory or its file."""
-    spec = importlib.util.find_spec(name)
-    if spec is None:
-        return None
-    if spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations)))
-    return Path(spec.origin or "<unknown>")
-
-
-refuse_hidden_packages(Path(__file__).resolve().parent.parent)
 
 
 def __getattr__(name: str) -> Any:

@@ -15,52 +15,52 @@ Loader = Callable[[], click.Command]
 
 
 def _serve() -> click.Command:
-    from broker.command import serve
+    from odradek.broker.command import serve
 
     return serve
 
 
 def _topics() -> click.Command:
-    from client.commands.topics import topics
+    from odradek.client.commands.topics import topics
 
     return topics
 
 
 def _produce() -> click.Command:
-    from client.commands.produce import produce
+    from odradek.client.commands.produce import produce
 
     return produce
 
 
 def _consume() -> click.Command:
-    from client.commands.consume import consume
+    from odradek.client.commands.consume import consume
 
     return consume
 
 
 def _configs() -> click.Command:
-    from client.commands.configs import configs
+    from odradek.client.commands.configs import configs
 
     return configs
 
 
 def _brokers() -> click.Command:
-    from client.commands.brokers import brokers
+    from odradek.client.commands.brokers import brokers
 
     return brokers
 
 
 def _partitions() -> click.Command:
-    from client.commands.partitions import partitions
+    from odradek.client.commands.partitions import partitions
 
     return partitions
 
 
 def _cluster() -> click.Command:
     """`status` asks brokers; the others are the broker's, or work on the store of the metadata."""
-    from broker.cluster_command import run
-    from broker.rescue.command import backup, rebuild, restore
-    from client.commands.cluster import cluster
+    from odradek.broker.cluster_command import run
+    from odradek.broker.rescue.command import backup, rebuild, restore
+    from odradek.client.commands.cluster import cluster
 
     for command in (run, backup, restore, rebuild):
         cluster.add_command(command)
@@ -68,13 +68,13 @@ def _cluster() -> click.Command:
 
 
 def _dump() -> click.Command:
-    from broker.dump.command import dump
+    from odradek.broker.dump.command import dump
 
     return dump
 
 
 def _adopt() -> click.Command:
-    from broker.adopt.command import adopt
+    from odradek.broker.adopt.command import adopt
 
     return adopt
 

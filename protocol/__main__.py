@@ -1,18 +1,18 @@
-"""`python -m protocol ProduceRequest 9` prints the source of decoder and encoder of a message at a version."""
+"""`python -m odradek.protocol ProduceRequest 9` prints the source of decoder and encoder of a message at a version."""
 
 import sys
 
-from protocol.declared import declared_messages
-from protocol.decoding import decoder_source
-from protocol.encoding import encoder_source
-from protocol.layout import layout_of_message
+from odradek.protocol.declared import declared_messages
+from odradek.protocol.decoding import decoder_source
+from odradek.protocol.encoding import encoder_source
+from odradek.protocol.layout import layout_of_message
 
 
 def main(arguments: list[str]) -> int:
     """The exit code: 1 for a version that is not declared, 2 for other mistakes."""
     declared = declared_messages()
     if len(arguments) != 2 or arguments[0] not in declared or not arguments[1].isdecimal():
-        sys.stderr.write(f"usage: python -m protocol NAME VERSION\nNAME is one of {', '.join(declared)}\n")
+        sys.stderr.write(f"usage: python -m odradek.protocol NAME VERSION\nNAME is one of {', '.join(declared)}\n")
         return 2
     try:
         layout = layout_of_message(declared[arguments[0]], int(arguments[1]))

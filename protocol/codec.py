@@ -2,7 +2,7 @@
 
     decode(ProduceRequest, 9, frame, position)    bytes to a message; MalformedMessage for anything else
     encode_parts(response, 9)                     a message to buffers, records among them by reference
-    python -m protocol ProduceRequest 9   prints the generated source
+    python -m odradek.protocol ProduceRequest 9   prints the generated source
 
 `decoding` and `encoding` generate the source; here it is compiled and kept. There is no other encoder or decoder of
 messages.
@@ -12,12 +12,12 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from protocol.decoding import decoder_source
-from protocol.encoding import encoder_source
-from protocol.errors import MalformedMessage, TrailingBytes
-from protocol.layout import layout_of_message
-from protocol.primitives import Buffer
-from protocol.schema import Message
+from odradek.protocol.decoding import decoder_source
+from odradek.protocol.encoding import encoder_source
+from odradek.protocol.errors import MalformedMessage, TrailingBytes
+from odradek.protocol.layout import layout_of_message
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.schema import Message
 
 __all__ = ["decode", "encode", "encode_parts"]
 
@@ -67,13 +67,13 @@ def encode(message: Message, version: int) -> bytes:
 
 def _compile_decoder(cls: type[Message], version: int) -> Decoder:
     source = decoder_source(layout_of_message(cls, version))
-    decoder: Decoder = source.compiled("decode", f"<protocol.codec {cls.__name__} v{version} decoder>")
+    decoder: Decoder = source.compiled("decode", f"<odradek.protocol.codec {cls.__name__} v{version} decoder>")
     _decoders[cls, version] = decoder
     return decoder
 
 
 def _compile_encoder(cls: type[Message], version: int) -> Encoder:
     source = encoder_source(layout_of_message(cls, version))
-    encoder: Encoder = source.compiled("encode", f"<protocol.codec {cls.__name__} v{version} encoder>")
+    encoder: Encoder = source.compiled("encode", f"<odradek.protocol.codec {cls.__name__} v{version} encoder>")
     _encoders[cls, version] = encoder
     return encoder

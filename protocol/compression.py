@@ -28,8 +28,8 @@ from typing import Final, Protocol, assert_never
 
 import cramjam
 
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import Buffer
 
 __all__ = ["LEVELS", "Codec", "compress", "decompress", "has_linked_blocks"]
 

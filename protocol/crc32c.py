@@ -10,7 +10,7 @@ The conventions are those of `java.util.zip.CRC32C`: initial value and final xor
 
 from crc32c import crc32c as _crc32c
 
-from protocol.primitives import Buffer
+from odradek.protocol.primitives import Buffer
 
 __all__ = ["crc32c"]
 

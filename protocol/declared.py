@@ -3,8 +3,8 @@
 import pkgutil
 from importlib import import_module
 
-from protocol import messages
-from protocol.schema import Message
+from odradek.protocol import messages
+from odradek.protocol.schema import Message
 
 
 def declared_messages() -> dict[str, type[Message]]:

@@ -8,11 +8,11 @@ pieces, so nobody copies them.
 from struct import Struct, pack
 from typing import Final
 
-from protocol.decoding import TEXT_SIZE_BYTES_MAX
-from protocol.field import default_source
-from protocol.layout import Array, Kind, Layout, Nested, Slot, Text
-from protocol.primitives import SMALL_UNSIGNED_VARINTS, Fixed, RecordsMark, unsigned_varint
-from protocol.source import Source
+from odradek.protocol.decoding import TEXT_SIZE_BYTES_MAX
+from odradek.protocol.field import default_source
+from odradek.protocol.layout import Array, Kind, Layout, Nested, Slot, Text
+from odradek.protocol.primitives import SMALL_UNSIGNED_VARINTS, Fixed, RecordsMark, unsigned_varint
+from odradek.protocol.source import Source
 
 _ZERO: Final = Fixed("x", 1)
 

@@ -27,8 +27,8 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple
 
-from protocol.errors import MalformedMessage
-from protocol.primitives import Buffer, skip_tags
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.primitives import Buffer, skip_tags
 
 CAPACITY_MIN: Final = 16 * 1024
 """Size of a buffer at least, but for the first one."""

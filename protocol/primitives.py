@@ -11,7 +11,7 @@ bit meaning "more follows":
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Annotated, Final, NamedTuple
 
-from protocol.errors import MalformedMessage
+from odradek.protocol.errors import MalformedMessage
 
 Buffer = bytes | bytearray | memoryview
 

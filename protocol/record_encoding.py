@@ -14,10 +14,10 @@ from functools import lru_cache
 from operator import add, itemgetter
 from typing import Final, TypeVar
 
-from protocol.batch import pack_batch
-from protocol.compression import Codec, compress
-from protocol.primitives import varint, varlong
-from protocol.records import Headers, Record
+from odradek.protocol.batch import pack_batch
+from odradek.protocol.compression import Codec, compress
+from odradek.protocol.primitives import varint, varlong
+from odradek.protocol.records import Headers, Record
 
 __all__ = ["AnyRecord", "build_batch", "encode_columns", "encode_records"]
 

@@ -14,9 +14,9 @@
       value_length   varint    -1: no value
       value          bytes
 
-Varints are zigzag-coded (`protocol.primitives`). All of a batch's records are compressed together, so they are read by
-decompressing first, within a bound, and checked against the header, which a poisonous batch contradicts: whatever the
-bytes, reading ends in records or in a KafkaError.
+Varints are zigzag-coded (`odradek.protocol.primitives`). All of a batch's records are compressed together, so they are
+read by decompressing first, within a bound, and checked against the header, which a poisonous batch contradicts:
+whatever the bytes, reading ends in records or in a KafkaError.
 
 This module reads and checks them, `record_encoding` writes them. Reading runs once per record of a busy topic: the loop
 handles short varints itself, and calls a function for others. (Measured, µs per record of 100 bytes: read 1.2, check
@@ -28,10 +28,10 @@ Source: DefaultRecord.java, LogValidator.java.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from protocol.batch import HEADER_SIZE, RECORD_SIZE_MIN, BatchHeader, read_header
-from protocol.compression import Codec, decompress, has_linked_blocks
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from protocol.primitives import Buffer, read_varint, read_varlong, rest_of_unsigned_varint
+from odradek.protocol.batch import HEADER_SIZE, RECORD_SIZE_MIN, BatchHeader, read_header
+from odradek.protocol.compression import Codec, decompress, has_linked_blocks
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.primitives import Buffer, read_varint, read_varlong, rest_of_unsigned_varint
 
 __all__ = [
     "DECOMPRESSED_BYTES_MAX",

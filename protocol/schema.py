@@ -14,7 +14,7 @@
 
 Rules:
 - Attributes stand in the order of Kafka's JSON, which is their order on the wire, under Kafka's names in snake_case.
-- Types: the annotations of `protocol.primitives`, `bool`, `str`, `bytes`, `Records`, a `@struct` class, and
+- Types: the annotations of `odradek.protocol.primitives`, `bool`, `str`, `bytes`, `Records`, a `@struct` class, and
   `list` of these. With `| None` a field is nullable, from its first version on or from `nullable_since`.
 - A field that some version does not carry has a default: it is left out when such a version is encoded, and takes the
   default when it is decoded.
@@ -29,9 +29,9 @@ slotted one costs 0.5 ms at import.
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar, cast, dataclass_transform, get_args
 
-from protocol.constructor import compile_constructor
-from protocol.field import MISSING, Field, field
-from protocol.primitives import (
+from odradek.protocol.constructor import compile_constructor
+from odradek.protocol.field import MISSING, Field, field
+from odradek.protocol.primitives import (
     ZERO_UUID,
     Buffer,
     Fixed,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from protocol.field import Field, default_source
+from odradek.protocol.field import Field, default_source
 
 
 class Source:

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_jobs.sources import AVAILABLE_NOW, Kafka, read_stream, start_query
-from spark_jobs.transforms import as_result_records, daily_delays, dead_letters, good_flights, parse_flights
+from odradek.spark_jobs.sources import AVAILABLE_NOW, Kafka, read_stream, start_query
+from odradek.spark_jobs.transforms import as_result_records, daily_delays, dead_letters, good_flights, parse_flights
 
 STATISTICS = "statistics"
 DEAD_LETTERS = "dead-letters"

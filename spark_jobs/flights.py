@@ -1,4 +1,4 @@
-"""`python -m spark_jobs.flights load | delays | report`: the jobs' command line. docs/spark.md walks through it."""
+"""`python -m odradek.spark_jobs.flights load | delays | report`: the jobs' commands. docs/spark.md shows each."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import TypeVar
 import click
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from spark_jobs.delays import DEAD_LETTERS, DelayOptions, run_delays
-from spark_jobs.load import LoadOptions, load
-from spark_jobs.report import read_results
-from spark_jobs.session import open_session
-from spark_jobs.sources import AVAILABLE_NOW, Kafka
-from spark_jobs.table import print_table
+from odradek.spark_jobs.delays import DEAD_LETTERS, DelayOptions, run_delays
+from odradek.spark_jobs.load import LoadOptions, load
+from odradek.spark_jobs.report import read_results
+from odradek.spark_jobs.session import open_session
+from odradek.spark_jobs.sources import AVAILABLE_NOW, Kafka
+from odradek.spark_jobs.table import print_table
 
 KAFKA_HELP = "NAME=VALUE for all Kafka clients, with Kafka's own names (security.protocol, …); repeatable."
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -123,7 +123,7 @@ def report_command(
 ) -> None:
     """Prints the last result per carrier and day, summed up by carrier, and draws the year."""
     # Matplotlib takes half a second to import, which the other commands need not pay.
-    from spark_jobs.picture import draw_year
+    from odradek.spark_jobs.picture import draw_year
 
     session = open_session("odradek: flight report", master=master)
     results = read_results(session, Kafka(bootstrap_servers, pairs), result_topic)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.sources import Kafka, flight_table, write_topic
-from spark_jobs.transforms import as_flight_records, in_event_order, late_copy
+from odradek.spark_jobs.sources import Kafka, flight_table, write_topic
+from odradek.spark_jobs.transforms import as_flight_records, in_event_order, late_copy
 
 
 @dataclass(frozen=True, slots=True)

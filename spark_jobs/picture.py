@@ -15,8 +15,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from spark_jobs.daily import DailyDelays, summarise
-from spark_jobs.flight_data import airline_names
+from odradek.spark_jobs.daily import DailyDelays, summarise
+from odradek.spark_jobs.flight_data import airline_names
 
 INK, MUTED, CALM, WARM, ALARM = "#1f2933", "#7b8794", "#9fb3c8", "#d9822b", "#ba2525"
 NOTHING = "#e4e7eb"

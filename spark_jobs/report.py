@@ -2,9 +2,9 @@
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.daily import DailyDelays, reduce_to_last
-from spark_jobs.sources import Kafka, read_topic
-from spark_jobs.transforms import last_results
+from odradek.spark_jobs.daily import DailyDelays, reduce_to_last
+from odradek.spark_jobs.sources import Kafka, read_topic
+from odradek.spark_jobs.transforms import last_results
 
 
 def read_results(session: SparkSession, kafka: Kafka, result_topic: str) -> list[DailyDelays]:

@@ -1,7 +1,8 @@
 """The Spark session of every job: Kafka connector, UTC, and sizes for a laptop.
 
 Connector: pyspark 4.0.x runs with `spark-sql-kafka-0-10_2.13:4.0.0` (it brings kafka-clients 3.9); the Ivy that pyspark
-bundles resolves it on first use. `python -m spark_jobs.session` does only that, so a set-up step can get it over with.
+bundles resolves it on first use. `python -m odradek.spark_jobs.session` does only that, so a set-up step can get it
+over with.
 
 Time zone: the session is UTC, whatever the machine is. Spark cuts day windows at UTC midnight in any case; the zone
 decides how a day is written, and must not differ between two runs of a query.

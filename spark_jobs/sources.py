@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from spark_jobs.flight_data import MISSING, extract_table
-from spark_jobs.transforms import FLIGHT_SCHEMA
+from odradek.spark_jobs.flight_data import MISSING, extract_table
+from odradek.spark_jobs.transforms import FLIGHT_SCHEMA
 
 AVAILABLE_NOW = "available-now"
 

@@ -6,8 +6,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from spark_jobs.daily import LATE_MINUTES, CarrierSummary, DailyDelays, summarise
-from spark_jobs.flight_data import airline_names
+from odradek.spark_jobs.daily import LATE_MINUTES, CarrierSummary, DailyDelays, summarise
+from odradek.spark_jobs.flight_data import airline_names
 
 COLUMNS = ("flights", "cancelled", "late", "mean", "longest", "worst day")
 

@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from spark_jobs.daily import LATE_MINUTES
-from spark_jobs.flight_data import COLUMNS, EVENT_ORDER
+from odradek.spark_jobs.daily import LATE_MINUTES
+from odradek.spark_jobs.flight_data import COLUMNS, EVENT_ORDER
 
 SPARK_TYPES = {int: IntegerType(), str: StringType()}
 FLIGHT_SCHEMA = StructType([StructField(name, SPARK_TYPES[kind]) for name, kind in COLUMNS.items()])

@@ -3,11 +3,11 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from broker.cluster.etcd.store import EtcdStore, open_etcd
-from broker.cluster.store import Change
-from broker.config import BrokerConfig
-from broker.disk import FileDisk
-from client.environment import Environment
+from odradek.broker.cluster.etcd.store import EtcdStore, open_etcd
+from odradek.broker.cluster.store import Change
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import FileDisk
+from odradek.client.environment import Environment
 
 
 @asynccontextmanager

@@ -9,22 +9,22 @@ So does one that was completed, until a broker of ours is started on it: another
 import posixpath
 from dataclasses import dataclass
 
-from broker import adoption_note
-from broker.adopt.claim import DirectoryRefused, first_revision, identify, locked
-from broker.adopt.directory import read_directory
-from broker.adopt.kafka_metadata import KafkaMetadata
-from broker.adopt.metadata_log import DIRECTORY, UnreadableMetadata, read_metadata_log
-from broker.adopt.plan import Plan, entries, make_plan
-from broker.cluster.embedded import FILE_NAME
-from broker.cluster.image import ClusterImage
-from broker.cluster.journal import decode_file, encode_file
-from broker.cluster.keys import ORIGIN_KEY
-from broker.cluster.lineage import Origin
-from broker.cluster.store import Entry, Snapshot, StoreDamaged
-from broker.disk import Disk
-from broker.log.checkpoint import CorruptCheckpoint
-from broker.meta_properties import ForeignDirectory, MetaProperties
-from broker.metadata_revision import RecordedRevision, load_revision
+from odradek.broker import adoption_note
+from odradek.broker.adopt.claim import DirectoryRefused, first_revision, identify, locked
+from odradek.broker.adopt.directory import read_directory
+from odradek.broker.adopt.kafka_metadata import KafkaMetadata
+from odradek.broker.adopt.metadata_log import DIRECTORY, UnreadableMetadata, read_metadata_log
+from odradek.broker.adopt.plan import Plan, entries, make_plan
+from odradek.broker.cluster.embedded import FILE_NAME
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.journal import decode_file, encode_file
+from odradek.broker.cluster.keys import ORIGIN_KEY
+from odradek.broker.cluster.lineage import Origin
+from odradek.broker.cluster.store import Entry, Snapshot, StoreDamaged
+from odradek.broker.disk import Disk
+from odradek.broker.log.checkpoint import CorruptCheckpoint
+from odradek.broker.meta_properties import ForeignDirectory, MetaProperties
+from odradek.broker.metadata_revision import RecordedRevision, load_revision
 
 
 @dataclass(frozen=True, slots=True)

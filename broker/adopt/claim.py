@@ -5,9 +5,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from broker import meta_properties
-from broker.disk import Disk, LockHeld
-from broker.meta_properties import ForeignDirectory, MetaProperties
+from odradek.broker import meta_properties
+from odradek.broker.disk import Disk, LockHeld
+from odradek.broker.meta_properties import ForeignDirectory, MetaProperties
 
 LOCK_FILE: Final = ".lock"
 REVISIONS_SKIPPED: Final = 1_000_000

@@ -16,10 +16,10 @@ def adopt(data_dir: str, dry_run: bool, node_id: int | None, metadata_dir: str |
     DIR is what log.dirs of its server.properties names. Its topics keep their ids, options and records; no log is
     changed. What cannot be taken is listed.
     """
-    from broker.adopt import adoption
-    from broker.adopt.claim import DirectoryRefused
-    from broker.adopt.report import report
-    from broker.disk import FileDisk, raise_descriptor_limit
+    from odradek.broker.adopt import adoption
+    from odradek.broker.adopt.claim import DirectoryRefused
+    from odradek.broker.adopt.report import report
+    from odradek.broker.disk import FileDisk, raise_descriptor_limit
 
     raise_descriptor_limit()
     try:

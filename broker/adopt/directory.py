@@ -7,11 +7,17 @@ names the partitions that Kafka has compacted (LogCleanerManager.java).
 import posixpath
 from dataclasses import dataclass, field
 
-from broker.adopt.partition import PartitionFacts, read_partition
-from broker.checkpoints import CLEAN_SHUTDOWN, Key
-from broker.disk import Disk
-from broker.log.checkpoint import CLEANED_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS, CorruptCheckpoint, read_offsets
-from broker.partition_directories import KAFKAS_OWN, partition_of, suffix_of
+from odradek.broker.adopt.partition import PartitionFacts, read_partition
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN, Key
+from odradek.broker.disk import Disk
+from odradek.broker.log.checkpoint import (
+    CLEANED_OFFSETS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    CorruptCheckpoint,
+    read_offsets,
+)
+from odradek.broker.partition_directories import KAFKAS_OWN, partition_of, suffix_of
 
 REMOTE_INDEXES = "remote-log-index-cache"
 

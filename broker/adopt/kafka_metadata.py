@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from broker.adopt.metadata_records import (
+from odradek.broker.adopt.metadata_records import (
     LEADER_UNCHANGED,
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -22,8 +22,8 @@ from broker.adopt.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from protocol.configs import ResourceType
-from protocol.schema import Message
+from odradek.protocol.configs import ResourceType
+from odradek.protocol.schema import Message
 
 
 class Foreign(IntEnum):
@@ -60,7 +60,7 @@ class KafkaTopic:
 
 
 Resource = tuple[int, str]
-"""Type (protocol.configs.ResourceType) and name."""
+"""Type (odradek.protocol.configs.ResourceType) and name."""
 
 
 class KafkaMetadata:

@@ -10,14 +10,14 @@ node: of a controller that stopped among others, the last records may never have
 import re
 from collections.abc import Iterator
 
-from broker.adopt.kafka_metadata import KafkaMetadata
-from broker.adopt.metadata_records import read_record
-from broker.disk import Disk, File
-from broker.log.batches import Damage, walk
-from protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
-from protocol.errors import KafkaError, MalformedMessage
-from protocol.primitives import Buffer
-from protocol.records import iterate_records
+from odradek.broker.adopt.kafka_metadata import KafkaMetadata
+from odradek.broker.adopt.metadata_records import read_record
+from odradek.broker.disk import Disk, File
+from odradek.broker.log.batches import Damage, walk
+from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import iterate_records
 
 DIRECTORY = "__cluster_metadata-0"
 _CHECKPOINT = re.compile(r"(\d{20})-\d{10}\.checkpoint")

@@ -15,13 +15,13 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from broker.disk import Disk, File
-from broker.log.batches import LENGTH_OVERHEAD, Damage, walk
-from broker.log.checkpoint import CorruptCheckpoint, read_epochs, read_partition_metadata
-from broker.log.epochs import LEADER_EPOCHS
-from broker.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_path
-from broker.log.snapshots import SNAPSHOT_SUFFIX, CorruptSnapshot, read_entries
-from protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from odradek.broker.disk import Disk, File
+from odradek.broker.log.batches import LENGTH_OVERHEAD, Damage, walk
+from odradek.broker.log.checkpoint import CorruptCheckpoint, read_epochs, read_partition_metadata
+from odradek.broker.log.epochs import LEADER_EPOCHS
+from odradek.broker.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_path
+from odradek.broker.log.snapshots import SNAPSHOT_SUFFIX, CorruptSnapshot, read_entries
+from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
 
 NONE: Final = -1
 _NAME = re.compile(r"(\d{20})(\.log|\.snapshot)")

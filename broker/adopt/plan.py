@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from broker.adopt.directory import Found
-from broker.adopt.kafka_metadata import KafkaMetadata, KafkaTopic
-from broker.adopt.partition import PartitionFacts
-from broker.alterations import new_topic_overrides, replace_broker
-from broker.cluster.keys import (
+from odradek.broker.adopt.directory import Found
+from odradek.broker.adopt.kafka_metadata import KafkaMetadata, KafkaTopic
+from odradek.broker.adopt.partition import PartitionFacts
+from odradek.broker.alterations import new_topic_overrides, replace_broker
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     PRODUCER_IDS_KEY,
     PartitionState,
@@ -32,12 +32,12 @@ from broker.cluster.keys import (
     topic_config_key,
     topic_key,
 )
-from broker.cluster.store import Entry
-from broker.config import ConfigError, broker_row
-from broker.partition_directories import KAFKAS_OWN
-from protocol.configs import ResourceType
-from protocol.errors import KafkaError
-from protocol.schema import uuid_text
+from odradek.broker.cluster.store import Entry
+from odradek.broker.config import ConfigError, broker_row
+from odradek.broker.partition_directories import KAFKAS_OWN
+from odradek.protocol.configs import ResourceType
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.schema import uuid_text
 
 PRODUCER_ID_BLOCK: Final = 1000
 PRODUCER_IDS_SKIPPED: Final = 1_000_000

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from broker.adopt.adoption import Adoption
-from broker.adopt.plan import TakenTopic
+from odradek.broker.adopt.adoption import Adoption
+from odradek.broker.adopt.plan import TakenTopic
 
 
 def report(adoption: Adoption, *, is_dry_run: bool) -> Iterator[str]:

@@ -6,13 +6,13 @@ Otherwise it is like that one.
 Versions: 2 flexible.
 """
 
-from broker.alterations import new_topic_overrides, replace_broker
-from broker.changes import Changes
-from broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
-from broker.context import Call, Context
-from protocol.configs import ResourceType
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.alter_configs import (
+from odradek.broker.alterations import new_topic_overrides, replace_broker
+from odradek.broker.changes import Changes
+from odradek.broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
+from odradek.broker.context import Call, Context
+from odradek.protocol.configs import ResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,

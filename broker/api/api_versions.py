@@ -9,9 +9,9 @@ Versions: 3 flexible, client software name and version (KIP-511), features (KIP-
 
 import re
 
-from broker.context import Call, Context
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.broker.context import Call, Context
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
 SOFTWARE_SINCE = 3
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

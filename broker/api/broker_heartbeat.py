@@ -7,9 +7,9 @@ to the controller, too (controller/fencing.py). A broker that is about to stop s
 Versions: 1 offline log directories (KIP-858).
 """
 
-from broker.context import Call, Context
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from odradek.broker.context import Call, Context
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 
 async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:

@@ -9,11 +9,11 @@ Versions: 2 flexible. 3 THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
 
 from collections import Counter
 
-from broker.changes import Changes
-from broker.context import Call, Context
-from broker.new_topics import enlarge, plan_partitions
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.create_partitions import (
+from odradek.broker.changes import Changes
+from odradek.broker.context import Call, Context
+from odradek.broker.new_topics import enlarge, plan_partitions
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,

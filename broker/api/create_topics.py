@@ -11,12 +11,12 @@ Versions: 4 defaults by -1 (KIP-464). 5 flexible, answers counts and configurati
 
 from collections import Counter
 
-from broker.alterations import new_topic_overrides
-from broker.changes import Changes
-from broker.context import Call, Context
-from broker.new_topics import NewTopic, check_new_name, create, plan_topic
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.create_topics import (
+from odradek.broker.alterations import new_topic_overrides
+from odradek.broker.changes import Changes
+from odradek.broker.context import Call, Context
+from odradek.broker.new_topics import NewTopic, check_new_name, create, plan_topic
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,

@@ -17,12 +17,12 @@ Versions: 2 flexible.
 import asyncio
 from typing import NamedTuple
 
-from broker.cluster_view import is_internal
-from broker.context import Call, Context, of_partition
-from broker.replication.partition import Partition
-from client.tasks import run_together
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_records import (
+from odradek.broker.cluster_view import is_internal
+from odradek.broker.context import Call, Context, of_partition
+from odradek.broker.replication.partition import Partition
+from odradek.client.tasks import run_together
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

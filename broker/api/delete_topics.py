@@ -7,18 +7,18 @@ it). When the answer is out the name is free again.
 Versions: 3 TOPIC_DELETION_DISABLED (KIP-322). 4 flexible. 5 error messages (KIP-599). 6 topic ids (KIP-516).
 """
 
-from broker.changes import Changes
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.topics import delete_topic
-from broker.context import Call, Context
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_topics import (
+from odradek.broker.changes import Changes
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Call, Context
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from protocol.schema import ZERO_UUID, uuid_text
+from odradek.protocol.schema import ZERO_UUID, uuid_text
 
 DELETION_DISABLED_SINCE = 3
 

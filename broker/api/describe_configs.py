@@ -7,12 +7,12 @@ than topic and broker are not supported (INVALID_REQUEST).
 Versions: 1 source and synonyms (KIP-226). 3 type and documentation (KIP-569). 4 flexible.
 """
 
-from broker.config import ConfigEntry
-from broker.config_resources import broker_of, topic_of, unsupported
-from broker.context import Call, Context
-from protocol.configs import ResourceType
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_configs import (
+from odradek.broker.config import ConfigEntry
+from odradek.broker.config_resources import broker_of, topic_of, unsupported
+from odradek.broker.context import Call, Context
+from odradek.protocol.configs import ResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,

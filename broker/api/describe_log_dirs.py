@@ -9,11 +9,11 @@ Versions: 2 flexible. 3 an error for the whole answer. 4 total and usable bytes 
 
 from collections.abc import Iterable
 
-from broker.context import Call, Context
-from broker.data_directory import DataDirectory
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_log_dirs import (
+from odradek.broker.context import Call, Context
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,

@@ -6,14 +6,14 @@ that need no election. An unclean election may lose what was acknowledged: it is
 Versions: 0 the preferred leader. 1 the election's type. 2 flexible.
 """
 
-from broker.changes import Changes
-from broker.cluster.keys import partition_key
-from broker.cluster.partition_writes import PartitionWrite
-from broker.context import Call, Context
-from broker.forwarding import forward
-from broker.partition_requests import ElectionType, find, with_elected_leader
-from protocol.errors import ErrorCode, KafkaError, code_of
-from protocol.messages.elect_leaders import (
+from odradek.broker.changes import Changes
+from odradek.broker.cluster.keys import partition_key
+from odradek.broker.cluster.partition_writes import PartitionWrite
+from odradek.broker.context import Call, Context
+from odradek.broker.forwarding import forward
+from odradek.broker.partition_requests import ElectionType, find, with_elected_leader
+from odradek.protocol.errors import ErrorCode, KafkaError, code_of
+from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,

@@ -18,20 +18,20 @@ that are compressed with zstd (KIP-110). 11 rack (KIP-392). 12 flexible, divergi
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from broker.closest_replica import NO_REPLICA, RACK_AWARE, closest_replica
-from broker.cold_reads import TRIES, fetched_in
-from broker.context import Call, Context, of_partition
-from broker.current_leader import current_leader
-from broker.disk_page_cache import NotCached
-from broker.fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
-from broker.follower_fetch import handle_follower
-from broker.replication.divergence import diverging
-from broker.replication.isolation import READ_COMMITTED, Isolation
-from broker.replication.partition import Partition
-from broker.replication.watch import Watch
-from protocol.batch import HEADER_SIZE
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import (
+from odradek.broker.closest_replica import NO_REPLICA, RACK_AWARE, closest_replica
+from odradek.broker.cold_reads import TRIES, fetched_in
+from odradek.broker.context import Call, Context, of_partition
+from odradek.broker.current_leader import current_leader
+from odradek.broker.disk_page_cache import NotCached
+from odradek.broker.fetch_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
+from odradek.broker.follower_fetch import handle_follower
+from odradek.broker.replication.divergence import diverging
+from odradek.broker.replication.isolation import READ_COMMITTED, Isolation
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.watch import Watch
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
@@ -42,7 +42,7 @@ from protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from protocol.schema import Buffer
+from odradek.protocol.schema import Buffer
 
 FOLLOWERS_SINCE = 11
 """Consumers that know of racks may read from followers, up to the high watermark that these know (KIP-392)."""

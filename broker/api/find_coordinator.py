@@ -8,9 +8,9 @@ Versions: 0 one group. 1 key type (KIP-98). 3 flexible. 4 several keys at once, 
 switches lz4 on by it.
 """
 
-from broker.context import Call, Context
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.broker.context import Call, Context
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 BATCHED_SINCE = 4
 NO_NODE = -1

@@ -9,14 +9,14 @@ Versions: 1 flexible.
 
 from functools import partial
 
-from broker.alterations import Alteration, alter_broker, alter_topic, check_operations
-from broker.changes import Changes
-from broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
-from broker.context import Call, Context
-from broker.topic_options import TOPIC_OPTIONS
-from protocol.configs import ResourceType
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.incremental_alter_configs import (
+from odradek.broker.alterations import Alteration, alter_broker, alter_topic, check_operations
+from odradek.broker.changes import Changes
+from odradek.broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
+from odradek.broker.context import Call, Context
+from odradek.broker.topic_options import TOPIC_OPTIONS
+from odradek.protocol.configs import ResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,

@@ -8,10 +8,10 @@ Versions: 2 flexible. 3 the producer's present id and epoch (KIP-360). 4 PRODUCE
 5 TRANSACTION_ABORTABLE may be answered (KIP-890).
 """
 
-from broker.cluster.store import StoreClosed
-from broker.context import Call, Context
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.broker.cluster.store import StoreClosed
+from odradek.broker.context import Call, Context
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

@@ -18,13 +18,13 @@ Versions: 2 isolation level (KIP-98). 4 leader epochs (KIP-320). 5 OFFSET_NOT_AV
 
 from typing import NamedTuple
 
-from broker.cold_reads import patiently
-from broker.context import Call, Context, of_partition
-from broker.replication.divergence import end_offset_for_epoch
-from broker.replication.isolation import READ_COMMITTED
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.list_offsets import (
+from odradek.broker.cold_reads import patiently
+from odradek.broker.context import Call, Context, of_partition
+from odradek.broker.replication.divergence import end_offset_for_epoch
+from odradek.broker.replication.isolation import READ_COMMITTED
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,

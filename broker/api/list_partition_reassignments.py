@@ -5,10 +5,10 @@ Any broker knows. Partitions that are asked for and not on their way, or unknown
 Versions: 0 the API (KIP-455).
 """
 
-from broker.cluster.image import TopicImage
-from broker.context import Call, Context
-from protocol.errors import ErrorCode
-from protocol.messages.list_partition_reassignments import (
+from odradek.broker.cluster.image import TopicImage
+from odradek.broker.context import Call, Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,

@@ -1,8 +1,8 @@
 """Produce (key 0): append batches, answer when the acknowledgement that was asked for is true.
 
 Each partition of a request stands alone: its error is its own. What its batch must be like, and what a topic changes in
-it, is for `broker.log.validation` to say. All appends happen first, without an await, so arrival order is log order;
-then one wait covers them all, with the request's deadline (with acks=1 only for topics that are synced, by
+it, is for `odradek.broker.log.validation` to say. All appends happen first, without an await, so arrival order is log
+order; then one wait covers them all, with the request's deadline (with acks=1 only for topics that are synced, by
 `flush.messages`). acks=0 has no answer: nothing is written back, and an error closes the connection, which is the only
 way to tell (`KafkaApis.handleProduceRequest`).
 
@@ -11,12 +11,12 @@ Versions: 3 transactional id, magic 2 only (KIP-98). 5 log start offset. 7 zstd 
 advertised and not served: librdkafka switches gzip and snappy off unless it sees 0 (KAFKA-18659).
 """
 
-from broker.context import Call, CloseConnection, Context, of_partition
-from broker.current_leader import current_leader
-from broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
-from broker.replication.partition import ACKS_ALL, Partition
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.produce import (
+from odradek.broker.context import Call, CloseConnection, Context, of_partition
+from odradek.broker.current_leader import current_leader
+from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
+from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,

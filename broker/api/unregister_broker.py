@@ -8,11 +8,11 @@ acknowledged is there, if it is anywhere, and nobody could elect it cleanly any 
 Versions: 0 the API (KIP-631).
 """
 
-from broker.changes import Changes
-from broker.context import Call, Context
-from broker.forwarding import forward
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.broker.changes import Changes
+from odradek.broker.context import Call, Context
+from odradek.broker.forwarding import forward
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
 async def handle(context: Context, call: Call, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:

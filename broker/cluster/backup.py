@@ -27,8 +27,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from broker.cluster.image import OF_LINEAGE, ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import OF_LINEAGE, ClusterImage
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     KeyKind,
     MalformedMetadata,
@@ -37,7 +37,7 @@ from broker.cluster.keys import (
     parse_key,
     parse_partition,
 )
-from broker.cluster.store import CHUNK_SIZE, COMMIT_BYTES_MAX, Entry, Snapshot
+from odradek.broker.cluster.store import CHUNK_SIZE, COMMIT_BYTES_MAX, Entry, Snapshot
 
 FORMAT: Final = "odradek_metadata_backup"
 FORMAT_VERSION: Final = 1

@@ -23,12 +23,12 @@ import posixpath
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from broker.cluster.journal import Journal, decode_file, encode_commit, encode_file
-from broker.cluster.local import LocalStore
-from broker.cluster.state import Prepared, State
-from broker.cluster.store import StoreDamaged
-from broker.disk import Disk, File
-from client.tasks import Tasks
+from odradek.broker.cluster.journal import Journal, decode_file, encode_commit, encode_file
+from odradek.broker.cluster.local import LocalStore
+from odradek.broker.cluster.state import Prepared, State
+from odradek.broker.cluster.store import StoreDamaged
+from odradek.broker.disk import Disk, File
+from odradek.client.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ touched (5,000 partitions: 80 µs). No other topic is looked at.
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from broker.cluster.keys import (
+from odradek.broker.cluster.keys import (
     BrokerState,
     KeyKind,
     MalformedMetadata,
@@ -33,8 +33,8 @@ from broker.cluster.keys import (
     parse_partition,
     partition_key,
 )
-from broker.cluster.lineage import Followed, Lineage
-from broker.cluster.store import Change, Event, Snapshot
+from odradek.broker.cluster.lineage import Followed, Lineage
+from odradek.broker.cluster.store import Change, Event, Snapshot
 
 NO_CONFIGS: Mapping[str, str] = {}
 OF_LINEAGE = frozenset({KeyKind.COMMIT, KeyKind.INCARNATION, KeyKind.ORIGIN})

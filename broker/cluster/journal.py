@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from broker.cluster.store import Change, Entry, Event, StoreDamaged
-from protocol.crc32c import crc32c
+from odradek.broker.cluster.store import Change, Entry, Event, StoreDamaged
+from odradek.protocol.crc32c import crc32c
 
 T = TypeVar("T")
 

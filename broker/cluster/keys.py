@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from broker.cluster.values import Fields, encode
-from broker.cluster.values import MalformedMetadata as MalformedMetadata
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import ZERO_UUID, uuid_text
+from odradek.broker.cluster.values import Fields, encode
+from odradek.broker.cluster.values import MalformedMetadata as MalformedMetadata
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import ZERO_UUID, uuid_text
 
 RESTORING_VERSION = 1_000_000
 """Of the value under `/cluster` during a restore: newer than any, so that who knows no restore refuses it, too."""

@@ -45,7 +45,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final, TypeVar
 
-from broker.cluster.keys import (
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     COMMITS_PREFIX,
     INCARNATIONS_PREFIX,
@@ -55,8 +55,8 @@ from broker.cluster.keys import (
     parse_broker_id,
     parse_key,
 )
-from broker.cluster.store import Snapshot
-from broker.cluster.values import Fields, MalformedMetadata, encode
+from odradek.broker.cluster.store import Snapshot
+from odradek.broker.cluster.values import Fields, MalformedMetadata, encode
 
 T = TypeVar("T")
 

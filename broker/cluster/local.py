@@ -7,9 +7,9 @@ and is told `Compacted` when it falls too far behind.
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 
-from broker.cluster.state import Prepared, State
-from broker.cluster.store import Change, Lease, LeaseLost, Snapshot, StoreClosed, Txn
-from broker.progress import Progress
+from odradek.broker.cluster.state import Prepared, State
+from odradek.broker.cluster.store import Change, Lease, LeaseLost, Snapshot, StoreClosed, Txn
+from odradek.broker.progress import Progress
 
 
 class LocalLease:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from broker.cluster.local import LocalStore
-from broker.cluster.state import Prepared, State
+from odradek.broker.cluster.local import LocalStore
+from odradek.broker.cluster.state import Prepared, State
 
 
 class MemoryStore(LocalStore):

@@ -19,7 +19,7 @@ comparison of the two, in `changed`. Sources: PartitionChangeBuilder.java, Repli
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState
 
 IsUsable = Callable[[int], bool]
 """Whether a broker may lead: registered, and not about to stop."""

@@ -9,10 +9,10 @@ knows it; absent, if it is. In-sync writes name their leader's anyway (replicati
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import NO_LEADER, PartitionState, broker_key
-from broker.cluster.partition_changes import changed
-from broker.cluster.store import OPERATIONS_MAX, Conflict, Txn
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState, broker_key
+from odradek.broker.cluster.partition_changes import changed
+from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, Txn
 
 
 class PartitionWrite(NamedTuple):

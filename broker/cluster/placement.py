@@ -14,7 +14,7 @@ Errors are Kafka's, in Kafka's words.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """Kafka creates at most 10,000 metadata records per request, one per partition."""

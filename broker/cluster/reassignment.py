@@ -15,8 +15,8 @@ PartitionReassignmentReplicas.java, PartitionReassignmentRevert.java, Replicatio
 from collections.abc import Collection
 from dataclasses import replace
 
-from broker.cluster.keys import NO_LEADER, PartitionState
-from broker.cluster.partition_changes import eligible
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.cluster.partition_changes import eligible
 
 
 def reassigned(state: PartitionState, target: Collection[int], min_insync: int) -> PartitionState:

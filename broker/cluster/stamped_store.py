@@ -16,9 +16,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import replace
 
-from broker.cluster.keys import CLUSTER_KEY, commit_key, incarnation_key
-from broker.cluster.lineage import Commit, Followed, Incarnations, Lineage, contradiction, encode_commit
-from broker.cluster.store import (
+from odradek.broker.cluster.keys import CLUSTER_KEY, commit_key, incarnation_key
+from odradek.broker.cluster.lineage import Commit, Followed, Incarnations, Lineage, contradiction, encode_commit
+from odradek.broker.cluster.store import (
     CHUNK_SIZE,
     Change,
     Conflict,

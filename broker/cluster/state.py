@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
 
-from broker.cluster.store import Change, Compacted, Conflict, Entry, Event, LeaseLost, Snapshot, Txn, check_size
+from odradek.broker.cluster.store import Change, Compacted, Conflict, Entry, Event, LeaseLost, Snapshot, Txn, check_size
 
 HISTORY_CHANGES_MAX = 10_000
 HISTORY_BYTES_MAX = 16 * 1024 * 1024

@@ -16,8 +16,8 @@ All functions raise Conflict when the guard no longer holds or others kept getti
 
 from collections.abc import Mapping, Sequence
 
-from broker.cluster.image import TopicImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import TopicImage
+from odradek.broker.cluster.keys import (
     CHANGING_PREFIX,
     PARTITIONS_PREFIX,
     TOPIC_CONFIGS_PREFIX,
@@ -35,10 +35,10 @@ from broker.cluster.keys import (
     topic_config_key,
     topic_key,
 )
-from broker.cluster.partition_changes import IsUsable
-from broker.cluster.store import CHUNK_SIZE, Conflict, MetadataStore, Snapshot, Txn
-from client.tasks import breathe
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.partition_changes import IsUsable
+from odradek.broker.cluster.store import CHUNK_SIZE, Conflict, MetadataStore, Snapshot, Txn
+from odradek.client.tasks import breathe
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 ATTEMPTS_MAX = 5
 LOOKED_AT_TOGETHER = 1000

@@ -17,8 +17,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from broker.cluster.image import NO_CONTROLLER, ClusterImage, Delta, TopicImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import NO_CONTROLLER, ClusterImage, Delta, TopicImage
+from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
     NO_LEADER,
     MalformedMetadata,
@@ -28,18 +28,18 @@ from broker.cluster.keys import (
     partition_key,
     stopping_key,
 )
-from broker.cluster.partition_changes import is_last, without
-from broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
-from broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
-from broker.cluster.topics import sweep_leftovers
-from broker.config import BrokerConfig
-from broker.controller.decisions import decided, preferred
-from broker.metadata import Metadata
-from broker.progress import Progress
-from broker.registration import Registration
-from client.environment import Environment
-from client.tasks import breathe
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.partition_changes import is_last, without
+from odradek.broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
+from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
+from odradek.broker.cluster.topics import sweep_leftovers
+from odradek.broker.config import BrokerConfig
+from odradek.broker.controller.decisions import decided, preferred
+from odradek.broker.metadata import Metadata
+from odradek.broker.progress import Progress
+from odradek.broker.registration import Registration
+from odradek.client.environment import Environment
+from odradek.client.tasks import breathe
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 

@@ -11,16 +11,16 @@ younger than the partition's last change. Nobody's write hides that, for all of 
 conditions (cluster/partition_writes.py, replication/isr_writer.py).
 """
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import PartitionState
-from broker.cluster.partition_changes import (
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.cluster.partition_changes import (
     may_lead,
     with_leader,
     with_preferred_leader,
     without_unusable,
 )
-from broker.cluster.partition_writes import with_epochs
-from broker.cluster.reassignment import completed
+from odradek.broker.cluster.partition_writes import with_epochs
+from odradek.broker.cluster.reassignment import completed
 
 
 def decided(state: PartitionState, image: ClusterImage, min_insync: int, *, unclean: bool) -> PartitionState:

@@ -17,15 +17,15 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.store import Conflict, LeaseLost, StoreClosed
-from broker.config import BrokerConfig
-from broker.controller.controller import Controller
-from broker.controller.liveness import Liveness
-from broker.metadata import Metadata
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import KafkaError
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed
+from odradek.broker.config import BrokerConfig
+from odradek.broker.controller.controller import Controller
+from odradek.broker.controller.liveness import Liveness
+from odradek.broker.metadata import Metadata
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 

@@ -15,20 +15,20 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import CONTROLLER_KEY
-from broker.cluster.store import Conflict, StoreClosed, Txn
-from broker.config import BrokerConfig
-from broker.controller.clock_offset import ClockOffset
-from broker.metadata import Metadata
-from broker.peers import Peer, Peers
-from broker.progress import Progress
-from broker.registration import Registration
-from client.environment import Environment
-from client.network.connection import Connection
-from protocol.errors import ErrorCode, code_of
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from protocol.messages.describe_quorum import (
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.keys import CONTROLLER_KEY
+from odradek.broker.cluster.store import Conflict, StoreClosed, Txn
+from odradek.broker.config import BrokerConfig
+from odradek.broker.controller.clock_offset import ClockOffset
+from odradek.broker.metadata import Metadata
+from odradek.broker.peers import Peer, Peers
+from odradek.broker.progress import Progress
+from odradek.broker.registration import Registration
+from odradek.client.environment import Environment
+from odradek.client.network.connection import Connection
+from odradek.protocol.errors import ErrorCode, code_of
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from odradek.protocol.messages.describe_quorum import (
     METADATA_TOPIC,
     DescribeQuorumRequest,
     QuorumPartitionData,

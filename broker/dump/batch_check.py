@@ -1,12 +1,12 @@
 """Whether a batch is what it says of itself: checksum, counts, records, the largest timestamp, its marker."""
 
-from broker.dump.findings import Inconsistency
-from broker.dump.stored import Stored
-from broker.log.markers import read_marker
-from protocol.batch import CRC_RANGE_START, HEADER_SIZE, crc_matches
-from protocol.crc32c import crc32c
-from protocol.errors import KafkaError, MalformedMessage
-from protocol.records import iterate_records
+from odradek.broker.dump.findings import Inconsistency
+from odradek.broker.dump.stored import Stored
+from odradek.broker.log.markers import read_marker
+from odradek.protocol.batch import CRC_RANGE_START, HEADER_SIZE, crc_matches
+from odradek.protocol.crc32c import crc32c
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.records import iterate_records
 
 NO_TIMESTAMP = -1
 RECORDS_BYTES_MAX = 2**31 - 1

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from broker.disk import Disk
-    from broker.dump.printing import Output
+    from odradek.broker.disk import Disk
+    from odradek.broker.dump.printing import Output
 
 INCONSISTENT: Final = 1
 INTERRUPTED: Final = 130
@@ -31,9 +31,9 @@ def dump(paths: tuple[str, ...], with_records: bool, records_max: int | None, ve
     Nothing is written or locked, so a broker may be running on the directory. What it appends at that moment can look
     like a torn batch at the end of the last segment: try again then.
     """
-    from broker.disk import FileDisk
-    from broker.dump.places import NothingToDump, place_of
-    from broker.dump.printing import Output
+    from odradek.broker.disk import FileDisk
+    from odradek.broker.dump.places import NothingToDump, place_of
+    from odradek.broker.dump.printing import Output
 
     if records_max is not None and not with_records:
         raise click.UsageError("--max-records counts what --records prints: give both")
@@ -65,8 +65,8 @@ def _print(
     disk: "Disk", output: "Output", paths: tuple[str, ...], with_records: bool, records_max: int | None
 ) -> str | None:
     """What was wrong, if anything. Raises OSError."""
-    from broker.dump.places import files_of
-    from broker.dump.printing import Printer
+    from odradek.broker.dump.places import files_of
+    from odradek.broker.dump.printing import Printer
 
     printer = Printer(disk, output, with_records=with_records, records_max=records_max)
     for path in paths:
@@ -78,9 +78,9 @@ def _print(
 
 def _verify(disk: "Disk", output: "Output", paths: tuple[str, ...], as_json: bool) -> str | None:
     """The first inconsistency, if any. Raises OSError."""
-    from broker.dump.findings import Inconsistency
-    from broker.dump.printing import say_checked, say_inconsistency
-    from broker.dump.verifying import verify
+    from odradek.broker.dump.findings import Inconsistency
+    from odradek.broker.dump.printing import say_checked, say_inconsistency
+    from odradek.broker.dump.verifying import verify
 
     try:
         for path in paths:

@@ -3,16 +3,16 @@
 import posixpath
 from collections.abc import Iterator
 
-from broker import meta_properties
-from broker.checkpoints import CLEAN_SHUTDOWN, Key
-from broker.disk import Disk
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.names import Kind, in_order, name_of, partitions_in_order
-from broker.dump.offsets_check import check_offsets, read_entries
-from broker.dump.partition_check import Report, check_partition
-from broker.log.checkpoint import PARTITION_METADATA
-from broker.partition_directories import partition_of, suffix_of
-from protocol.primitives import uuid_text
+from odradek.broker import meta_properties
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN, Key
+from odradek.broker.disk import Disk
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.names import Kind, in_order, name_of, partitions_in_order
+from odradek.broker.dump.offsets_check import check_offsets, read_entries
+from odradek.broker.dump.partition_check import Report, check_partition
+from odradek.broker.log.checkpoint import PARTITION_METADATA
+from odradek.broker.partition_directories import partition_of, suffix_of
+from odradek.protocol.primitives import uuid_text
 
 _AT_THE_TOP = (Kind.META_PROPERTIES, Kind.CLEAN_SHUTDOWN, Kind.OFFSETS)
 _QUIET = (".lock", "bootstrap.checkpoint")

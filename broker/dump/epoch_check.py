@@ -8,13 +8,13 @@ batches: DeleteRecords moved the log start.
 
 from bisect import bisect_right
 
-from broker.disk import Disk
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.stored import Stored
-from broker.log import checkpoint
-from broker.log.checkpoint import CorruptCheckpoint
-from broker.log.epochs import NO_EPOCH, EpochEntry
-from protocol.batch import BatchHeader
+from odradek.broker.disk import Disk
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.stored import Stored
+from odradek.broker.log import checkpoint
+from odradek.broker.log.checkpoint import CorruptCheckpoint
+from odradek.broker.log.epochs import NO_EPOCH, EpochEntry
+from odradek.protocol.batch import BatchHeader
 
 
 def read_epochs(disk: Disk, path: str) -> list[EpochEntry]:

@@ -13,12 +13,12 @@ Source: LogSegment.append, OffsetIndex.java, TimeIndex.java.
 
 from struct import Struct
 
-from broker.dump.batch_check import RECORDS_BYTES_MAX
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.rows import rows_of
-from broker.dump.stored import Stored
-from broker.log.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
-from protocol.records import iterate_records
+from odradek.broker.dump.batch_check import RECORDS_BYTES_MAX
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.rows import rows_of
+from odradek.broker.dump.stored import Stored
+from odradek.broker.log.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
+from odradek.protocol.records import iterate_records
 
 NO_TIMESTAMP = -1
 

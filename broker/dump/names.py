@@ -15,14 +15,14 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from broker.checkpoints import CLEAN_SHUTDOWN
-from broker.log.checkpoint import PARTITION_METADATA
-from broker.log.epochs import LEADER_EPOCHS
-from broker.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
-from broker.log.snapshots import SNAPSHOT_SUFFIX
-from broker.meta_properties import FILE_NAME as META_PROPERTIES
-from broker.metadata_revision import FILE_NAME as METADATA_REVISION
-from broker.partition_directories import partition_of
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN
+from odradek.broker.log.checkpoint import PARTITION_METADATA
+from odradek.broker.log.epochs import LEADER_EPOCHS
+from odradek.broker.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
+from odradek.broker.log.snapshots import SNAPSHOT_SUFFIX
+from odradek.broker.meta_properties import FILE_NAME as META_PROPERTIES
+from odradek.broker.metadata_revision import FILE_NAME as METADATA_REVISION
+from odradek.broker.partition_directories import partition_of
 
 METADATA_LOG: Final = "metadata.log"
 NO_OFFSET: Final = -1

@@ -7,12 +7,12 @@ topic that was deleted since, or a log that has lost its oldest segments since. 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from broker.checkpoints import Key
-from broker.disk import Disk
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.names import base_name
-from broker.dump.partition_check import Report
-from broker.log.checkpoint import RECOVERY_POINTS, CorruptCheckpoint, read_offset_entries
+from odradek.broker.checkpoints import Key
+from odradek.broker.disk import Disk
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.names import base_name
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.log.checkpoint import RECOVERY_POINTS, CorruptCheckpoint, read_offset_entries
 
 _FIRST_LINE = 3
 

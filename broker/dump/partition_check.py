@@ -7,20 +7,26 @@ something is wrong and files have changed meanwhile, as when compaction swaps se
 import posixpath
 from dataclasses import dataclass, field
 
-from broker.disk import Disk
-from broker.dump.epoch_check import EpochCheck, read_epochs
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.index_checks import OffsetIndexCheck, TimeIndexCheck
-from broker.dump.names import Kind, in_order, name_of
-from broker.dump.replay import Replay
-from broker.dump.segment_check import SegmentWalk
-from broker.dump.snapshot_check import check_snapshot, read_snapshot
-from broker.dump.txn_index_check import TxnIndexCheck
-from broker.log.checkpoint import PARTITION_METADATA, CorruptCheckpoint, read_partition_metadata
-from broker.log.epochs import LEADER_EPOCHS
-from broker.log.leftovers import UNSYNCED
-from broker.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, segment_path
-from broker.log.snapshots import SNAPSHOT_SUFFIX
+from odradek.broker.disk import Disk
+from odradek.broker.dump.epoch_check import EpochCheck, read_epochs
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.index_checks import OffsetIndexCheck, TimeIndexCheck
+from odradek.broker.dump.names import Kind, in_order, name_of
+from odradek.broker.dump.replay import Replay
+from odradek.broker.dump.segment_check import SegmentWalk
+from odradek.broker.dump.snapshot_check import check_snapshot, read_snapshot
+from odradek.broker.dump.txn_index_check import TxnIndexCheck
+from odradek.broker.log.checkpoint import PARTITION_METADATA, CorruptCheckpoint, read_partition_metadata
+from odradek.broker.log.epochs import LEADER_EPOCHS
+from odradek.broker.log.leftovers import UNSYNCED
+from odradek.broker.log.segment import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    segment_path,
+)
+from odradek.broker.log.snapshots import SNAPSHOT_SUFFIX
 
 ATTEMPTS = 5
 _NAMES_MAX = 5

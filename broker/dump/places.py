@@ -4,8 +4,8 @@ import posixpath
 from collections.abc import Iterator
 from enum import Enum, auto
 
-from broker.disk import Disk
-from broker.dump.names import Kind, Name, base_name, in_order, name_of, partitions_in_order
+from odradek.broker.disk import Disk
+from odradek.broker.dump.names import Kind, Name, base_name, in_order, name_of, partitions_in_order
 
 _FILES = "a file of a log or of a data directory, by its name"
 _OF_PARTITION = (Kind.LOG, Kind.PARTITION_METADATA, Kind.LEADER_EPOCHS)

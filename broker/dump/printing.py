@@ -7,14 +7,14 @@ as `head` does, and BrokenPipeError comes from here alone.
 import io
 from collections.abc import Iterable
 
-from broker.disk import Disk
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.lines import Line, Value, json_of, printable_path, text_of
-from broker.dump.names import Name
-from broker.dump.partition_check import Report
-from broker.dump.reading import DAMAGE, RECORDS, lines_of
-from broker.dump.verifying import FileReport
-from protocol.primitives import uuid_text
+from odradek.broker.disk import Disk
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.lines import Line, Value, json_of, printable_path, text_of
+from odradek.broker.dump.names import Name
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.reading import DAMAGE, RECORDS, lines_of
+from odradek.broker.dump.verifying import FileReport
+from odradek.protocol.primitives import uuid_text
 
 _FLUSH_BYTES = 64 * 1024
 

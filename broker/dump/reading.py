@@ -6,29 +6,29 @@ Where a file cannot be read on, a line `damage` says why, and the next file foll
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from broker import meta_properties
-from broker.disk import Disk
-from broker.dump.batch_check import RECORDS_BYTES_MAX
-from broker.dump.lines import Line, Value
-from broker.dump.names import Kind, Name
-from broker.dump.rows import rows_of
-from broker.dump.stored import Stored, ZeroTail, size_of, stored_batches
-from broker.log.aborted import ROW as TXN_ROW
-from broker.log.batches import Damage
-from broker.log.checkpoint import (
+from odradek.broker import meta_properties
+from odradek.broker.disk import Disk
+from odradek.broker.dump.batch_check import RECORDS_BYTES_MAX
+from odradek.broker.dump.lines import Line, Value
+from odradek.broker.dump.names import Kind, Name
+from odradek.broker.dump.rows import rows_of
+from odradek.broker.dump.stored import Stored, ZeroTail, size_of, stored_batches
+from odradek.broker.log.aborted import ROW as TXN_ROW
+from odradek.broker.log.batches import Damage
+from odradek.broker.log.checkpoint import (
     CorruptCheckpoint,
     read_epochs,
     read_offset_entries,
     read_partition_metadata,
 )
-from broker.log.index import OffsetIndex, TimeIndex
-from broker.log.markers import Marker, read_marker
-from broker.log.snapshots import CorruptSnapshot, read_entries
-from protocol.batch import BatchHeader, crc_matches
-from protocol.errors import KafkaError, MalformedMessage
-from protocol.primitives import uuid_text
-from protocol.records import iterate_records
-from protocol.rewriting import delete_horizon_ms
+from odradek.broker.log.index import OffsetIndex, TimeIndex
+from odradek.broker.log.markers import Marker, read_marker
+from odradek.broker.log.snapshots import CorruptSnapshot, read_entries
+from odradek.protocol.batch import BatchHeader, crc_matches
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.primitives import uuid_text
+from odradek.protocol.records import iterate_records
+from odradek.protocol.rewriting import delete_horizon_ms
 
 DAMAGE = "damage"
 RECORDS = ("record", "marker")

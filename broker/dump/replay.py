@@ -5,9 +5,9 @@ begins at 0, or a snapshot stands where it began; else a producer may have appen
 begun there. Where compaction has been, batches and markers are missing.
 """
 
-from broker.dump.stored import Stored
-from broker.log.markers import Marker, read_marker
-from broker.log.producers import CompletedTxn, Producers
+from odradek.broker.dump.stored import Stored
+from odradek.broker.log.markers import Marker, read_marker
+from odradek.broker.log.producers import CompletedTxn, Producers
 
 OFFSET_MAX = 2**63 - 1
 

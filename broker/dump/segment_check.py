@@ -7,13 +7,13 @@ start of a broker cuts away; until then the log does not end with a batch, and t
 
 from collections.abc import Iterator
 
-from broker.disk import Disk
-from broker.dump.batch_check import check_batch
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.stored import Stored, ZeroTail, is_zero, size_of, stored_batches
-from broker.log.batches import Damage
-from broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from protocol.batch import HEADER_SIZE
+from odradek.broker.disk import Disk
+from odradek.broker.dump.batch_check import check_batch
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.stored import Stored, ZeroTail, is_zero, size_of, stored_batches
+from odradek.broker.log.batches import Damage
+from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
+from odradek.protocol.batch import HEADER_SIZE
 
 LOOKS = 1000
 """How often that is looked at before it counts as unchanging: the larger a batch is, the longer its write takes, and a

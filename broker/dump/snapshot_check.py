@@ -9,10 +9,10 @@ everything (replay.py), so these are no inconsistencies:
 - a producer that is missing in the snapshot: it expired (`producer.id.expiration.ms`), which is a note.
 """
 
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.replay import Replay
-from broker.log.producers import NO_EPOCH, NO_OFFSET, ProducedBatch, ProducerState
-from broker.log.snapshots import CorruptSnapshot, SnapshotEntry, decode_snapshot, read_entries
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.replay import Replay
+from odradek.broker.log.producers import NO_EPOCH, NO_OFFSET, ProducedBatch, ProducerState
+from odradek.broker.log.snapshots import CorruptSnapshot, SnapshotEntry, decode_snapshot, read_entries
 
 _ENTRIES_POSITION = 10
 _ENTRY_BYTES = 46

@@ -1,6 +1,6 @@
 """The batches of a `.log` file with all their bytes, read without opening it for writing.
 
-(`broker.log.batches.walk` goes over the same bytes for a broker, to whom the file belongs.)
+(`odradek.broker.log.batches.walk` goes over the same bytes for a broker, to whom the file belongs.)
 """
 
 import errno
@@ -8,9 +8,9 @@ import posixpath
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from broker.disk import Disk
-from broker.log.batches import Damage
-from protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from odradek.broker.disk import Disk
+from odradek.broker.log.batches import Damage
+from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
 
 PIECE_BYTES = 1 << 20
 

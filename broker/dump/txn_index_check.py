@@ -7,13 +7,13 @@ that is left, and an aborted transaction without a row has lost its records.
 Source: UnifiedLog.append, ProducerStateManager.lastStableOffset, CleanedTransactionMetadata in LogCleaner.scala.
 """
 
-from broker.dump.findings import Inconsistency
-from broker.dump.replay import Replay
-from broker.dump.rows import rows_of
-from broker.dump.stored import Stored
-from broker.log.aborted import ROW, VERSION
-from broker.log.markers import Marker
-from broker.log.producers import AbortedTxn, CompletedTxn
+from odradek.broker.dump.findings import Inconsistency
+from odradek.broker.dump.replay import Replay
+from odradek.broker.dump.rows import rows_of
+from odradek.broker.dump.stored import Stored
+from odradek.broker.log.aborted import ROW, VERSION
+from odradek.broker.log.markers import Marker
+from odradek.broker.log.producers import AbortedTxn, CompletedTxn
 
 
 def read_rows(path: str, data: bytes) -> list[AbortedTxn]:

@@ -8,22 +8,22 @@ import posixpath
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from broker.checkpoints import CLEAN_SHUTDOWN
-from broker.disk import Disk
-from broker.dump.directory_check import check_data_directory, check_meta_properties
-from broker.dump.epoch_check import read_epochs
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.index_checks import OffsetIndexCheck, TimeIndexCheck
-from broker.dump.names import Kind, Name
-from broker.dump.offsets_check import read_entries
-from broker.dump.partition_check import Report, check_partition
-from broker.dump.places import Place, place_of
-from broker.dump.replay import Replay
-from broker.dump.segment_check import SegmentWalk
-from broker.dump.snapshot_check import read_snapshot
-from broker.dump.txn_index_check import TxnIndexCheck
-from broker.log.checkpoint import CorruptCheckpoint, read_partition_metadata
-from broker.log.segment import LOG_SUFFIX, segment_path
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN
+from odradek.broker.disk import Disk
+from odradek.broker.dump.directory_check import check_data_directory, check_meta_properties
+from odradek.broker.dump.epoch_check import read_epochs
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.index_checks import OffsetIndexCheck, TimeIndexCheck
+from odradek.broker.dump.names import Kind, Name
+from odradek.broker.dump.offsets_check import read_entries
+from odradek.broker.dump.partition_check import Report, check_partition
+from odradek.broker.dump.places import Place, place_of
+from odradek.broker.dump.replay import Replay
+from odradek.broker.dump.segment_check import SegmentWalk
+from odradek.broker.dump.snapshot_check import read_snapshot
+from odradek.broker.dump.txn_index_check import TxnIndexCheck
+from odradek.broker.log.checkpoint import CorruptCheckpoint, read_partition_metadata
+from odradek.broker.log.segment import LOG_SUFFIX, segment_path
 
 
 class FileReport(NamedTuple):

@@ -17,8 +17,8 @@ import logging
 from collections.abc import Iterator
 from struct import Struct
 
-from broker.disk import Disk, File
-from broker.log.producers import AbortedTxn
+from odradek.broker.disk import Disk, File
+from odradek.broker.log.producers import AbortedTxn
 
 logger = logging.getLogger(__name__)
 

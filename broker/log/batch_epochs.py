@@ -7,9 +7,9 @@ starts takes a search by halves for each, and no walk over the log.
 
 from collections.abc import Sequence
 
-from broker.log.epochs import NO_EPOCH, EpochEntry
-from broker.log.segment import Segment
-from protocol.batch import BatchHeader
+from odradek.broker.log.epochs import NO_EPOCH, EpochEntry
+from odradek.broker.log.segment import Segment
+from odradek.protocol.batch import BatchHeader
 
 
 class BatchEpochs:

@@ -7,10 +7,10 @@ over like any other. The file is read in bounded pieces; where batches are large
 from collections.abc import Iterator
 from struct import Struct
 
-from broker.disk import File
-from broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
-from protocol.primitives import Buffer
+from odradek.broker.disk import File
+from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
+from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
+from odradek.protocol.primitives import Buffer
 
 # base offset, batch length, (leader epoch to attributes), last offset delta: enough to go from batch to batch.
 BOUNDS = Struct(">qi11xi")

@@ -14,8 +14,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from broker.disk import Disk
-from protocol.primitives import uuid_from_text, uuid_text
+from odradek.broker.disk import Disk
+from odradek.protocol.primitives import uuid_from_text, uuid_text
 
 VERSION = 0
 OFFSET_MAX = 2**63 - 1

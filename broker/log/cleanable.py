@@ -20,7 +20,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from broker.log.segment_facts import RELATIVE_OFFSET_MAX, SegmentFacts
+from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX, SegmentFacts
 
 _K = TypeVar("_K")
 

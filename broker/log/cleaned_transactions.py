@@ -14,11 +14,11 @@ Pure. Source: CleanedTransactionMetadata in LogCleaner.scala.
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from broker.log.markers import read_marker
-from broker.log.producers import AbortedTxn
-from broker.log.uncleanable import UncleanableLog, reading
-from protocol.batch import BatchHeader
-from protocol.primitives import Buffer
+from odradek.broker.log.markers import read_marker
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.log.uncleanable import UncleanableLog, reading
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.primitives import Buffer
 
 
 class CleanedTransactions:

@@ -31,14 +31,14 @@ UnifiedLog.lastRecordsOfActiveProducers.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from broker.log.cleaned_transactions import CleanedTransactions
-from broker.log.offset_map import OffsetMap
-from broker.log.producers import AbortedTxn, ProducerState
-from broker.log.uncleanable import check_batch, reading
-from protocol.batch import BatchHeader
-from protocol.primitives import Buffer
-from protocol.records import unpack_records
-from protocol.rewriting import Place, delete_horizon_ms, emptied, locate_records, repacked
+from odradek.broker.log.cleaned_transactions import CleanedTransactions
+from odradek.broker.log.offset_map import OffsetMap
+from odradek.broker.log.producers import AbortedTxn, ProducerState
+from odradek.broker.log.uncleanable import check_batch, reading
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import unpack_records
+from odradek.protocol.rewriting import Place, delete_horizon_ms, emptied, locate_records, repacked
 
 _INT64_MAX = (1 << 63) - 1
 

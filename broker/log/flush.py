@@ -11,8 +11,8 @@ meanwhile. The two ends differ in what they are for:
 
 from collections.abc import Callable, Sequence
 
-from broker.disk import Disk, Syncer
-from broker.log.segment import Segment
+from odradek.broker.disk import Disk, Syncer
+from odradek.broker.log.segment import Segment
 
 
 class DataNotSynced(OSError):

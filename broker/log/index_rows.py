@@ -4,8 +4,8 @@ For those that are made at once, by compaction and where an index is built anew.
 it goes (segment.py).
 """
 
-from broker.log.index import OffsetIndex, TimeIndex
-from protocol.batch import BatchHeader
+from odradek.broker.log.index import OffsetIndex, TimeIndex
+from odradek.protocol.batch import BatchHeader
 
 
 class IndexRows:

@@ -10,12 +10,12 @@ nothing; so is one that has no entry for a long stretch of the log, where every 
 import logging
 from typing import Generic, NamedTuple, TypeVar
 
-from broker.disk import Disk, File
-from broker.file_slice import SLICE_BYTES_MIN, FileSlice
-from broker.log.batches import BOUNDS, LENGTH_OVERHEAD, Damage
-from broker.log.index import CorruptIndex, OffsetEntry, OffsetIndex
-from protocol.batch import HEADER_SIZE, MAGIC
-from protocol.primitives import Buffer
+from odradek.broker.disk import Disk, File
+from odradek.broker.file_slice import SLICE_BYTES_MIN, FileSlice
+from odradek.broker.log.batches import BOUNDS, LENGTH_OVERHEAD, Damage
+from odradek.broker.log.index import CorruptIndex, OffsetEntry, OffsetIndex
+from odradek.protocol.batch import HEADER_SIZE, MAGIC
+from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 

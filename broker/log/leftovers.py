@@ -14,11 +14,11 @@ import logging
 import re
 from dataclasses import dataclass, field
 
-from broker.disk import Disk
-from broker.log.batches import Damage, walk
-from broker.log.checkpoint import PARTITION_METADATA
-from broker.log.epochs import LEADER_EPOCHS
-from broker.log.segment import (
+from odradek.broker.disk import Disk
+from odradek.broker.log.batches import Damage, walk
+from odradek.broker.log.checkpoint import PARTITION_METADATA
+from odradek.broker.log.epochs import LEADER_EPOCHS
+from odradek.broker.log.segment import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
     SUFFIXES,
@@ -26,7 +26,7 @@ from broker.log.segment import (
     retire_files,
     segment_path,
 )
-from broker.log.snapshots import SNAPSHOT_SUFFIX
+from odradek.broker.log.snapshots import SNAPSHOT_SUFFIX
 
 logger = logging.getLogger(__name__)
 

@@ -15,22 +15,22 @@ the log takes no more appends until the next start, which copies what is in doub
 import logging
 from collections.abc import Callable
 
-from broker.disk import Disk
-from broker.log.batch_epochs import BatchEpochs
-from broker.log.config import LogConfig
-from broker.log.flush import DataNotSynced, Flush
-from broker.log.indexed_file import NOTHING, FetchData
-from broker.log.leftovers import UNSYNCED
-from broker.log.lookup import TimestampOffset, first_at_or_after, with_max_timestamp
-from broker.log.producers import AbortedTxn
-from broker.log.recovery import Recovered, check_end, merge_epochs, recover
-from broker.log.segment import Segment
-from broker.log.segments import Written
-from broker.log.storage_errors import guarded, watched
-from broker.log.tail import Tail
-from protocol.batch import iterate_batches
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
+from odradek.broker.disk import Disk
+from odradek.broker.log.batch_epochs import BatchEpochs
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.flush import DataNotSynced, Flush
+from odradek.broker.log.indexed_file import NOTHING, FetchData
+from odradek.broker.log.leftovers import UNSYNCED
+from odradek.broker.log.lookup import TimestampOffset, first_at_or_after, with_max_timestamp
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.log.recovery import Recovered, check_end, merge_epochs, recover
+from odradek.broker.log.segment import Segment
+from odradek.broker.log.segments import Written
+from odradek.broker.log.storage_errors import guarded, watched
+from odradek.broker.log.tail import Tail
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 

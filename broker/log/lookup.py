@@ -8,12 +8,12 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.log.batches import walk
-from broker.log.segment import Segment
-from broker.log.timed_file import NO_TIMESTAMP
-from protocol.batch import BatchHeader
-from protocol.errors import KafkaError, MalformedMessage
-from protocol.records import iterate_records
+from odradek.broker.log.batches import walk
+from odradek.broker.log.segment import Segment
+from odradek.broker.log.timed_file import NO_TIMESTAMP
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.records import iterate_records
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ compaction leaves where all of a transaction is gone.
 from struct import Struct, error
 from typing import NamedTuple
 
-from protocol.batch import BatchHeader, read_header
-from protocol.errors import KafkaError, MalformedMessage
-from protocol.primitives import Buffer
-from protocol.records import iterate_records
+from odradek.protocol.batch import BatchHeader, read_header
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import iterate_records
 
 ABORT = 0
 COMMIT = 1

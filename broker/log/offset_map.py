@@ -21,13 +21,13 @@ from hashlib import blake2b
 from math import isqrt
 from struct import Struct
 
-from broker.log.cleaned_transactions import CleanedTransactions
-from broker.log.producers import AbortedTxn
-from broker.log.uncleanable import check_batch, reading
-from protocol.batch import BatchHeader
-from protocol.primitives import Buffer
-from protocol.records import unpack_records
-from protocol.rewriting import locate_records
+from odradek.broker.log.cleaned_transactions import CleanedTransactions
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.log.uncleanable import check_batch, reading
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import unpack_records
+from odradek.protocol.rewriting import locate_records
 
 SLOT_BYTES = 24
 NO_OFFSET = -1

@@ -25,9 +25,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.log.markers import Marker
-from protocol.batch import BatchHeader
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.markers import Marker
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 BATCHES_KEPT = 5
 SEQUENCE_MAX = 2**31 - 1

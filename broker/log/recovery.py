@@ -19,19 +19,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from broker.disk import Disk
-from broker.log.aborted import CorruptTransactionIndex
-from broker.log.batches import Damage, walk, walk_segment
-from broker.log.config import LogConfig
-from broker.log.epochs import EpochCache
-from broker.log.leftovers import UNSYNCED, tidy
-from broker.log.markers import read_marker
-from broker.log.producers import NO_OFFSET, AbortedTxn, CompletedTxn, Producers
-from broker.log.segment import NO_EPOCH, Segment, remove_files, retire_files
-from broker.log.snapshot_files import SnapshotFiles
-from protocol.batch import HEADER_SIZE, BatchHeader, read_header
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from protocol.primitives import Buffer
+from odradek.broker.disk import Disk
+from odradek.broker.log.aborted import CorruptTransactionIndex
+from odradek.broker.log.batches import Damage, walk, walk_segment
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.epochs import EpochCache
+from odradek.broker.log.leftovers import UNSYNCED, tidy
+from odradek.broker.log.markers import read_marker
+from odradek.broker.log.producers import NO_OFFSET, AbortedTxn, CompletedTxn, Producers
+from odradek.broker.log.segment import NO_EPOCH, Segment, remove_files, retire_files
+from odradek.broker.log.snapshot_files import SnapshotFiles
+from odradek.protocol.batch import HEADER_SIZE, BatchHeader, read_header
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 

@@ -21,9 +21,9 @@ A batch that is cut at the end is left out, too: it comes again with the next fe
 
 from typing import NamedTuple
 
-from broker.log.markers import Marker, read_marker
-from protocol.batch import BatchHeader, crc_matches, iterate_batches
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.broker.log.markers import Marker, read_marker
+from odradek.protocol.batch import BatchHeader, crc_matches, iterate_batches
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 
 class LogEnd(NamedTuple):

@@ -20,7 +20,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.log.segment_facts import SegmentFacts
+from odradek.broker.log.segment_facts import SegmentFacts
 
 UNLIMITED = -1
 

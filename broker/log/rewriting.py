@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from broker.disk import Disk
-from broker.log.aborted import encode_row
-from broker.log.batches import LENGTH_OVERHEAD
-from broker.log.compaction import Cleaning
-from broker.log.index_rows import IndexRows
-from broker.log.leftovers import CLEANED_SUFFIX
-from broker.log.offset_map import OffsetMapBuilder
-from broker.log.segment import (
+from odradek.broker.disk import Disk
+from odradek.broker.log.aborted import encode_row
+from odradek.broker.log.batches import LENGTH_OVERHEAD
+from odradek.broker.log.compaction import Cleaning
+from odradek.broker.log.index_rows import IndexRows
+from odradek.broker.log.leftovers import CLEANED_SUFFIX
+from odradek.broker.log.offset_map import OffsetMapBuilder
+from odradek.broker.log.segment import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SUFFIXES,
@@ -26,10 +26,10 @@ from broker.log.segment import (
     TXN_INDEX_SUFFIX,
     segment_path,
 )
-from broker.log.segments import Source, Written
-from broker.log.uncleanable import UncleanableLog
-from protocol.batch import HEADER_SIZE, BatchHeader, read_header
-from protocol.primitives import Buffer
+from odradek.broker.log.segments import Source, Written
+from odradek.broker.log.uncleanable import UncleanableLog
+from odradek.protocol.batch import HEADER_SIZE, BatchHeader, read_header
+from odradek.protocol.primitives import Buffer
 
 WRITE_BYTES: Final = 256 * 1024
 

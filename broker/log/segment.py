@@ -13,20 +13,20 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 
-from broker.disk import Disk, File
-from broker.log.aborted import TransactionIndex
-from broker.log.batches import Damage, walk_segment
-from broker.log.config import LogConfig
-from broker.log.index import OffsetIndex, TimeIndex
-from broker.log.index_rows import IndexRows
-from broker.log.indexed_file import bounds
-from broker.log.markers import read_marker
-from broker.log.producers import AbortedTxn
-from broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from broker.log.timed_file import NO_TIMESTAMP, TimedFile
-from protocol.batch import HEADER_SIZE, BatchHeader, read_header
-from protocol.errors import MalformedMessage
-from protocol.primitives import Buffer
+from odradek.broker.disk import Disk, File
+from odradek.broker.log.aborted import TransactionIndex
+from odradek.broker.log.batches import Damage, walk_segment
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.index import OffsetIndex, TimeIndex
+from odradek.broker.log.index_rows import IndexRows
+from odradek.broker.log.indexed_file import bounds
+from odradek.broker.log.markers import read_marker
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
+from odradek.broker.log.timed_file import NO_TIMESTAMP, TimedFile
+from odradek.protocol.batch import HEADER_SIZE, BatchHeader, read_header
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 

@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from broker.disk import Disk
-from broker.file_slice import SLICE_BYTES_MIN, FileSlice
-from broker.log.aborted import CorruptTransactionIndex
-from broker.log.batches import Damage
-from broker.log.config import LogConfig
-from broker.log.indexed_file import FetchData
-from broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
-from broker.log.producers import AbortedTxn, Producers
-from broker.log.recovery import replay
-from broker.log.segment import LOG_SUFFIX, Segment, segment_path
-from broker.log.segment_facts import SegmentFacts
-from broker.log.snapshot_files import SnapshotFiles
-from protocol.primitives import Buffer
+from odradek.broker.disk import Disk
+from odradek.broker.file_slice import SLICE_BYTES_MIN, FileSlice
+from odradek.broker.log.aborted import CorruptTransactionIndex
+from odradek.broker.log.batches import Damage
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.indexed_file import FetchData
+from odradek.broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
+from odradek.broker.log.producers import AbortedTxn, Producers
+from odradek.broker.log.recovery import replay
+from odradek.broker.log.segment import LOG_SUFFIX, Segment, segment_path
+from odradek.broker.log.segment_facts import SegmentFacts
+from odradek.broker.log.snapshot_files import SnapshotFiles
+from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 

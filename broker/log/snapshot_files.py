@@ -10,9 +10,9 @@ recovery point syncs it (flush.py). One that is damaged or missing costs a longe
 
 import logging
 
-from broker.disk import Disk, File
-from broker.log.producers import Producers
-from broker.log.snapshots import SNAPSHOT_SUFFIX, CorruptSnapshot, decode_snapshot, encode_snapshot
+from odradek.broker.disk import Disk, File
+from odradek.broker.log.producers import Producers
+from odradek.broker.log.snapshots import SNAPSHOT_SUFFIX, CorruptSnapshot, decode_snapshot, encode_snapshot
 
 logger = logging.getLogger(__name__)
 

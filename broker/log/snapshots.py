@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from broker.log.producers import NO_OFFSET, NO_SEQUENCE, ProducedBatch, Producers, ProducerState
-from protocol.crc32c import crc32c
+from odradek.broker.log.producers import NO_OFFSET, NO_SEQUENCE, ProducedBatch, Producers, ProducerState
+from odradek.protocol.crc32c import crc32c
 
 VERSION = 1
 SNAPSHOT_SUFFIX = ".snapshot"

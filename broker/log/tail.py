@@ -11,21 +11,21 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.disk import Disk
-from broker.log.batches import LENGTH_OVERHEAD
-from broker.log.config import LogConfig
-from broker.log.epochs import EpochCache
-from broker.log.markers import Marker, read_marker
-from broker.log.producers import NO_PRODUCER_ID, Producers
-from broker.log.recovery import Recovered
-from broker.log.replicated import LogEnd, Replicated, check_replicated
-from broker.log.segment import Segment
-from broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from broker.log.segments import Segments
-from broker.log.storage_errors import storage_error, watched
-from protocol.batch import BatchHeader, patched_prefix
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
+from odradek.broker.disk import Disk
+from odradek.broker.log.batches import LENGTH_OVERHEAD
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.epochs import EpochCache
+from odradek.broker.log.markers import Marker, read_marker
+from odradek.broker.log.producers import NO_PRODUCER_ID, Producers
+from odradek.broker.log.recovery import Recovered
+from odradek.broker.log.replicated import LogEnd, Replicated, check_replicated
+from odradek.broker.log.segment import Segment
+from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
+from odradek.broker.log.segments import Segments
+from odradek.broker.log.storage_errors import storage_error, watched
+from odradek.protocol.batch import BatchHeader, patched_prefix
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ the segment look older than it is, the batches behind the last one tell.
 
 from contextlib import suppress
 
-from broker.disk import Disk, File
-from broker.log.batches import Damage, walk
-from broker.log.index import CorruptIndex, TimeEntry, TimeIndex
-from broker.log.indexed_file import IndexedFile
-from protocol.batch import HEADER_SIZE, read_header
+from odradek.broker.disk import Disk, File
+from odradek.broker.log.batches import Damage, walk
+from odradek.broker.log.index import CorruptIndex, TimeEntry, TimeIndex
+from odradek.broker.log.indexed_file import IndexedFile
+from odradek.protocol.batch import HEADER_SIZE, read_header
 
 NO_TIMESTAMP = -1
 # So much of the log behind the last entry of a time index is asked whether the index lacks entries.

@@ -8,9 +8,9 @@ was replaced: nothing is lost, the log is only not compacted any more (LogCleane
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches
-from protocol.errors import KafkaError, MalformedMessage
-from protocol.primitives import Buffer
+from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.primitives import Buffer
 
 
 class UncleanableLog(Exception):

@@ -19,12 +19,12 @@ and at which price: docs/decisions/005-record-validation.md.
 
 from typing import Final, NamedTuple
 
-from broker.config import TopicConfig
-from broker.option import LONG_MAX
-from protocol.batch import HEADER_SIZE, BatchHeader, check_batch, read_header, rebuild_batch
-from protocol.compression import Codec, compress
-from protocol.errors import ErrorCode, KafkaError
-from protocol.records import CheckedRecords, Record, check_records, iterate_records, unpack_records
+from odradek.broker.config import TopicConfig
+from odradek.broker.option import LONG_MAX
+from odradek.protocol.batch import HEADER_SIZE, BatchHeader, check_batch, read_header, rebuild_batch
+from odradek.protocol.compression import Codec, compress
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records import CheckedRecords, Record, check_records, iterate_records, unpack_records
 
 __all__ = ["RECORD_ERRORS_MAX", "RecordError", "RecordsRefused", "validated"]
 

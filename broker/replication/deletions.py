@@ -12,11 +12,11 @@ looks again.
 
 from collections.abc import Callable, Collection
 
-from broker.log.log import Log
-from broker.progress import Progress
-from broker.replication.replicas import UNKNOWN_OFFSET, Replicas
-from client.environment import Environment
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.log import Log
+from odradek.broker.progress import Progress
+from odradek.broker.replication.replicas import UNKNOWN_OFFSET, Replicas
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 LiveReplicas = Callable[[], Collection[int]]
 """The replicas that are usable, on brokers that are there."""

@@ -4,8 +4,8 @@ The log knows the epochs in which something was appended, and the partition the 
 makes of the answer stands in follower_state.py.
 """
 
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 UNKNOWN_EPOCH = -1
 

@@ -15,15 +15,15 @@ from asyncio import Future, Task, TimerHandle
 from collections.abc import Callable
 from functools import partial
 
-from broker.config import TopicConfig
-from broker.log.flush import DataNotSynced, Flush
-from broker.log.log import Log
-from broker.option import LONG_MAX
-from broker.progress import Progress
-from broker.replication.syncs import Syncs
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config import TopicConfig
+from odradek.broker.log.flush import DataNotSynced, Flush
+from odradek.broker.log.log import Log
+from odradek.broker.option import LONG_MAX
+from odradek.broker.progress import Progress
+from odradek.broker.replication.syncs import Syncs
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 

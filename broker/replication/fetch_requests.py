@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from math import ceil
 from typing import Final, NamedTuple
 
-from broker.config import BrokerConfig
-from broker.replication.followed import Following
-from broker.replication.leader_session import Changes, LeaderSession, PartitionId, by_topic
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
-from protocol.messages.list_offsets import (
+from odradek.broker.config import BrokerConfig
+from odradek.broker.replication.followed import Following
+from odradek.broker.replication.leader_session import Changes, LeaderSession, PartitionId, by_topic
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NoReturn
 
-from broker.config import BrokerConfig
-from broker.replication.fetch_requests import (
+from odradek.broker.config import BrokerConfig
+from odradek.broker.replication.fetch_requests import (
     EARLIEST,
     LATEST,
     Replica,
@@ -31,16 +31,16 @@ from broker.replication.fetch_requests import (
     list_offsets_request,
     offsets_in,
 )
-from broker.replication.followed import Followed, Following
-from broker.replication.followed_set import FollowedSet
-from broker.replication.follower_state import FetchPosition, Phase
-from broker.replication.leader_session import LeaderSession, PartitionId
-from broker.replication.quota import ReplicationQuota
-from client.environment import Environment
-from client.network.connection import Connection
-from client.tasks import breathe
-from protocol.errors import ErrorCode, KafkaError, code_of
-from protocol.messages.fetch import FetchResponse
+from odradek.broker.replication.followed import Followed, Following
+from odradek.broker.replication.followed_set import FollowedSet
+from odradek.broker.replication.follower_state import FetchPosition, Phase
+from odradek.broker.replication.leader_session import LeaderSession, PartitionId
+from odradek.broker.replication.quota import ReplicationQuota
+from odradek.client.environment import Environment
+from odradek.client.network.connection import Connection
+from odradek.client.tasks import breathe
+from odradek.protocol.errors import ErrorCode, KafkaError, code_of
+from odradek.protocol.messages.fetch import FetchResponse
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ is).
 import logging
 from typing import Protocol
 
-from broker.log.log import Log
-from broker.replication.follower_state import (
+from odradek.broker.log.log import Log
+from odradek.broker.replication.follower_state import (
     FetchPosition,
     FollowerState,
     Phase,
@@ -17,9 +17,9 @@ from broker.replication.follower_state import (
     after_out_of_range,
     truncation_offset,
 )
-from broker.replication.leader_session import PartitionId
-from protocol.errors import ErrorCode, KafkaError, code_of
-from protocol.messages.fetch import PartitionData
+from odradek.broker.replication.leader_session import PartitionId
+from odradek.protocol.errors import ErrorCode, KafkaError, code_of
+from odradek.protocol.messages.fetch import PartitionData
 
 logger = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ quota make a partition wait until a moment of its own, and the others go on. Not
 import logging
 from collections.abc import Iterator
 
-from broker.replication.followed import Followed, Following, parted_at
-from broker.replication.follower_state import FetchPosition, Phase
-from broker.replication.leader_session import PartitionId
-from broker.replication.quota import ReplicationQuota
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import PartitionData
+from odradek.broker.replication.followed import Followed, Following, parted_at
+from odradek.broker.replication.follower_state import FetchPosition, Phase
+from odradek.broker.replication.leader_session import PartitionId
+from odradek.broker.replication.quota import ReplicationQuota
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import PartitionData
 
 logger = logging.getLogger(__name__)
 

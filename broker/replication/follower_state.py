@@ -25,7 +25,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 RETRY_FIRST_MS = 10.0
 """The first wait for metadata that is under way; it doubles, up to `replica.fetch.backoff.ms`."""

@@ -25,13 +25,13 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import PartitionState, broker_key, decode_partition, partition_key, stopping_key
-from broker.cluster.partition_changes import changed, with_isr
-from broker.cluster.store import OPERATIONS_MAX, Conflict, Entry, MetadataStore, StoreClosed, Txn
-from broker.replication.partition import Partition
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import PartitionState, broker_key, decode_partition, partition_key, stopping_key
+from odradek.broker.cluster.partition_changes import changed, with_isr
+from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, Entry, MetadataStore, StoreClosed, Txn
+from odradek.broker.replication.partition import Partition
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ request that wants it, though its position may be what it was (`name_again`).
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from broker.fetch_sessions import INITIAL_EPOCH, NO_SESSION, next_epoch
-from broker.replication.follower_state import FetchPosition
+from odradek.broker.fetch_sessions import INITIAL_EPOCH, NO_SESSION, next_epoch
+from odradek.broker.replication.follower_state import FetchPosition
 
 PartitionId = tuple[bytes, int]
 """Topic id, partition index."""

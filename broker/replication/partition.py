@@ -18,24 +18,24 @@ by the image or by its own writes (isr_writer.py).
 
 from collections.abc import Callable
 
-from broker.cluster.keys import NO_LEADER, PartitionState
-from broker.config import TopicConfig
-from broker.file_slice import FileSlice
-from broker.log.indexed_file import NOTHING, FetchData
-from broker.log.log import Log
-from broker.log.tail import Appended
-from broker.progress import Progress
-from broker.replication.deletions import Deletions
-from broker.replication.durability import Durability
-from broker.replication.isolation import Isolation
-from broker.replication.quota import is_throttled
-from broker.replication.replicas import MayJoin, Replicas, anybody
-from broker.replication.syncs import Syncs
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.batch import BatchHeader
-from protocol.errors import ErrorCode, KafkaError
-from protocol.schema import Buffer
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.config import TopicConfig
+from odradek.broker.file_slice import FileSlice
+from odradek.broker.log.indexed_file import NOTHING, FetchData
+from odradek.broker.log.log import Log
+from odradek.broker.log.tail import Appended
+from odradek.broker.progress import Progress
+from odradek.broker.replication.deletions import Deletions
+from odradek.broker.replication.durability import Durability
+from odradek.broker.replication.isolation import Isolation
+from odradek.broker.replication.quota import is_throttled
+from odradek.broker.replication.replicas import MayJoin, Replicas, anybody
+from odradek.broker.replication.syncs import Syncs
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import Buffer
 
 ACKS_ALL = -1
 

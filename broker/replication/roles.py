@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Protocol
 
-from broker.cluster.keys import NO_LEADER, PartitionState
-from broker.replication.isr_writer import IsrWriter
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from client.environment import Environment
-from protocol.errors import KafkaError
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.replication.isr_writer import IsrWriter
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.client.environment import Environment
+from odradek.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from broker.cluster.backup import Backup
-    from broker.cluster.store import MetadataStore
-    from broker.disk import Disk
+    from odradek.broker.cluster.backup import Backup
+    from odradek.broker.cluster.store import MetadataStore
+    from odradek.broker.disk import Disk
 
 EXIT_CODES_HELP: Final = "Exit codes: 0 done, 1 refused, 2 wrong command line."
 STANDARD: Final = "-"
@@ -58,10 +58,10 @@ def backup(
     Topics, replicas, options and ids as of one moment, as JSON lines; no records. FILE is written whole, or "-" for
     standard output.
     """
-    from broker.cluster.backup import encode_backup
-    from broker.disk import FileDisk
-    from broker.rescue.directory import backup_of_directory
-    from client.environment import Environment
+    from odradek.broker.cluster.backup import encode_backup
+    from odradek.broker.disk import FileDisk
+    from odradek.broker.rescue.directory import backup_of_directory
+    from odradek.client.environment import Environment
 
     disk, place = FileDisk(), _one_of(data_dir, address)
     if file != STANDARD and os.path.exists(file) and not os.path.isfile(file):
@@ -112,8 +112,8 @@ def restore(
     A restore into a store that was interrupted is gone on with when it is given again. Until it has ended no broker
     takes the store.
     """
-    from broker.disk import FileDisk
-    from broker.rescue.directory import restore_directory
+    from odradek.broker.disk import FileDisk
+    from odradek.broker.rescue.directory import restore_directory
 
     disk, place = FileDisk(), _one_of(data_dir, address)
     if clears:
@@ -161,10 +161,10 @@ def rebuild(
     The brokers must be stopped. Of each partition the replica leads whose log goes farthest in the newest leader epoch;
     those that agree with it are in sync. What cannot be known from the directories is said. Look at --dry-run first.
     """
-    from broker.disk import FileDisk, raise_descriptor_limit
-    from broker.rescue import rebuilding
-    from broker.rescue.plan import as_backup
-    from broker.rescue.report import report
+    from odradek.broker.disk import FileDisk, raise_descriptor_limit
+    from odradek.broker.rescue import rebuilding
+    from odradek.broker.rescue.plan import as_backup
+    from odradek.broker.rescue.report import report
 
     unique = list(dict.fromkeys(data_dirs))
     if address is not None and into is not None:
@@ -199,14 +199,14 @@ def _one_of(data_dir: str | None, address: str | None) -> str:
 
 def _place(disk: "Disk", address: str, config_file: str | None, assignments: tuple[str, ...]) -> Place:
     """Raises ConfigError, OSError."""
-    from broker.config import load_static
+    from odradek.broker.config import load_static
 
     text = None if config_file is None else disk.read_whole(config_file).decode("utf-8", "replace")
     return Place(disk, address, load_static(text, assignments))
 
 
 def _saved(place: Place, now: str) -> "Backup":
-    from broker.cluster.backup import take_backup
+    from odradek.broker.cluster.backup import take_backup
 
     async def save(store: "MetadataStore") -> "Backup":
         return take_backup(await store.read("/"), now)
@@ -215,13 +215,13 @@ def _saved(place: Place, now: str) -> "Backup":
 
 
 def _restored(place: Place, backup: "Backup", revision_at_least: int) -> int:
-    from broker.rescue.restoring import restore
+    from odradek.broker.rescue.restoring import restore
 
     return _with_store(place, partial(restore, backup=backup, revision_at_least=revision_at_least)).revision
 
 
 def _cleared(place: Place) -> int:
-    from broker.rescue.restoring import clear
+    from odradek.broker.rescue.restoring import clear
 
     return _with_store(place, clear)
 
@@ -230,8 +230,8 @@ def _with_store(place: Place, work: "Callable[[MetadataStore], Coroutine[Any, An
     """Raises what `opened` and the work do."""
     import asyncio
 
-    from broker.rescue.stores import opened
-    from client.environment import loop_factory
+    from odradek.broker.rescue.stores import opened
+    from odradek.client.environment import loop_factory
 
     async def run() -> T:
         async with opened(place.address, place.disk, place.options) as store:
@@ -243,7 +243,7 @@ def _with_store(place: Place, work: "Callable[[MetadataStore], Coroutine[Any, An
 
 def _read(disk: "Disk", file: str) -> "Backup":
     """Raises ClickException, OSError."""
-    from broker.cluster.backup import BadBackup, decode_backup
+    from odradek.broker.cluster.backup import BadBackup, decode_backup
 
     try:
         return decode_backup(disk.read_whole(file))
@@ -254,10 +254,10 @@ def _read(disk: "Disk", file: str) -> "Backup":
 @contextmanager
 def _refusals(place: str) -> Generator[None]:
     """One sentence instead of a trace."""
-    from broker.adopt.claim import DirectoryRefused
-    from broker.cluster.keys import MalformedMetadata
-    from broker.option import ConfigError
-    from broker.rescue.restoring import RestoreInterrupted, RestoreRefused
+    from odradek.broker.adopt.claim import DirectoryRefused
+    from odradek.broker.cluster.keys import MalformedMetadata
+    from odradek.broker.option import ConfigError
+    from odradek.broker.rescue.restoring import RestoreInterrupted, RestoreRefused
 
     try:
         yield

@@ -8,18 +8,18 @@ not.
 import posixpath
 from collections.abc import Callable
 
-from broker import meta_properties
-from broker.adopt.claim import DirectoryRefused, first_revision, locked
-from broker.cluster.backup import Backup, described, restored_values, take_backup
-from broker.cluster.embedded import FILE_NAME
-from broker.cluster.image import ClusterImage
-from broker.cluster.journal import Journal, decode_file, encode_file
-from broker.cluster.keys import ORIGIN_KEY, MalformedMetadata
-from broker.cluster.lineage import Origin
-from broker.cluster.store import Entry, Snapshot, StoreDamaged
-from broker.disk import Disk
-from broker.meta_properties import ForeignDirectory
-from broker.metadata_revision import RecordedRevision, load_revision
+from odradek.broker import meta_properties
+from odradek.broker.adopt.claim import DirectoryRefused, first_revision, locked
+from odradek.broker.cluster.backup import Backup, described, restored_values, take_backup
+from odradek.broker.cluster.embedded import FILE_NAME
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.journal import Journal, decode_file, encode_file
+from odradek.broker.cluster.keys import ORIGIN_KEY, MalformedMetadata
+from odradek.broker.cluster.lineage import Origin
+from odradek.broker.cluster.store import Entry, Snapshot, StoreDamaged
+from odradek.broker.disk import Disk
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.metadata_revision import RecordedRevision, load_revision
 
 
 def backup_of_directory(disk: Disk, data_dir: str, time: str) -> Backup:

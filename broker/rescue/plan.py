@@ -21,12 +21,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from broker.adopt.directory import Found
-from broker.adopt.partition import PartitionFacts
-from broker.adopt.plan import KEEPS_EVERYTHING, topic_values, unused_producer_id
-from broker.cluster.backup import EPOCHS_SKIPPED, Backup, decode_backup, encode_backup
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.adopt.directory import Found
+from odradek.broker.adopt.partition import PartitionFacts
+from odradek.broker.adopt.plan import KEEPS_EVERYTHING, topic_values, unused_producer_id
+from odradek.broker.cluster.backup import EPOCHS_SKIPPED, Backup, decode_backup, encode_backup
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     PRODUCER_IDS_KEY,
     KeyKind,
@@ -40,10 +40,10 @@ from broker.cluster.keys import (
     node_key,
     parse_key,
 )
-from broker.cluster.store import Entry, Snapshot
-from broker.meta_properties import MetaProperties
-from protocol.errors import KafkaError
-from protocol.schema import uuid_from_text, uuid_text
+from odradek.broker.cluster.store import Entry, Snapshot
+from odradek.broker.meta_properties import MetaProperties
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.schema import uuid_from_text, uuid_text
 
 EPOCH_MAX = 2**30
 """Epochs are numbers of 32 bits. Only the revision of an etcd that serves others, too, could become so large."""

@@ -9,16 +9,16 @@ there yet.
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from broker.adopt.claim import DirectoryRefused, identify, locked
-from broker.adopt.directory import read_directory
-from broker.cluster.backup import Backup
-from broker.cluster.keys import MalformedMetadata
-from broker.disk import Disk
-from broker.log.checkpoint import CorruptCheckpoint
-from broker.meta_properties import ForeignDirectory
-from broker.metadata_revision import load_revision
-from broker.rescue.directory import read_journal, write_metadata
-from broker.rescue.plan import Directory, NotRebuildable, RebuildPlan, entries, make_plan
+from odradek.broker.adopt.claim import DirectoryRefused, identify, locked
+from odradek.broker.adopt.directory import read_directory
+from odradek.broker.cluster.backup import Backup
+from odradek.broker.cluster.keys import MalformedMetadata
+from odradek.broker.disk import Disk
+from odradek.broker.log.checkpoint import CorruptCheckpoint
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.metadata_revision import load_revision
+from odradek.broker.rescue.directory import read_journal, write_metadata
+from odradek.broker.rescue.plan import Directory, NotRebuildable, RebuildPlan, entries, make_plan
 
 
 def rebuild(

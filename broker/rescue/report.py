@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from broker.adopt.report import section
-from broker.rescue.plan import FoundTopic, RebuildPlan, Replica
-from protocol.schema import uuid_text
+from odradek.broker.adopt.report import section
+from odradek.broker.rescue.plan import FoundTopic, RebuildPlan, Replica
+from odradek.protocol.schema import uuid_text
 
 
 def report(plan: RebuildPlan, into: str, *, is_dry_run: bool) -> Iterator[str]:

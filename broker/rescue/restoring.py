@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.cluster.backup import Backup, chunks, described, restored_values
-from broker.cluster.keys import CLUSTER_KEY, ORIGIN_KEY, KeyKind, decode_restoring, encode_restoring, parse_key
-from broker.cluster.lineage import Origin
-from broker.cluster.store import OPERATIONS_MAX, Conflict, Entry, MetadataStore, Txn
+from odradek.broker.cluster.backup import Backup, chunks, described, restored_values
+from odradek.broker.cluster.keys import CLUSTER_KEY, ORIGIN_KEY, KeyKind, decode_restoring, encode_restoring, parse_key
+from odradek.broker.cluster.lineage import Origin
+from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, Entry, MetadataStore, Txn
 
 REVISIONS_SKIPPED: Final = 10_000
 """So many changes may have been made since the backup. On etcd this takes some seconds."""

@@ -7,14 +7,14 @@ etcd://HOST:PORT,HOST:PORT/prefix       an etcd cluster, with the broker's optio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
-from broker.adopt.claim import DirectoryRefused, locked
-from broker.cluster.embedded import EmbeddedStore
-from broker.cluster.store import MetadataStore, StoreDamaged
-from broker.config import BrokerConfig
-from broker.disk import Disk
-from broker.option import ConfigError
-from broker.shared_store import open_shared_store
-from client.environment import Environment
+from odradek.broker.adopt.claim import DirectoryRefused, locked
+from odradek.broker.cluster.embedded import EmbeddedStore
+from odradek.broker.cluster.store import MetadataStore, StoreDamaged
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import Disk
+from odradek.broker.option import ConfigError
+from odradek.broker.shared_store import open_shared_store
+from odradek.client.environment import Environment
 
 NO_OPTIONS: Mapping[str, str] = {}
 

@@ -7,8 +7,8 @@ finished.
 
 import asyncio
 
-from broker.cluster.keys import PRODUCER_IDS_KEY, decode_producer_ids, encode_producer_ids
-from broker.cluster.store import Conflict, MetadataStore, Txn
+from odradek.broker.cluster.keys import PRODUCER_IDS_KEY, decode_producer_ids, encode_producer_ids
+from odradek.broker.cluster.store import Conflict, MetadataStore, Txn
 
 BLOCK_SIZE = 1000
 

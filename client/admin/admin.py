@@ -15,9 +15,9 @@ by UnsupportedVersion before anything is sent. (Source: KafkaAdminClient.java.)
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from client.admin.base import items_of, keys_of
-from client.admin.calls import Again, Deadline, UnknownBroker
-from client.admin.cluster import (
+from odradek.client.admin.base import items_of, keys_of
+from odradek.client.admin.calls import Again, Deadline, UnknownBroker
+from odradek.client.admin.cluster import (
     ClusterDescription,
     LogDirDescription,
     delete_records_request,
@@ -26,7 +26,7 @@ from client.admin.cluster import (
     described_cluster,
     described_log_dirs,
 )
-from client.admin.configs import (
+from odradek.client.admin.configs import (
     ConfigChange,
     ConfigEntry,
     ConfigResource,
@@ -35,17 +35,17 @@ from client.admin.configs import (
     describe_configs_request,
     described_configs,
 )
-from client.admin.replication_calls import ReplicationCalls
-from client.admin.topic_calls import TopicCalls
-from client.admin.topics import TopicDescription
-from client.arguments import require_all, require_iterable, require_partitions
-from client.errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
-from client.fetching.list_offsets import ListedOffset, list_offsets_request, listed_offsets, lowest_version
-from client.tasks import run_together
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.metadata import MetadataRequest
+from odradek.client.admin.replication_calls import ReplicationCalls
+from odradek.client.admin.topic_calls import TopicCalls
+from odradek.client.admin.topics import TopicDescription
+from odradek.client.arguments import require_all, require_iterable, require_partitions
+from odradek.client.errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
+from odradek.client.fetching.list_offsets import ListedOffset, list_offsets_request, listed_offsets, lowest_version
+from odradek.client.tasks import run_together
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.metadata import MetadataRequest
 
 __all__ = ["Admin"]
 

@@ -5,17 +5,17 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
-from client.admin.calls import Calls, Deadline
-from client.admin.config import AdminConfig
-from client.admin.errors import ItemsFailed
-from client.arguments import require_iterable, require_kind, require_timeout
-from client.cluster.cluster import Cluster
-from client.configuration.signatures import config_of, configured_by
-from client.errors import ClientClosed, ClientNotStarted, WrongLoop
-from client.metrics.metrics import client_metrics
-from client.network.backoff import Backoff
-from client.taking import taken
-from client.tasks import Tasks
+from odradek.client.admin.calls import Calls, Deadline
+from odradek.client.admin.config import AdminConfig
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.arguments import require_iterable, require_kind, require_timeout
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.configuration.signatures import config_of, configured_by
+from odradek.client.errors import ClientClosed, ClientNotStarted, WrongLoop
+from odradek.client.metrics.metrics import client_metrics
+from odradek.client.network.backoff import Backoff
+from odradek.client.taking import taken
+from odradek.client.tasks import Tasks
 
 __all__ = ["AdminBase", "items_of", "keys_of", "only"]
 
@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 
 class AdminBase:
-    """A client that is started, asks, and is closed. `client.admin.admin` says what it can ask."""
+    """A client that is started, asks, and is closed. `odradek.client.admin.admin` says what it can ask."""
 
     @overload
     @configured_by(AdminConfig)

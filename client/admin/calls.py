@@ -16,14 +16,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from client.admin.errors import ItemsFailed
-from client.cluster.cluster import CONTROLLER, Cluster
-from client.environment import Environment
-from client.errors import ClientError, RequestTimedOut, UnsupportedVersion, broker_error
-from client.network.backoff import Backoff
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest
-from protocol.schema import Request, Response
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.cluster.cluster import CONTROLLER, Cluster
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError, RequestTimedOut, UnsupportedVersion, broker_error
+from odradek.client.network.backoff import Backoff
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.schema import Request, Response
 
 __all__ = ["Again", "Calls", "Deadline", "UnknownBroker"]
 

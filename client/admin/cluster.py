@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from client.client_error import ClientError
-from client.errors import broker_error
-from client.topic_partition import TopicPartition
-from protocol.messages.delete_records import (
+from odradek.client.client_error import ClientError
+from odradek.client.errors import broker_error
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from protocol.messages.describe_cluster import DescribeClusterResponse
-from protocol.messages.describe_log_dirs import (
+from odradek.protocol.messages.describe_cluster import DescribeClusterResponse
+from odradek.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
-from protocol.messages.metadata import MetadataResponse
+from odradek.protocol.messages.metadata import MetadataResponse
 
 __all__ = ["BrokerDescription", "ClusterDescription", "LogDirDescription", "ReplicaDescription"]
 

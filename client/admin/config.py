@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from client.configuration.client_config import ClientConfig
-from client.configuration.settings import INT_MAX, flag, whole
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.configuration.settings import INT_MAX, flag, whole
 
 __all__ = ["AdminConfig"]
 

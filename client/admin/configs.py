@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Self
 
-from client.client_error import ClientError
-from client.errors import broker_error
-from protocol.configs import Operation, ResourceType
-from protocol.messages.describe_configs import (
+from odradek.client.client_error import ClientError
+from odradek.client.errors import broker_error
+from odradek.protocol.configs import Operation, ResourceType
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from protocol.messages.incremental_alter_configs import (
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from client.client_error import ClientError
+from odradek.client.client_error import ClientError
 
 __all__ = ["ItemsFailed"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from client.admin.replication import Reassignment
-from client.admin.topics import PartitionDescription, TopicDescription
-from client.topic_partition import TopicPartition
+from odradek.client.admin.replication import Reassignment
+from odradek.client.admin.topics import PartitionDescription, TopicDescription
+from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["MIN_INSYNC", "PartitionHealth", "out_of_sync", "partition_healths"]
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from client.admin.cluster import by_topic
-from client.client_error import ClientError
-from client.errors import broker_error
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import (
+from odradek.client.admin.cluster import by_topic
+from odradek.client.client_error import ClientError
+from odradek.client.errors import broker_error
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from protocol.messages.describe_quorum import (
+from odradek.protocol.messages.describe_quorum import (
     METADATA_TOPIC,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -27,8 +27,8 @@ from protocol.messages.describe_quorum import (
     QuorumTopicData,
     ReplicaState,
 )
-from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
-from protocol.messages.list_partition_reassignments import (
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,

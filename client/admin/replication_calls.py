@@ -5,10 +5,10 @@ A call about several partitions returns their results by partition, or raises It
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from client.admin.base import AdminBase, items_of, keys_of
-from client.admin.calls import ControllerCall, Deadline
-from client.admin.errors import ItemsFailed
-from client.admin.replication import (
+from odradek.client.admin.base import AdminBase, items_of, keys_of
+from odradek.client.admin.calls import ControllerCall, Deadline
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.admin.replication import (
     FACTOR_KEPT_SINCE,
     UNCLEAN_SINCE,
     ElectionType,
@@ -23,19 +23,19 @@ from client.admin.replication import (
     list_reassignments_request,
     listed_reassignments,
 )
-from client.arguments import require_all, require_iterable, require_kind, require_partitions
-from client.client_error import ClientError
-from client.cluster.cluster import CONTROLLER
-from client.errors import broker_error
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from odradek.client.arguments import require_all, require_iterable, require_kind, require_partitions
+from odradek.client.client_error import ClientError
+from odradek.client.cluster.cluster import CONTROLLER
+from odradek.client.errors import broker_error
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 __all__ = ["ReplicationCalls"]
 
 
 class ReplicationCalls(AdminBase):
-    """See `client.admin.admin`."""
+    """See `odradek.client.admin.admin`."""
 
     async def elect_leaders(
         self,

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from client.admin.base import AdminBase, items_of, keys_of, only
-from client.admin.calls import ControllerCall, Deadline
-from client.admin.errors import ItemsFailed
-from client.admin.topics import (
+from odradek.client.admin.base import AdminBase, items_of, keys_of, only
+from odradek.client.admin.calls import ControllerCall, Deadline
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.admin.topics import (
     BROKERS_DEFAULT,
     DEFAULTS_SINCE,
     IDS_SINCE,
@@ -31,13 +31,13 @@ from client.admin.topics import (
     listed_topics,
     topic_id_from_text,
 )
-from client.arguments import require_all, require_kind, require_topic, require_topics
-from client.cluster.cluster import CONTROLLER
-from client.errors import ClientError, TopicExists, UnknownTopic, UnsupportedVersion, broker_error
-from client.network.backoff import Backoff
-from protocol.errors import ErrorCode
-from protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsResponse
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.client.arguments import require_all, require_kind, require_topic, require_topics
+from odradek.client.cluster.cluster import CONTROLLER
+from odradek.client.errors import ClientError, TopicExists, UnknownTopic, UnsupportedVersion, broker_error
+from odradek.client.network.backoff import Backoff
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 __all__ = ["TopicCalls"]
 
@@ -46,7 +46,7 @@ LEADER_WAIT_MS: Final = 20.0
 
 
 class TopicCalls(AdminBase):
-    """See `client.admin.admin`."""
+    """See `odradek.client.admin.admin`."""
 
     async def list_topics(
         self, *, include_internal: bool = False, timeout_ms: float | None = None

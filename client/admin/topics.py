@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from client.admin.configs import ConfigEntry, ConfigSource
-from client.client_error import ClientError
-from client.errors import broker_error
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from odradek.client.admin.configs import ConfigEntry, ConfigSource
+from odradek.client.client_error import ClientError
+from odradek.client.errors import broker_error
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from protocol.messages.create_topics import (
+from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
@@ -25,8 +25,8 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from protocol.messages.describe_topic_partitions import (
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -34,8 +34,8 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
-from protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from odradek.protocol.primitives import ZERO_UUID, uuid_from_text, uuid_text
 
 __all__ = [
     "CreatedTopic",

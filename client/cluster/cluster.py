@@ -17,21 +17,21 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from client.cluster.link import NEVER
-from client.cluster.metadata import Metadata
-from client.cluster.nodes import Nodes, Opener
-from client.cluster.refresher import Refresher
-from client.cluster.topic_metadata import TopicMetadata
-from client.cluster.waiters import Waiters
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import ClientClosed, ClientError, ConnectionFailed, MetadataTimeout, RequestTimedOut
-from client.metrics.metrics import METADATA_AGE, Metrics, client_metrics
-from client.network.backoff import Backoff
-from client.network.connection import Connection, open_connection
-from client.network.tls import TlsContexts
-from client.tasks import Tasks
-from protocol.schema import Request, Response
+from odradek.client.cluster.link import NEVER
+from odradek.client.cluster.metadata import Metadata
+from odradek.client.cluster.nodes import Nodes, Opener
+from odradek.client.cluster.refresher import Refresher
+from odradek.client.cluster.topic_metadata import TopicMetadata
+from odradek.client.cluster.waiters import Waiters
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientClosed, ClientError, ConnectionFailed, MetadataTimeout, RequestTimedOut
+from odradek.client.metrics.metrics import METADATA_AGE, Metrics, client_metrics
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.tls import TlsContexts
+from odradek.client.tasks import Tasks
+from odradek.protocol.schema import Request, Response
 
 __all__ = ["CONTROLLER", "Cluster"]
 

@@ -12,9 +12,9 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from client.errors import ClientError
-from client.network.connection import Connection
-from client.network.dialing import broker_name
+from odradek.client.errors import ClientError
+from odradek.client.network.connection import Connection
+from odradek.client.network.dialing import broker_name
 
 __all__ = ["NEVER", "Link", "Standing", "least_loaded"]
 

@@ -21,9 +21,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from client.client_error import printable
-from client.cluster.schedule import Question, Schedule
-from client.cluster.topic_metadata import (
+from odradek.client.client_error import printable
+from odradek.client.cluster.schedule import Question, Schedule
+from odradek.client.cluster.topic_metadata import (
     NO_LEADER,
     Endpoint,
     Leader,
@@ -32,10 +32,10 @@ from client.cluster.topic_metadata import (
     merged,
     nodes_of,
 )
-from client.errors import ClientError, broker_error
-from client.network.backoff import Backoff
-from protocol.errors import ErrorCode, code_of
-from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from odradek.client.errors import ClientError, broker_error
+from odradek.client.network.backoff import Backoff
+from odradek.protocol.errors import ErrorCode, code_of
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 __all__ = ["Heard", "Metadata", "Node", "Question", "TopicMetadata"]
 

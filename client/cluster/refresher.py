@@ -15,16 +15,16 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Final
 
-from client.cluster.link import NEVER
-from client.cluster.metadata import Metadata
-from client.cluster.nodes import Nodes
-from client.cluster.waiters import Waiters
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import ClientError, ConnectionFailed
-from client.network.connection import Connection
-from protocol.errors import ErrorCode, code_of
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.client.cluster.link import NEVER
+from odradek.client.cluster.metadata import Metadata
+from odradek.client.cluster.nodes import Nodes
+from odradek.client.cluster.waiters import Waiters
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.network.connection import Connection
+from odradek.protocol.errors import ErrorCode, code_of
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 __all__ = ["Refresher"]
 

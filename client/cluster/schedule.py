@@ -15,7 +15,7 @@ from collections.abc import Collection
 from math import inf
 from typing import NamedTuple
 
-from client.network.backoff import Backoff
+from odradek.client.network.backoff import Backoff
 
 __all__ = ["Question", "Schedule"]
 

@@ -11,13 +11,13 @@ from typing import Final
 
 import click
 
-from client.admin.admin import Admin
-from client.admin.configs import ConfigResource
-from client.admin.health import MIN_INSYNC
-from client.admin.replication import Reassignment
-from client.client_error import ClientError
-from client.commands.replicas import broker_ids
-from client.topic_partition import TopicPartition
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.configs import ConfigResource
+from odradek.client.admin.health import MIN_INSYNC
+from odradek.client.admin.replication import Reassignment
+from odradek.client.client_error import ClientError
+from odradek.client.commands.replicas import broker_ids
+from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["Awaited", "waiting_for"]
 

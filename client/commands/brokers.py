@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client.commands.failures import EXIT_CODES_HELP
-from client.commands.options import Target, json_option, on_target
-from client.commands.output import print_json, print_table
+from odradek.client.commands.failures import EXIT_CODES_HELP
+from odradek.client.commands.options import Target, json_option, on_target
+from odradek.client.commands.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from client.admin.cluster import LogDirDescription
+    from odradek.client.admin.cluster import LogDirDescription
 
 
 @click.command(epilog=EXIT_CODES_HELP)

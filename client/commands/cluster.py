@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from client.commands.failures import EXIT_CODES_HELP, CommandFailed
-from client.commands.options import Target, json_option, on_target
-from client.commands.output import Cell, print_json, print_line, print_table
+from odradek.client.commands.failures import EXIT_CODES_HELP, CommandFailed
+from odradek.client.commands.options import Target, json_option, on_target
+from odradek.client.commands.output import Cell, print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.admin.cluster import BrokerDescription, ClusterDescription
-    from client.admin.health import PartitionHealth
-    from client.admin.replication import Reassignment
-    from client.admin.topics import TopicDescription
-    from client.commands.several import Failures
-    from client.topic_partition import TopicPartition
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.cluster import BrokerDescription, ClusterDescription
+    from odradek.client.admin.health import PartitionHealth
+    from odradek.client.admin.replication import Reassignment
+    from odradek.client.admin.topics import TopicDescription
+    from odradek.client.commands.several import Failures
+    from odradek.client.topic_partition import TopicPartition
 
 UP: Final = "up"
 FENCED: Final = "fenced"
@@ -65,8 +65,8 @@ async def status(target: Target, check: bool, as_json: bool) -> None:
     Those are offline (no leader), under-replicated (a replica is not in sync), or under-min-isr (fewer are in sync than
     min.insync.replicas, so that acks=all is refused). A replica that a reassignment adds is not missed.
     """
-    from client.commands.several import Failures
-    from client.errors import UnknownTopic
+    from odradek.client.commands.several import Failures
+    from odradek.client.errors import UnknownTopic
 
     failures = Failures(but=UnknownTopic)  # a topic that was deleted since all were listed
     async with target.admin() as admin:
@@ -91,8 +91,8 @@ async def _look(admin: "Admin", failures: "Failures") -> Status:
     """What cannot be asked of the controller, while there is none, does not hide the rest."""
     import asyncio
 
-    from client.admin.configs import ConfigEntry, ConfigResource
-    from client.admin.health import MIN_INSYNC, out_of_sync, partition_healths
+    from odradek.client.admin.configs import ConfigEntry, ConfigResource
+    from odradek.client.admin.health import MIN_INSYNC, out_of_sync, partition_healths
 
     described = await admin.describe_cluster(include_fenced=True)
     names = [topic.name for topic in await admin.list_topics(include_internal=True)]
@@ -116,7 +116,7 @@ async def _look(admin: "Admin", failures: "Failures") -> Status:
 
 async def _controller(admin: "Admin", named: int, failures: "Failures") -> tuple[int, int]:
     """The active controller and its epoch. `named`: a broker that takes requests for it, which all brokers can name."""
-    from client.errors import UnsupportedVersion
+    from odradek.client.errors import UnsupportedVersion
 
     async def asked() -> Mapping[str, tuple[int, int]]:
         try:
@@ -129,7 +129,7 @@ async def _controller(admin: "Admin", named: int, failures: "Failures") -> tuple
 
 
 async def _reassignments(admin: "Admin", failures: "Failures") -> "Mapping[TopicPartition, Reassignment]":
-    from client.errors import UnsupportedVersion
+    from odradek.client.errors import UnsupportedVersion
 
     async def asked() -> "Mapping[TopicPartition, Reassignment]":
         try:
@@ -178,7 +178,7 @@ def _broker_rows(brokers: list[dict[str, Cell]], found: Status) -> list[tuple[Ce
 
 
 def _partition_row(health: "PartitionHealth") -> tuple[Cell, ...]:
-    from client.commands.replicas import broker_ids
+    from odradek.client.commands.replicas import broker_ids
 
     state = health.state
     return (

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from client.commands.failures import EXIT_CODES_HELP
-from client.commands.options import Assignment, Target, json_option, on_target
-from client.commands.output import print_json, print_line, print_table
+from odradek.client.commands.failures import EXIT_CODES_HELP
+from odradek.client.commands.options import Assignment, Target, json_option, on_target
+from odradek.client.commands.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from client.admin.configs import ConfigResource
+    from odradek.client.admin.configs import ConfigResource
 
 EVERY_BROKER: Final = "default"
 RESOURCE: Final = click.argument("kind", metavar="topic|broker", type=click.Choice(["topic", "broker"]))
@@ -86,8 +86,8 @@ async def set_options(
     validate_only: bool,
 ) -> None:
     """Give options a value. The others stay as they are."""
-    from client.admin.configs import ConfigChange
-    from client.commands.warnings import warn_of_topics, warn_of_unknown
+    from odradek.client.admin.configs import ConfigChange
+    from odradek.client.commands.warnings import warn_of_topics, warn_of_unknown
 
     changes = [
         *(ConfigChange.set(option, value) for option, value in settings),
@@ -113,7 +113,7 @@ async def set_options(
 @on_target
 async def delete(target: Target, kind: str, name: str, options: tuple[str, ...]) -> None:
     """Let options be what they are without being set."""
-    from client.admin.configs import ConfigChange
+    from odradek.client.admin.configs import ConfigChange
 
     resource = resource_of(kind, name)
     async with target.admin() as admin:
@@ -123,7 +123,7 @@ async def delete(target: Target, kind: str, name: str, options: tuple[str, ...])
 
 def resource_of(kind: str, name: str) -> "ConfigResource":
     """What the first two words of the command name. Raises UsageError."""
-    from client.admin.configs import ConfigResource
+    from odradek.client.admin.configs import ConfigResource
 
     if kind == "topic":
         return ConfigResource.topic(name)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from client.commands.failures import EXIT_CODES_HELP, NO_ANSWER, CommandFailed
-from client.commands.options import Assignment, Target, on_target
+from odradek.client.commands.failures import EXIT_CODES_HELP, NO_ANSWER, CommandFailed
+from odradek.client.commands.options import Assignment, Target, on_target
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.errors import ClientError
-    from client.fetching.fetcher import Fetcher
-    from client.topic_partition import TopicPartition
-    from protocol.records import Record
+    from odradek.client.admin.admin import Admin
+    from odradek.client.errors import ClientError
+    from odradek.client.fetching.fetcher import Fetcher
+    from odradek.client.topic_partition import TopicPartition
+    from odradek.protocol.records import Record
 
 BY_NAME: Final = {"earliest": -2, "latest": -1}
 """The special timestamps of ListOffsets."""
@@ -91,12 +91,12 @@ async def consume(
     """
     import asyncio
 
-    from client.commands.record_text import json_of, line_of
-    from client.commands.streams import Writer
-    from client.environment import Environment
-    from client.fetching.config import FetchConfig
-    from client.fetching.fetch_settings import Start
-    from client.fetching.fetcher import Fetcher, settings_of
+    from odradek.client.commands.record_text import json_of, line_of
+    from odradek.client.commands.streams import Writer
+    from odradek.client.environment import Environment
+    from odradek.client.fetching.config import FetchConfig
+    from odradek.client.fetching.fetch_settings import Start
+    from odradek.client.fetching.fetcher import Fetcher, settings_of
 
     separator = None if key_separator is None else os.fsencode(key_separator)  # any bytes, as they were written
 
@@ -126,8 +126,8 @@ async def ranges_of(
     read_committed: bool,
 ) -> "dict[TopicPartition, tuple[int, int]]":
     """The first offset to read of each partition, and its present end. Raises CommandFailed, ClientError."""
-    from client.fetching.list_offsets import EARLIEST, LATEST
-    from client.topic_partition import TopicPartition
+    from odradek.client.fetching.list_offsets import EARLIEST, LATEST
+    from odradek.client.topic_partition import TopicPartition
 
     known = [each.partition for each in (await admin.describe_topic(topic)).partitions]
     if missing := sorted(set(numbers) - set(known)):
@@ -183,7 +183,7 @@ async def print_all(
 
 def nothing_came(failing: "Sequence[ClientError]", timeout_ms: int) -> CommandFailed:
     """`failing`: why partitions gave nothing."""
-    from client.commands.running import exit_code_of
+    from odradek.client.commands.running import exit_code_of
 
     sentence = f"No records came for {timeout_ms / 1000:g} s, and there should be more."
     if not failing:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, c
 
 import click
 
-from client.commands.failures import USAGE, CommandFailed
+from odradek.client.commands.failures import USAGE, CommandFailed
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.configuration.client_config import ClientConfig
+    from odradek.client.admin.admin import Admin
+    from odradek.client.configuration.client_config import ClientConfig
 
 __all__ = ["Assignment", "FiniteRange", "Target", "json_option", "on_target"]
 
@@ -63,9 +63,9 @@ class Target:
         `settings`: those of a command with another client, too. What an admin client knows of them counts here as well,
         so that the connections are of one kind.
         """
-        from client.admin.admin import Admin
-        from client.admin.config import AdminConfig
-        from client.configuration.settings import rows
+        from odradek.client.admin.admin import Admin
+        from odradek.client.admin.config import AdminConfig
+        from odradek.client.configuration.settings import rows
 
         known = rows(AdminConfig)
         wanted = {name: value for name, value in by_field(AdminConfig, settings or {}).items() if name in known}
@@ -74,11 +74,11 @@ class Target:
     def _file_settings(self, kind: "type[ClientConfig]") -> dict[str, object]:
         if self.config_file is None:
             return {}
-        from client.admin.config import AdminConfig
-        from client.configuration.properties import parse_properties
-        from client.configuration.settings import rows
-        from client.fetching.config import FetchConfig
-        from client.producer.config import ProducerConfig
+        from odradek.client.admin.config import AdminConfig
+        from odradek.client.configuration.properties import parse_properties
+        from odradek.client.configuration.settings import rows
+        from odradek.client.fetching.config import FetchConfig
+        from odradek.client.producer.config import ProducerConfig
 
         try:
             written = parse_properties(Path(self.config_file).read_text(encoding="utf-8"))
@@ -97,7 +97,7 @@ class Target:
 
 def by_field(kind: "type[ClientConfig]", settings: Mapping[str, object]) -> dict[str, object]:
     """The settings under the names of the configuration's fields; what it does not know, as it is written."""
-    from client.configuration.settings import rows
+    from odradek.client.configuration.settings import rows
 
     fields = {row.kafka_name: field for field, row in rows(kind).items()}
     return {fields.get(name, name): value for name, value in settings.items()}
@@ -129,7 +129,7 @@ class Assignment(click.ParamType[tuple[str, str]]):
 
 def on_target(command: Callable[Concatenate[Target, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Makes a command of a coroutine function: with the options above, of which its first argument is what they come
-    to; run, and the process ended, as `client.commands.running` says."""
+    to; run, and the process ended, as `odradek.client.commands.running` says."""
 
     @click.option(
         "--bootstrap-server",
@@ -157,7 +157,7 @@ def on_target(command: Callable[Concatenate[Target, P], Coroutine[Any, Any, None
     @click.option("--verbose", "-v", is_flag=True, help="Log what happens to standard error.")
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        from client.commands.running import run
+        from odradek.client.commands.running import run
 
         target = Target(
             bootstrap_server=cast("str | None", kwargs.pop("bootstrap_server")) or None,

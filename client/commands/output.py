@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from client.commands.failures import OutputClosed
+from odradek.client.commands.failures import OutputClosed
 
 __all__ = ["Cell", "aligned", "print_json", "print_line", "print_table", "separated"]
 

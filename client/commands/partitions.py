@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from client.commands.failures import EXIT_CODES_HELP, CommandFailed
-from client.commands.options import Target, json_option, on_target
-from client.commands.output import print_json, print_table
-from client.commands.replicas import ID_MAX, broker_ids, parse_replicas, read_targets
+from odradek.client.commands.failures import EXIT_CODES_HELP, CommandFailed
+from odradek.client.commands.options import Target, json_option, on_target
+from odradek.client.commands.output import print_json, print_table
+from odradek.client.commands.replicas import ID_MAX, broker_ids, parse_replicas, read_targets
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.admin.topics import PartitionDescription
-    from client.commands.several import Failures
-    from client.topic_partition import TopicPartition
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.topics import PartitionDescription
+    from odradek.client.commands.several import Failures
+    from odradek.client.topic_partition import TopicPartition
 
 THROTTLE_MIN: Final = 1
 
@@ -59,7 +59,7 @@ async def reassign(
     New replicas are filled first, and old ones removed when all new ones are in sync. The same command again changes
     nothing, and with --wait tells when it is done. Throttles stay until then: without --wait nobody removes them.
     """
-    from client.commands.reassignment import cancel_moves, list_moves, move
+    from odradek.client.commands.reassignment import cancel_moves, list_moves, move
 
     wanted = _wanted(file, topic, partition, replicas, cancel=cancel, lists=lists)
     if (cancel or lists) and (throttle is not None or wait):
@@ -77,7 +77,7 @@ def _wanted(
     file: str | None, topic: str | None, partition: int | None, replicas: str | None, *, cancel: bool, lists: bool
 ) -> "dict[TopicPartition, list[int]]":
     """What the command line names. Without replicas where they are not needed. Raises UsageError."""
-    from client.topic_partition import TopicPartition
+    from odradek.client.topic_partition import TopicPartition
 
     named = (topic, partition, replicas)
     if lists:
@@ -122,8 +122,8 @@ async def elect(
     Or, with --unclean, those without a leader any replica that is there: what only the others have is lost then, and
     that is asked for first.
     """
-    from client.admin.replication import ElectionType
-    from client.commands.several import Failures
+    from odradek.client.admin.replication import ElectionType
+    from odradek.client.commands.several import Failures
 
     if preferred and unclean:
         raise click.UsageError("--preferred and --unclean exclude each other: give one of them")
@@ -157,8 +157,8 @@ async def _described(
     admin: "Admin", topic: str | None, partition: int | None, failures: "Failures"
 ) -> "Mapping[TopicPartition, PartitionDescription]":
     """The partitions that are meant, as they are."""
-    from client.errors import InvalidPartition
-    from client.topic_partition import TopicPartition
+    from odradek.client.errors import InvalidPartition
+    from odradek.client.topic_partition import TopicPartition
 
     names = [topic] if topic is not None else [each.name for each in await admin.list_topics(include_internal=True)]
     topics = await failures.or_results(admin.describe_topics(names, eligible_leaders=True))

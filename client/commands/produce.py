@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from client.commands.failures import EXIT_CODES_HELP, CommandFailed
-from client.commands.options import Assignment, FiniteRange, Target, on_target
-from client.commands.pace import RATE_MAX, RATE_MIN, Pace
+from odradek.client.commands.failures import EXIT_CODES_HELP, CommandFailed
+from odradek.client.commands.options import Assignment, FiniteRange, Target, on_target
+from odradek.client.commands.pace import RATE_MAX, RATE_MIN, Pace
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
 
-    from client.commands.record_text import RecordToSend
-    from client.commands.streams import LineReader
-    from client.environment import Environment
-    from client.producer.config import ProducerConfig
-    from client.producer.delivery import Delivery
-    from client.producer.producer import Producer
-    from protocol.records import Headers
+    from odradek.client.commands.record_text import RecordToSend
+    from odradek.client.commands.streams import LineReader
+    from odradek.client.environment import Environment
+    from odradek.client.producer.config import ProducerConfig
+    from odradek.client.producer.delivery import Delivery
+    from odradek.client.producer.producer import Producer
+    from odradek.protocol.records import Headers
 
 PROGRESS_MS: Final = 500.0
 TIMER_MS_MIN: Final = 1.0
@@ -59,11 +59,11 @@ async def produce(
     """
     import asyncio
 
-    from client.commands.record_text import record_of_json, record_of_line
-    from client.commands.streams import LineReader
-    from client.environment import Environment
-    from client.errors import MetadataTimeout
-    from client.producer.producer import Producer
+    from odradek.client.commands.record_text import record_of_json, record_of_line
+    from odradek.client.commands.streams import LineReader
+    from odradek.client.environment import Environment
+    from odradek.client.errors import MetadataTimeout
+    from odradek.client.producer.producer import Producer
 
     if as_json and (key_separator is not None or null_marker is not None):
         raise click.UsageError("--json leaves nothing to do for --key-separator and --null-marker")
@@ -92,8 +92,8 @@ async def produce(
 
 def producer_config(target: Target, settings: dict[str, object]) -> "ProducerConfig":
     """With the command's timeout for all that a producer waits for, where nothing else is set."""
-    from client.configuration.settings import is_default
-    from client.producer.config import ProducerConfig
+    from odradek.client.configuration.settings import is_default
+    from odradek.client.producer.config import ProducerConfig
 
     timeout_ms = target.timeout_ms
     defaults: dict[str, object] = {
@@ -148,7 +148,7 @@ class Sending:
                     pace.sent(now_ms())
 
     async def _send(self, number: int, line: bytes, parse: "Callable[[bytes], RecordToSend]") -> None:
-        from client.client_error import ClientError
+        from odradek.client.client_error import ClientError
 
         try:
             key, value, headers, timestamp_ms = parse(line)
@@ -183,7 +183,7 @@ class Sending:
 
     def check(self) -> None:
         """Raises CommandFailed for the first line that was not delivered. Call it when all have ended."""
-        from client.commands.running import exit_code_of
+        from odradek.client.commands.running import exit_code_of
 
         if self.error is not None:
             said = f"Line {self._failed_line} was not delivered: {self.error} Acknowledged: {self.acknowledged:,}."

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 if TYPE_CHECKING:
-    from client.topic_partition import TopicPartition
+    from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["ID_MAX", "broker_ids", "parse_replicas", "read_targets"]
 
@@ -68,7 +68,7 @@ def read_targets(path: str) -> "dict[TopicPartition, list[int]]":
 
 
 def _target(where: str, each: object) -> "tuple[TopicPartition, list[int]]":
-    from client.topic_partition import TopicPartition
+    from odradek.client.topic_partition import TopicPartition
 
     found = cast("Mapping[str, object]", each if isinstance(each, dict) else {})
     topic, partition, listed = (found.get(name) for name in ("topic", "partition", "replicas"))

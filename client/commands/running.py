@@ -1,4 +1,4 @@
-"""Runs the coroutine of a command and ends the process as `client.commands.failures` promises.
+"""Runs the coroutine of a command and ends the process as `odradek.client.commands.failures` promises.
 
 Ctrl-C and SIGTERM cancel the coroutine, which closes what it has opened; a second Ctrl-C does not wait for that.
 Whatever goes wrong is one sentence on standard error, with what to do about it, and never a traceback: an error that
@@ -14,12 +14,12 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from client.admin.errors import ItemsFailed
-from client.client_error import ClientError
-from client.commands import failures
-from client.commands.failures import CommandFailed, OutputClosed
-from client.environment import loop_factory
-from client.errors import ConfigError, UnknownTopic
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.client_error import ClientError
+from odradek.client.commands import failures
+from odradek.client.commands.failures import CommandFailed, OutputClosed
+from odradek.client.environment import loop_factory
+from odradek.client.errors import ConfigError, UnknownTopic
 
 __all__ = ["exit_code_of", "run"]
 
@@ -109,5 +109,5 @@ def _configure_logging(is_verbose: bool) -> None:
     """
     logging.basicConfig(stream=sys.stderr, format=LOG_FORMAT, level=logging.DEBUG if is_verbose else logging.ERROR)
     if not is_verbose:
-        logging.getLogger("client").setLevel(logging.CRITICAL)
-        logging.getLogger("client.fetching").setLevel(logging.WARNING)
+        logging.getLogger("odradek.client").setLevel(logging.CRITICAL)
+        logging.getLogger("odradek.client.fetching").setLevel(logging.WARNING)

@@ -9,8 +9,8 @@ failures.tell()
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import TypeVar
 
-from client.admin.errors import ItemsFailed
-from client.client_error import ClientError
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.client_error import ClientError
 
 __all__ = ["Failures"]
 

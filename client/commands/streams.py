@@ -11,7 +11,7 @@ import select
 from collections.abc import Callable
 from typing import Final
 
-from client.commands.failures import CommandFailed, OutputClosed
+from odradek.client.commands.failures import CommandFailed, OutputClosed
 
 __all__ = ["LINE_BYTES_MAX", "LineReader", "Writer"]
 

@@ -9,10 +9,10 @@ that they stay in sync.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from client.admin.admin import Admin
-from client.admin.configs import ConfigChange, ConfigEntry, ConfigResource
-from client.admin.replication import Reassignment
-from client.topic_partition import TopicPartition
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.configs import ConfigChange, ConfigEntry, ConfigResource
+from odradek.client.admin.replication import Reassignment
+from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["Throttle", "is_throttled", "moves_of"]
 

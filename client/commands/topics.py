@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client.commands.failures import EXIT_CODES_HELP, CommandFailed
-from client.commands.options import Assignment, Target, json_option, on_target
-from client.commands.output import print_json, print_line, print_table
-from client.commands.replicas import ID_MAX, broker_ids
+from odradek.client.commands.failures import EXIT_CODES_HELP, CommandFailed
+from odradek.client.commands.options import Assignment, Target, json_option, on_target
+from odradek.client.commands.output import print_json, print_line, print_table
+from odradek.client.commands.replicas import ID_MAX, broker_ids
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.admin.topics import TopicDescription
-    from client.commands.several import Failures
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.topics import TopicDescription
+    from odradek.client.commands.several import Failures
 
 Ends = dict[tuple[str, int], tuple[int | None, int | None]]
 """First and next offset by topic and partition; None where it is not known."""
@@ -70,10 +70,10 @@ async def create(
     as_json: bool,
 ) -> None:
     """Create topics, and wait until their partitions have leaders."""
-    from client.admin.errors import ItemsFailed
-    from client.admin.topics import NewTopic
-    from client.commands.warnings import MIN_INSYNC, beyond_replicas, warn
-    from client.errors import TopicExists
+    from odradek.client.admin.errors import ItemsFailed
+    from odradek.client.admin.topics import NewTopic
+    from odradek.client.commands.warnings import MIN_INSYNC, beyond_replicas, warn
+    from odradek.client.errors import TopicExists
 
     assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
     if assignments is not None and (partitions is not None or replication_factor is not None):
@@ -130,10 +130,10 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
     With leaders and their epochs, replicas, those of them in sync (ISR), out of sync (OSR) and eligible to lead without
     being in sync (ELR), and the options that are set. Default: all topics.
     """
-    from client.admin.configs import ConfigResource
-    from client.commands.several import Failures
-    from client.commands.warnings import warn
-    from client.errors import UnknownTopic
+    from odradek.client.admin.configs import ConfigResource
+    from odradek.client.commands.several import Failures
+    from odradek.client.commands.warnings import warn
+    from odradek.client.errors import UnknownTopic
 
     failures = Failures(but=None if names else UnknownTopic)  # one that was deleted since all were listed
     async with target.admin() as admin:
@@ -158,7 +158,7 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
 
 def _warnings(topic: "TopicDescription", settings: dict[str, str | None] | None) -> list[str]:
     """What to know of the topic's own options."""
-    from client.commands.warnings import MIN_INSYNC, beyond_replicas
+    from odradek.client.commands.warnings import MIN_INSYNC, beyond_replicas
 
     if not topic.partitions:
         return []
@@ -202,8 +202,8 @@ def _print_described(
 
 async def offsets_of(admin: "Admin", found: "Mapping[str, TopicDescription]", failures: "Failures") -> Ends:
     """First and next offset by partition; None for one without a leader, and where that fails."""
-    from client.fetching.list_offsets import EARLIEST, LATEST
-    from client.topic_partition import TopicPartition
+    from odradek.client.fetching.list_offsets import EARLIEST, LATEST
+    from odradek.client.topic_partition import TopicPartition
 
     partitions = [
         TopicPartition(topic.name, each.partition)
@@ -256,9 +256,9 @@ async def alter(
     unset: tuple[str, ...],
 ) -> None:
     """Change the options of topics, and then add partitions to them."""
-    from client.admin.configs import ConfigChange, ConfigResource
-    from client.commands.several import Failures
-    from client.commands.warnings import warn_of_topics
+    from odradek.client.admin.configs import ConfigChange, ConfigResource
+    from odradek.client.commands.several import Failures
+    from odradek.client.commands.warnings import warn_of_topics
 
     changes = [ConfigChange.set(name, value) for name, value in settings]
     changes += [ConfigChange.delete(name) for name in unset]
@@ -291,8 +291,8 @@ async def alter(
 @on_target
 async def delete(target: Target, names: tuple[str, ...], are_ids: bool, if_exists: bool, yes: bool) -> None:
     """Delete topics with all their records."""
-    from client.admin.errors import ItemsFailed
-    from client.errors import UnknownTopic
+    from odradek.client.admin.errors import ItemsFailed
+    from odradek.client.errors import UnknownTopic
 
     wanted = list(dict.fromkeys(names))
     if are_ids:
@@ -322,8 +322,8 @@ def parse_assignment(text: str) -> dict[int, list[int]]:
 
 def check_ids(texts: Iterable[str]) -> None:
     """Raises UsageError for a text that is no topic id."""
-    from client.admin.topics import topic_id_from_text
-    from client.client_error import ClientError
+    from odradek.client.admin.topics import topic_id_from_text
+    from odradek.client.client_error import ClientError
 
     for text in texts:
         try:

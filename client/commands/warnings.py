@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client.admin.health import MIN_INSYNC
+from odradek.client.admin.health import MIN_INSYNC
 
 if TYPE_CHECKING:
-    from client.admin.admin import Admin
-    from client.admin.configs import ConfigEntry, ConfigResource
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.configs import ConfigEntry, ConfigResource
 
 __all__ = ["MIN_INSYNC", "beyond_replicas", "is_unknown", "warn", "warn_of_topics", "warn_of_unknown"]
 
@@ -52,6 +52,6 @@ async def warn_of_unknown(admin: "Admin", resource: "ConfigResource", names: Ite
 
 def is_unknown(entry: "ConfigEntry") -> bool:
     """Whether a broker describes the option as one that is stored, and that it does not know (ConfigHelper.scala)."""
-    from client.admin.configs import ConfigType
+    from odradek.client.admin.configs import ConfigType
 
     return entry.is_sensitive and entry.is_read_only and entry.type is ConfigType.UNKNOWN

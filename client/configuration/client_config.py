@@ -11,11 +11,11 @@ from difflib import get_close_matches
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 
-from client.arguments import is_plain_callable
-from client.configuration.addresses import Address, Servers, parse_servers
-from client.configuration.kafka_settings import NOT_HERE
-from client.configuration.security_settings import SecuritySettings
-from client.configuration.settings import (
+from odradek.client.arguments import is_plain_callable
+from odradek.client.configuration.addresses import Address, Servers, parse_servers
+from odradek.client.configuration.kafka_settings import NOT_HERE
+from odradek.client.configuration.security_settings import SecuritySettings
+from odradek.client.configuration.settings import (
     INT_MAX,
     DefaultInt,
     choice,
@@ -27,9 +27,9 @@ from client.configuration.settings import (
     thing,
     whole,
 )
-from client.environment import Environment
-from client.errors import ConfigError
-from client.metrics.metrics import Metrics
+from odradek.client.environment import Environment
+from odradek.client.errors import ConfigError
+from odradek.client.metrics.metrics import Metrics
 
 __all__ = ["ClientConfig"]
 

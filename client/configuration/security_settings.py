@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from client.configuration.kafka_settings import KEYSTORES, MECHANISMS
-from client.configuration.settings import choice, converted, optional_text, rows, thing
-from client.errors import ConfigError
+from odradek.client.configuration.kafka_settings import KEYSTORES, MECHANISMS
+from odradek.client.configuration.settings import choice, converted, optional_text, rows, thing
+from odradek.client.errors import ConfigError
 
 __all__ = ["SaslMechanism", "SecurityProtocol", "SecuritySettings", "TokenProvider"]
 

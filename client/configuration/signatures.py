@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
-from client.configuration.settings import Accepting
-from client.errors import ConfigError
+from odradek.client.configuration.settings import Accepting
+from odradek.client.errors import ConfigError
 
 __all__ = ["config_of", "configured_by"]
 

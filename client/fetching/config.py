@@ -4,8 +4,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from client.configuration.client_config import ClientConfig
-from client.configuration.settings import INT_MAX, choice, flag, whole
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.configuration.settings import INT_MAX, choice, flag, whole
 
 __all__ = ["FetchConfig"]
 

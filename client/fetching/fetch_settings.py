@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from client.fetching.list_offsets import EARLIEST, LATEST
+from odradek.client.fetching.list_offsets import EARLIEST, LATEST
 
 __all__ = ["FetchSettings", "Start"]
 

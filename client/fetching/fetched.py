@@ -15,14 +15,14 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from client.client_error import ClientError
-from client.errors import BrokerError
-from client.topic_partition import TopicPartition
-from protocol.batch import BatchHeader, crc_matches, iterate_batches
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from protocol.messages.fetch import AbortedTransaction
-from protocol.primitives import Buffer
-from protocol.records import Record, iterate_records
+from odradek.client.client_error import ClientError
+from odradek.client.errors import BrokerError
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.batch import BatchHeader, crc_matches, iterate_batches
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.messages.fetch import AbortedTransaction
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import Record, iterate_records
 
 __all__ = ["Chunk", "CorruptRecords", "FetchedBatch"]
 

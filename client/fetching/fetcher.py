@@ -10,7 +10,7 @@ Fetch a node at a time, and sets a timer to the moment at which something is due
 are read, within `buffer_bytes`, so the next fetch is under way while records are handed out, and nothing is fetched
 while nobody reads. `next` gives the loop a turn before each batch: a reader who finds enough that waits, and so never
 waits, would keep everybody else from running, the next fetch first of all. What is due, and what an answer means, is
-decided in `client.fetching.positions`.
+decided in `odradek.client.fetching.positions`.
 
 (Source: Fetcher.java, AbstractFetch.java; not built yet: sessions (KIP-227), fetching from followers (KIP-392), and
 noticing a truncated log by its epochs (KIP-320).)
@@ -22,22 +22,22 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from client.arguments import require_kind, require_partitions, require_timeout
-from client.cluster.cluster import Cluster
-from client.environment import Environment
-from client.errors import ClientError, UnsupportedVersion, broker_error
-from client.fetching.config import FetchConfig
-from client.fetching.fetch_settings import FetchSettings, Start
-from client.fetching.fetched import FetchedBatch
-from client.fetching.list_offsets import list_offsets_request, listed_offsets, lowest_version
-from client.fetching.positions import Asked, Position, Positions
-from client.fetching.request import highest_version
-from client.network.connection import Connection
-from client.tasks import breathe
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest, FetchResponse
-from protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from odradek.client.arguments import require_kind, require_partitions, require_timeout
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError, UnsupportedVersion, broker_error
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.fetching.fetch_settings import FetchSettings, Start
+from odradek.client.fetching.fetched import FetchedBatch
+from odradek.client.fetching.list_offsets import list_offsets_request, listed_offsets, lowest_version
+from odradek.client.fetching.positions import Asked, Position, Positions
+from odradek.client.fetching.request import highest_version
+from odradek.client.network.connection import Connection
+from odradek.client.tasks import breathe
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 __all__ = ["Fetcher", "settings_of"]
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from client.client_error import ClientError
-from client.errors import broker_error
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from odradek.client.client_error import ClientError
+from odradek.client.errors import broker_error
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -19,16 +19,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from client.client_error import ClientError
-from client.errors import BrokerError, broker_error
-from client.fetching.fetch_settings import FetchSettings, Start
-from client.fetching.fetched import Chunk, FetchedBatch
-from client.fetching.list_offsets import ListedOffset
-from client.fetching.request import answers, fetch_request
-from client.network.backoff import Backoff
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from odradek.client.client_error import ClientError
+from odradek.client.errors import BrokerError, broker_error
+from odradek.client.fetching.fetch_settings import FetchSettings, Start
+from odradek.client.fetching.fetched import Chunk, FetchedBatch
+from odradek.client.fetching.list_offsets import ListedOffset
+from odradek.client.fetching.request import answers, fetch_request
+from odradek.client.network.backoff import Backoff
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
 __all__ = ["Asked", "OffsetOutOfRange", "Position", "Positions"]
 

@@ -8,10 +8,10 @@ again is not mistaken for the old one; by their names otherwise.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from client.fetching.fetch_settings import FetchSettings
-from client.topic_partition import TopicPartition
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from protocol.primitives import ZERO_UUID
+from odradek.client.fetching.fetch_settings import FetchSettings
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from odradek.protocol.primitives import ZERO_UUID
 
 __all__ = ["Wanted", "answers", "fetch_request", "highest_version"]
 

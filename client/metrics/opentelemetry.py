@@ -11,7 +11,7 @@ from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, MeterProvider, Observation, get_meter
 
-from client.metrics.metrics import BUCKETS, METRICS, Instrument, Metric, Unit
+from odradek.client.metrics.metrics import BUCKETS, METRICS, Instrument, Metric, Unit
 
 __all__ = ["OpenTelemetryMetrics"]
 
@@ -33,7 +33,7 @@ Labels = tuple[str, ...]
 
 
 class OpenTelemetryMetrics:
-    """A hook (`client.metrics.metrics.Metrics`) that fills the instruments of a meter."""
+    """A hook (`odradek.client.metrics.metrics.Metrics`) that fills the instruments of a meter."""
 
     def __init__(self, meter_provider: MeterProvider | None = None, prefix: str = "kafka.client") -> None:
         """`meter_provider`: None for the global one."""

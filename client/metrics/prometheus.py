@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
-from client.metrics.metrics import BUCKETS, METRICS, Instrument, Metric, Unit
+from odradek.client.metrics.metrics import BUCKETS, METRICS, Instrument, Metric, Unit
 
 __all__ = ["PrometheusMetrics"]
 
@@ -19,7 +19,7 @@ Labels = tuple[str, ...]
 
 
 class PrometheusMetrics:
-    """A hook (`client.metrics.metrics.Metrics`) that fills the instruments of a registry."""
+    """A hook (`odradek.client.metrics.metrics.Metrics`) that fills the instruments of a registry."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY, prefix: str = "kafka_client") -> None:
         self._counters: dict[str, Counter] = {}

@@ -18,15 +18,15 @@ from collections.abc import Awaitable, Sequence
 from inspect import isawaitable
 from typing import Final, Protocol, TypeVar, cast
 
-from client.configuration.security_settings import Credentials, SecuritySettings, TokenProvider
-from client.environment import Environment
-from client.errors import AuthenticationFailed, ClientError, ConnectionFailed, UnsupportedVersion
-from client.network.negotiation import Versions
-from protocol.errors import ErrorCode, code_of
-from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from protocol.messages.sasl_handshake import SaslHandshakeRequest
-from protocol.schema import Request, Response
-from protocol.scram import ALGORITHMS, ScramClient, ScramError, salted_password
+from odradek.client.configuration.security_settings import Credentials, SecuritySettings, TokenProvider
+from odradek.client.environment import Environment
+from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed, UnsupportedVersion
+from odradek.client.network.negotiation import Versions
+from odradek.protocol.errors import ErrorCode, code_of
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from odradek.protocol.schema import Request, Response
+from odradek.protocol.scram import ALGORITHMS, ScramClient, ScramError, salted_password
 
 __all__ = ["Ask", "Authenticator", "Mechanism"]
 

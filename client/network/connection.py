@@ -17,10 +17,10 @@ import ssl
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
-from client.metrics.metrics import (
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.metrics.metrics import (
     CONNECTION_CLOSE_TOTAL,
     CONNECTION_CREATION_TOTAL,
     CONNECTION_FAILURE_TOTAL,
@@ -32,15 +32,15 @@ from client.metrics.metrics import (
     Metric,
     Metrics,
 )
-from client.network.authentication import Authenticator
-from client.network.backoff import Backoff
-from client.network.dialing import Target, broker_name, dial, find_targets
-from client.network.negotiation import Versions, negotiate
-from client.network.pipeline import Pipeline
-from client.network.reauthentication import Reauthentication
-from client.network.tls import TlsContexts, refusal
-from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.schema import Request, Response
+from odradek.client.network.authentication import Authenticator
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.dialing import Target, broker_name, dial, find_targets
+from odradek.client.network.negotiation import Versions, negotiate
+from odradek.client.network.pipeline import Pipeline
+from odradek.client.network.reauthentication import Reauthentication
+from odradek.client.network.tls import TlsContexts, refusal
+from odradek.protocol.messages.api_versions import ApiVersionsResponse
+from odradek.protocol.schema import Request, Response
 
 __all__ = ["Connection", "open_connection"]
 

@@ -14,10 +14,10 @@ import ssl
 from collections.abc import Callable
 from typing import NamedTuple
 
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import ConnectionFailed
-from client.network.tls import TlsContexts, refusal, server_name
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import ConnectionFailed
+from odradek.client.network.tls import TlsContexts, refusal, server_name
 
 __all__ = ["Target", "broker_name", "dial", "find_targets"]
 

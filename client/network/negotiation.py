@@ -10,10 +10,10 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from client.errors import ConnectionFailed, UnsupportedVersion, broker_error
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.schema import Request
+from odradek.client.errors import ConnectionFailed, UnsupportedVersion, broker_error
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.schema import Request
 
 __all__ = ["SOFTWARE_NAME", "SOFTWARE_VERSION", "Versions", "negotiate"]
 

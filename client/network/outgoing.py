@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from protocol.primitives import Buffer
+from odradek.protocol.primitives import Buffer
 
 __all__ = ["PIECE_BYTES", "Outgoing"]
 

@@ -26,9 +26,9 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, TypeVar, cast
 
-from client.environment import Environment
-from client.errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
-from client.metrics.metrics import (
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
+from odradek.client.metrics.metrics import (
     INCOMING_BYTE_TOTAL,
     NO_METRICS,
     OUTGOING_BYTE_TOTAL,
@@ -37,13 +37,13 @@ from client.metrics.metrics import (
     RESPONSE_TOTAL,
     Metrics,
 )
-from client.network.exchange import Framer, Sent, response_in
-from client.network.outgoing import Outgoing
-from client.network.throttle import silence_ms
-from protocol.errors import MalformedMessage
-from protocol.frames import FrameReader
-from protocol.primitives import Buffer
-from protocol.schema import Request, Response
+from odradek.client.network.exchange import Framer, Sent, response_in
+from odradek.client.network.outgoing import Outgoing
+from odradek.client.network.throttle import silence_ms
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import FrameReader
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.schema import Request, Response
 
 __all__ = ["GREETING_BYTES_MAX", "RESPONSE_BYTES_MAX", "Pipeline"]
 

@@ -16,9 +16,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from client.configuration.security_settings import SecuritySettings
-from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
-from client.network.key_file import key_file
+from odradek.client.configuration.security_settings import SecuritySettings
+from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.network.key_file import key_file
 
 __all__ = ["METHOD", "TlsContexts", "refusal", "server_name"]
 

@@ -13,10 +13,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from client.arguments import require_kind, require_topic
-from client.cluster.cluster import Cluster
-from client.environment import NS_PER_MS, Environment
-from client.errors import (
+from odradek.client.arguments import require_kind, require_topic
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.environment import NS_PER_MS, Environment
+from odradek.client.errors import (
     BufferExhausted,
     BufferFull,
     ClientError,
@@ -26,18 +26,18 @@ from client.errors import (
     RecordTooLarge,
     SerializationError,
 )
-from client.metrics.metrics import BUFFER_EXHAUSTED_TOTAL, BUFFERPOOL_WAIT_TIME, METADATA_WAIT_TIME, Metrics
-from client.producer.accumulator import Accumulator
-from client.producer.batch import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch, estimated_size
-from client.producer.config import ProducerConfig
-from client.producer.partitioner import NewBatchListener
-from client.producer.queues import PartitionQueue, TopicQueues
-from client.producer.record import RecordHeaders
-from client.producer.sender import Sender
-from client.producer.serialization import encoded_headers, require_bytes
-from protocol.batch import HEADER_SIZE
-from protocol.murmur2 import partition_for_key
-from protocol.records import Headers
+from odradek.client.metrics.metrics import BUFFER_EXHAUSTED_TOTAL, BUFFERPOOL_WAIT_TIME, METADATA_WAIT_TIME, Metrics
+from odradek.client.producer.accumulator import Accumulator
+from odradek.client.producer.batch import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch, estimated_size
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.partitioner import NewBatchListener
+from odradek.client.producer.queues import PartitionQueue, TopicQueues
+from odradek.client.producer.record import RecordHeaders
+from odradek.client.producer.sender import Sender
+from odradek.client.producer.serialization import encoded_headers, require_bytes
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.murmur2 import partition_for_key
+from odradek.protocol.records import Headers
 
 
 class Acceptance:

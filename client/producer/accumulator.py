@@ -21,20 +21,20 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from client.errors import ClientError
-from client.network.backoff import Backoff
-from client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch
-from client.producer.idempotence import Idempotence
-from client.producer.limits import Limits
-from client.producer.memory import BufferMemory
-from client.producer.partitioner import StickyPartitioner
-from client.producer.queues import PartitionQueue, TopicQueues
-from protocol.batch import HEADER_SIZE
-from protocol.compression import Codec
-from protocol.records import Headers
+from odradek.client.errors import ClientError
+from odradek.client.network.backoff import Backoff
+from odradek.client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch
+from odradek.client.producer.idempotence import Idempotence
+from odradek.client.producer.limits import Limits
+from odradek.client.producer.memory import BufferMemory
+from odradek.client.producer.partitioner import StickyPartitioner
+from odradek.client.producer.queues import PartitionQueue, TopicQueues
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.compression import Codec
+from odradek.protocol.records import Headers
 
 if TYPE_CHECKING:  # it knows the event loop, which this module does not
-    from client.producer.results import Results
+    from odradek.client.producer.results import Results
 
 __all__ = ["Accumulator", "Ready"]
 

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from client.errors import ClientError
-from client.producer.results import Ack, ProduceResult, all_ended
+from odradek.client.errors import ClientError
+from odradek.client.producer.results import Ack, ProduceResult, all_ended
 
 
 class Acks(Sequence[Ack]):

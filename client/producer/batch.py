@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
-from client.client_error import ClientError
-from protocol.batch import HEADER_SIZE, pack_batch
-from protocol.compression import Codec, compress
-from protocol.record_encoding import AnyRecord, encode_columns, encode_records
-from protocol.records import Headers, iterate_records
+from odradek.client.client_error import ClientError
+from odradek.protocol.batch import HEADER_SIZE, pack_batch
+from odradek.protocol.compression import Codec, compress
+from odradek.protocol.record_encoding import AnyRecord, encode_columns, encode_records
+from odradek.protocol.records import Headers, iterate_records
 
 if TYPE_CHECKING:  # it knows the event loop, which this module does not
-    from client.producer.results import ProduceResult
+    from odradek.client.producer.results import ProduceResult
 
 __all__ = ["BATCH_OVERHEAD_BYTES", "ProducerBatch", "estimated_size"]
 

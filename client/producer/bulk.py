@@ -3,8 +3,8 @@
 What a record costs is the loop over it, so there is as little of one as can be: sizes and partitions are made by the
 hundred in comprehensions and C, and whole runs are encoded into a batch as columns. The event loop gets its turns:
 after TURN_BYTES, and after TURN_MS wherever code of the caller's runs, which may be slow (the iterables, see
-`client.taking`; interceptors, serializers and partitioner). Where memory is short the next record waits for it, as with
-`send`.
+`odradek.client.taking`; interceptors, serializers and partitioner). Where memory is short the next record waits for it,
+as with `send`.
 
 Records of a partition keep their order. Those of different partitions are accepted grouped by partition, a slice at a
 time. Once everything that was accepted has ended, `Acks` tells where it is; or BatchError, what failed.
@@ -16,19 +16,19 @@ from itertools import accumulate, chain
 from operator import add, itemgetter
 from typing import Any, Final, NamedTuple
 
-from client.environment import NS_PER_MS
-from client.errors import ClientError, InvalidPartition, PartitionerFailed, RecordTooLarge, SerializationError
-from client.producer.acceptance import Acceptance, are_timestamps
-from client.producer.acks import Acks
-from client.producer.batch import RECORD_OVERHEAD_BYTES, SHORT_RECORD_BYTES, SHORT_RECORD_OVERHEAD_BYTES
-from client.producer.delivery import Delivery
-from client.producer.interceptors import lasting
-from client.producer.preparation import Preparation, Record
-from client.producer.queues import PartitionQueue, TopicQueues
-from client.producer.record import RecordHeaders
-from client.taking import TURN_MS, Taking
-from client.tasks import breathe
-from protocol.murmur2 import partitions_for_keys
+from odradek.client.environment import NS_PER_MS
+from odradek.client.errors import ClientError, InvalidPartition, PartitionerFailed, RecordTooLarge, SerializationError
+from odradek.client.producer.acceptance import Acceptance, are_timestamps
+from odradek.client.producer.acks import Acks
+from odradek.client.producer.batch import RECORD_OVERHEAD_BYTES, SHORT_RECORD_BYTES, SHORT_RECORD_OVERHEAD_BYTES
+from odradek.client.producer.delivery import Delivery
+from odradek.client.producer.interceptors import lasting
+from odradek.client.producer.preparation import Preparation, Record
+from odradek.client.producer.queues import PartitionQueue, TopicQueues
+from odradek.client.producer.record import RecordHeaders
+from odradek.client.taking import TURN_MS, Taking
+from odradek.client.tasks import breathe
+from odradek.protocol.murmur2 import partitions_for_keys
 
 REFUSALS: Final = (RecordTooLarge, SerializationError, InvalidPartition, PartitionerFailed)
 """Of one record; the others go on."""

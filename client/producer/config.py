@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, cast
 
-from client.arguments import is_coroutine_function, is_plain_callable
-from client.configuration.client_config import ClientConfig
-from client.configuration.settings import (
+from odradek.client.arguments import is_coroutine_function, is_plain_callable
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.configuration.settings import (
     INT_MAX,
     Accepting,
     DefaultInt,
@@ -22,12 +22,12 @@ from client.configuration.settings import (
     thing,
     whole,
 )
-from client.errors import ConfigError
-from client.producer.delivery import Callback
-from client.producer.interceptors import Interceptor, are_interceptors
-from client.producer.partitioner import Partitioner
-from client.producer.serialization import Serializer
-from protocol.compression import Codec
+from odradek.client.errors import ConfigError
+from odradek.client.producer.delivery import Callback
+from odradek.client.producer.interceptors import Interceptor, are_interceptors
+from odradek.client.producer.partitioner import Partitioner
+from odradek.client.producer.serialization import Serializer
+from odradek.protocol.compression import Codec
 
 __all__ = ["ProducerConfig"]
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Generator, Iterable
 from contextvars import Context, copy_context
 from typing import NoReturn
 
-from client.arguments import require_callback
-from client.errors import ClientError, DeliveryPending
-from client.producer.results import Ack, ProduceResult, Results, all_ended
+from odradek.client.arguments import require_callback
+from odradek.client.errors import ClientError, DeliveryPending
+from odradek.client.producer.results import Ack, ProduceResult, Results, all_ended
 
 __all__ = ["Ack", "Callback", "Delivery", "Results", "settle"]
 

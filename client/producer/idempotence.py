@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from client.producer.sequences import NOBODY, NONE, Identity, PartitionSequence, Place, SequencedBatch, State
-from protocol.errors import ErrorCode, Reaction
+from odradek.client.producer.sequences import NOBODY, NONE, Identity, PartitionSequence, Place, SequencedBatch, State
+from odradek.protocol.errors import ErrorCode, Reaction
 
 __all__ = ["Idempotence", "Key", "SequenceGap"]
 

@@ -13,10 +13,10 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from client.arguments import is_coroutine_function
-from client.errors import ClientError
-from client.producer.delivery import Ack
-from client.producer.record import ProducerRecord, RecordHeaders
+from odradek.client.arguments import is_coroutine_function
+from odradek.client.errors import ClientError
+from odradek.client.producer.delivery import Ack
+from odradek.client.producer.record import ProducerRecord, RecordHeaders
 
 __all__ = ["Interceptor", "Interceptors", "are_interceptors", "lasting"]
 

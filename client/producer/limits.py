@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from protocol.compression import Codec
+from odradek.protocol.compression import Codec
 
 if TYPE_CHECKING:  # it knows the event loop, which the accumulator does not
-    from client.producer.config import ProducerConfig
+    from odradek.client.producer.config import ProducerConfig
 
 __all__ = ["Limits"]
 

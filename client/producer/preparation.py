@@ -6,12 +6,12 @@ record's callbacks are called. (Source: KafkaProducer.java `doSend`.)
 
 from typing import Any
 
-from client.errors import ClientError
-from client.producer.config import ProducerConfig
-from client.producer.delivery import Ack, Delivery
-from client.producer.interceptors import Interceptors
-from client.producer.record import ProducerRecord, RecordHeaders
-from client.producer.serialization import serialized
+from odradek.client.errors import ClientError
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.producer.interceptors import Interceptors
+from odradek.client.producer.record import ProducerRecord, RecordHeaders
+from odradek.client.producer.serialization import serialized
 
 __all__ = ["Preparation", "Record"]
 

@@ -23,7 +23,7 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Final, Literal, NoReturn, Self, overload
 
-from client.arguments import (
+from odradek.client.arguments import (
     require_all,
     require_callback,
     require_iterable,
@@ -31,10 +31,10 @@ from client.arguments import (
     require_topic,
     require_topics,
 )
-from client.cluster.cluster import Cluster
-from client.configuration.signatures import config_of, configured_by
-from client.environment import Environment, ThreadFuture, tell_when_forked
-from client.errors import (
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.configuration.signatures import config_of, configured_by
+from odradek.client.environment import Environment, ThreadFuture, tell_when_forked
+from odradek.client.errors import (
     BatchError,
     BufferFull,
     ClientError,
@@ -43,23 +43,23 @@ from client.errors import (
     ProducerNotStarted,
     WrongLoop,
 )
-from client.metrics.metrics import BUFFER_AVAILABLE_BYTES, BUFFER_TOTAL_BYTES, WAITING_THREADS, client_metrics
-from client.producer.acceptance import Acceptance
-from client.producer.accumulator import Accumulator
-from client.producer.acks import Acks
-from client.producer.batch import ProducerBatch
-from client.producer.bulk import Bulk, check_lengths, feed_all
-from client.producer.config import ProducerConfig
-from client.producer.delivery import Ack, Callback, Delivery, Results, settle
-from client.producer.idempotence import Idempotence
-from client.producer.interceptors import lasting
-from client.producer.limits import Limits
-from client.producer.memory import BufferMemory
-from client.producer.preparation import Preparation, Record
-from client.producer.record import RecordHeaders
-from client.producer.sender import Sender
-from client.taking import TURN_MS, taken
-from client.tasks import Tasks, breathe
+from odradek.client.metrics.metrics import BUFFER_AVAILABLE_BYTES, BUFFER_TOTAL_BYTES, WAITING_THREADS, client_metrics
+from odradek.client.producer.acceptance import Acceptance
+from odradek.client.producer.accumulator import Accumulator
+from odradek.client.producer.acks import Acks
+from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.bulk import Bulk, check_lengths, feed_all
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.delivery import Ack, Callback, Delivery, Results, settle
+from odradek.client.producer.idempotence import Idempotence
+from odradek.client.producer.interceptors import lasting
+from odradek.client.producer.limits import Limits
+from odradek.client.producer.memory import BufferMemory
+from odradek.client.producer.preparation import Preparation, Record
+from odradek.client.producer.record import RecordHeaders
+from odradek.client.producer.sender import Sender
+from odradek.client.taking import TURN_MS, taken
+from odradek.client.tasks import Tasks, breathe
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from client.producer.batch import ProducerBatch
-from client.producer.partitioner import StickyPartitioner
+from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.partitioner import StickyPartitioner
 
 __all__ = ["PartitionQueue", "TopicQueues"]
 

@@ -20,8 +20,8 @@ from contextvars import Context
 from itertools import islice
 from typing import Any, Final, NamedTuple, NoReturn
 
-from client.errors import ClientError, UndeliveredRecords, WrongLoop
-from client.metrics.metrics import NO_METRICS, UNOBSERVED_ERROR_TOTAL, Metrics
+from odradek.client.errors import ClientError, UndeliveredRecords, WrongLoop
+from odradek.client.metrics.metrics import NO_METRICS, UNOBSERVED_ERROR_TOTAL, Metrics
 
 __all__ = ["Ack", "ProduceResult", "Results", "all_ended"]
 

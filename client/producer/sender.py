@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from client.cluster.cluster import Cluster
-from client.environment import Environment
-from client.errors import ClientError, DeliveryTimeout, PartitionVanished, UnsupportedVersion, broker_error
-from client.metrics.metrics import (
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError, DeliveryTimeout, PartitionVanished, UnsupportedVersion, broker_error
+from odradek.client.metrics.metrics import (
     BATCH_SIZE,
     COMPRESSION_RATE,
     POSSIBLE_LOSS_TOTAL,
@@ -30,20 +30,20 @@ from client.metrics.metrics import (
     RECORDS_PER_REQUEST,
     Metrics,
 )
-from client.network.backoff import Backoff
-from client.network.connection import Connection
-from client.producer.accumulator import Accumulator
-from client.producer.batch import ProducerBatch
-from client.producer.config import ProducerConfig
-from client.producer.idempotence import Idempotence
-from client.producer.queues import PartitionQueue
-from client.producer.settlement import Answer, Settlement
-from client.tasks import Tasks
-from protocol.batch import HEADER_SIZE
-from protocol.compression import Codec
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.client.network.backoff import Backoff
+from odradek.client.network.connection import Connection
+from odradek.client.producer.accumulator import Accumulator
+from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.idempotence import Idempotence
+from odradek.client.producer.queues import PartitionQueue
+from odradek.client.producer.settlement import Answer, Settlement
+from odradek.client.tasks import Tasks
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 logger = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, cast
 
-from client.errors import SerializationError
-from client.producer.record import RecordHeaders
-from protocol.primitives import Buffer
-from protocol.records import HEADERS_MAX, Headers
+from odradek.client.errors import SerializationError
+from odradek.client.producer.record import RecordHeaders
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.records import HEADERS_MAX, Headers
 
 __all__ = [
     "Serializer",

@@ -16,9 +16,9 @@ answer is only booked in the idempotence state, which needs to know how far the 
 import logging
 from typing import Final
 
-from client.cluster.cluster import Cluster
-from client.errors import BrokerError, ClientError, MalformedResponse, RecordTooLarge, broker_error
-from client.metrics.metrics import (
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.errors import BrokerError, ClientError, MalformedResponse, RecordTooLarge, broker_error
+from odradek.client.metrics.metrics import (
     BATCH_SPLIT_TOTAL,
     BYTE_TOTAL,
     PRODUCE_THROTTLE_TIME,
@@ -27,12 +27,12 @@ from client.metrics.metrics import (
     RECORD_SEND_TOTAL,
     Metrics,
 )
-from client.producer.accumulator import Accumulator
-from client.producer.batch import ProducerBatch
-from client.producer.config import ProducerConfig
-from client.producer.idempotence import Idempotence
-from protocol.errors import ErrorCode, Reaction, produce_reaction
-from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from odradek.client.producer.accumulator import Accumulator
+from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.idempotence import Idempotence
+from odradek.protocol.errors import ErrorCode, Reaction, produce_reaction
+from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 logger = logging.getLogger(__name__)
 

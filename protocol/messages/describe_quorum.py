@@ -5,7 +5,20 @@ v1: last_fetch_timestamp and last_caught_up_timestamp (KIP-836)
 v2: error messages, directory ids, nodes with their listeners (KIP-853)
 """
 
-from protocol.schema import ZERO_UUID, Request, Response, Struct, field, i16, i32, i64, message, struct, u16, uuid
+from odradek.protocol.schema import (
+    ZERO_UUID,
+    Request,
+    Response,
+    Struct,
+    field,
+    i16,
+    i32,
+    i64,
+    message,
+    struct,
+    u16,
+    uuid,
+)
 
 METADATA_TOPIC = "__cluster_metadata"
 """The topic whose quorum keeps the cluster's metadata, in its partition 0."""

@@ -1,4 +1,4 @@
-"""`python -m spark_jobs.demo`, which is `make demo`. Exits with 0 if and only if nothing differed."""
+"""`python -m odradek.spark_jobs.demo`, which is `make demo`. Exits with 0 if and only if nothing differed."""
 
 import logging
 import shutil
@@ -14,10 +14,10 @@ from kafka.errors import KafkaError
 from rich.console import Console
 from rich.markup import escape
 
-from spark_jobs.demo.broker_process import BrokerCommand, odradek_command
-from spark_jobs.demo.pipeline import Demo, run_demo
-from spark_jobs.demo.steps import DemoFailed
-from spark_jobs.session import CONNECTOR
+from odradek.spark_jobs.demo.broker_process import BrokerCommand, odradek_command
+from odradek.spark_jobs.demo.pipeline import Demo, run_demo
+from odradek.spark_jobs.demo.steps import DemoFailed
+from odradek.spark_jobs.session import CONNECTOR
 
 GO_ON = """
 [bold]How to go on[/bold]
@@ -26,9 +26,9 @@ Or three, in one process:    {python} -m odradek cluster run --brokers 3 --data-
 Write with kafka-python:     KafkaProducer(bootstrap_servers="127.0.0.1:9092").send("greetings", b"hello")
 Read it (without a group):   KafkaConsumer("greetings", bootstrap_servers="127.0.0.1:9092", group_id=None,
                                            auto_offset_reset="earliest")
-The same jobs against it:    {python} -m spark_jobs.flights load
-                             {python} -m spark_jobs.flights delays --checkpoint ./flight-checkpoint
-                             {python} -m spark_jobs.flights report
+The same jobs against it:    {python} -m odradek.spark_jobs.flights load
+                             {python} -m odradek.spark_jobs.flights delays --checkpoint ./flight-checkpoint
+                             {python} -m odradek.spark_jobs.flights report
 Spark of your own:           spark.jars.packages={connector}
                              spark.readStream.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:9092")…
 docs/spark.md explains the jobs."""

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import IO, Self
 
-from spark_jobs.demo.steps import DemoFailed
+from odradek.spark_jobs.demo.steps import DemoFailed
 
 # Arguments for a broker that listens on HOST:PORT (port 0: a free one), with its data in a directory.
 BrokerCommand = Callable[[str, Path], list[str]]

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from spark_jobs.demo.steps import DemoFailed
+from odradek.spark_jobs.demo.steps import DemoFailed
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 30.0

@@ -20,10 +20,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from spark_jobs.demo.following import Following, Place
-from spark_jobs.demo.load import FLUSH_TIMEOUT_S, REPORT_EVERY
-from spark_jobs.demo.steps import Completed, DemoFailed, Steps
-from spark_jobs.demo.three_brokers import NODE_IDS, ThreeBrokers
+from odradek.spark_jobs.demo.following import Following, Place
+from odradek.spark_jobs.demo.load import FLUSH_TIMEOUT_S, REPORT_EVERY
+from odradek.spark_jobs.demo.steps import Completed, DemoFailed, Steps
+from odradek.spark_jobs.demo.three_brokers import NODE_IDS, ThreeBrokers
 
 TOPIC = "departures"
 PARTITIONS = 6

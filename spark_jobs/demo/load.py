@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
-from spark_jobs.demo.steps import Completed, DemoFailed
+from odradek.spark_jobs.demo.steps import Completed, DemoFailed
 
 FLUSH_TIMEOUT_S = 120.0
 REPORT_EVERY = 1_000

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from spark_jobs.daily import DailyDelays, reduce_to_last
-from spark_jobs.demo.broker_process import BrokerCommand, BrokerProcess, odradek_command
-from spark_jobs.demo.failover import Records, lose_leaders, print_failover
-from spark_jobs.demo.load import Digest, create_topics, load
-from spark_jobs.demo.spark_process import SparkProcess, Topics, committed_batches, delays_command, first_batch
-from spark_jobs.demo.steps import Completed, DemoFailed, Steps
-from spark_jobs.demo.three_brokers import MemberCommand, ThreeBrokers, odradek_member
-from spark_jobs.demo.verify import (
+from odradek.spark_jobs.daily import DailyDelays, reduce_to_last
+from odradek.spark_jobs.demo.broker_process import BrokerCommand, BrokerProcess, odradek_command
+from odradek.spark_jobs.demo.failover import Records, lose_leaders, print_failover
+from odradek.spark_jobs.demo.load import Digest, create_topics, load
+from odradek.spark_jobs.demo.spark_process import SparkProcess, Topics, committed_batches, delays_command, first_batch
+from odradek.spark_jobs.demo.steps import Completed, DemoFailed, Steps
+from odradek.spark_jobs.demo.three_brokers import MemberCommand, ThreeBrokers, odradek_member
+from odradek.spark_jobs.demo.verify import (
     DIFFERENCES_SHOWN,
     Results,
     differences,
@@ -25,9 +25,9 @@ from spark_jobs.demo.verify import (
     record_count,
     statistics_without_spark,
 )
-from spark_jobs.flight_data import FLIGHT_COUNT, read_flights, records_in_order
-from spark_jobs.picture import draw_year
-from spark_jobs.table import print_table
+from odradek.spark_jobs.flight_data import FLIGHT_COUNT, read_flights, records_in_order
+from odradek.spark_jobs.picture import draw_year
+from odradek.spark_jobs.table import print_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Demo:
 
 def run_demo(demo: Demo, console: Console) -> None:
     """Runs it all; raises DemoFailed, with a text that names what differed, at the first difference."""
-    log = demo.directory / "broker.log"
+    log = demo.directory / "odradek.broker.log"
     with Steps(console) as steps:
         with BrokerProcess(demo.broker_command, demo.directory / "data", log) as broker:
             records = _load_and_survive(demo, broker, steps)

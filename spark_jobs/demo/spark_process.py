@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from spark_jobs.delays import STATISTICS
-from spark_jobs.demo.steps import Completed, DemoFailed
+from odradek.spark_jobs.delays import STATISTICS
+from odradek.spark_jobs.demo.steps import Completed, DemoFailed
 
 POLL_INTERVAL_S = 0.02
 BATCH_LINE = re.compile(r"^batch (\d+):", re.MULTILINE)
@@ -32,7 +32,7 @@ class Topics:
 
 
 def delays_command(bootstrap: str, topics: Topics, checkpoint: Path, max_offsets_per_trigger: int) -> list[str]:
-    """`python -m spark_jobs.flights delays`, by the interpreter that runs the demo."""
+    """`python -m odradek.spark_jobs.flights delays`, by the interpreter that runs the demo."""
     options = {
         "--bootstrap-servers": bootstrap,
         "--topic": topics.flights,
@@ -42,7 +42,7 @@ def delays_command(bootstrap: str, topics: Topics, checkpoint: Path, max_offsets
         "--max-offsets-per-trigger": str(max_offsets_per_trigger),
     }
     arguments = [text for pair in options.items() for text in pair]
-    return [sys.executable, "-u", "-m", "spark_jobs.flights", "delays", *arguments]
+    return [sys.executable, "-u", "-m", "odradek.spark_jobs.flights", "delays", *arguments]
 
 
 def committed_batches(checkpoint: Path) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from spark_jobs.demo.broker_process import BrokerProcess
-from spark_jobs.demo.etcd_process import EtcdProcess
+from odradek.spark_jobs.demo.broker_process import BrokerProcess
+from odradek.spark_jobs.demo.etcd_process import EtcdProcess
 
 NODE_IDS: Final = (1, 2, 3)
 

@@ -8,10 +8,10 @@ from datetime import date
 from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 
-from spark_jobs.daily import LATE_MINUTES, DailyDelays
-from spark_jobs.demo.load import REPORT_EVERY, Digest
-from spark_jobs.demo.steps import Completed, DemoFailed
-from spark_jobs.flight_data import Flight
+from odradek.spark_jobs.daily import LATE_MINUTES, DailyDelays
+from odradek.spark_jobs.demo.load import REPORT_EVERY, Digest
+from odradek.spark_jobs.demo.steps import Completed, DemoFailed
+from odradek.spark_jobs.flight_data import Flight
 
 STALL_TIMEOUT_S = 30.0
 DIFFERENCES_SHOWN = 5

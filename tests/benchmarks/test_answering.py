@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks.answering import Answering, Served
 from benchmarks.wire import Wire, served_keys
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
 def answer(request: InitProducerIdRequest, version: int) -> InitProducerIdResponse:

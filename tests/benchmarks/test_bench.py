@@ -8,7 +8,7 @@ from benchmarks.bench import Bench, unless_refused
 from benchmarks.plan import Plan
 from benchmarks.results import Unavailable
 from benchmarks.wire import Wire, create_topic, delete_topic
-from protocol.errors import KafkaError
+from odradek.protocol.errors import KafkaError
 
 
 def test_topics_have_names_of_their_own(tmp_path: Path) -> None:

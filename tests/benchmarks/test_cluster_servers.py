@@ -8,7 +8,7 @@ import pytest
 from benchmarks.cluster_servers import Cluster, Member, running_kafka_cluster
 from benchmarks.replicated_topics import controller_of, replicated_topic, restore_leaders
 from benchmarks.wire import served_keys
-from broker.version import VERSION
+from odradek.broker.version import VERSION
 from tests.apache_kafka import quick_jvm
 from tests.kafka_nodes import NODE_IDS
 

@@ -4,10 +4,10 @@ import pytest
 
 from benchmarks.fetch_frames import FETCH_VERSION, FetchAnswer, FetchQuestion, canned_answer
 from benchmarks.replies import LoadFailed
-from protocol.codec import decode, encode
-from protocol.errors import ErrorCode
-from protocol.frames import read_request_header, response_frame
-from protocol.messages.fetch import (
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.frames import read_request_header, response_frame
+from odradek.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
     FetchRequest,

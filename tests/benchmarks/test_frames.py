@@ -13,11 +13,11 @@ from benchmarks.frames import (
     frames_of,
     partition_position,
 )
-from protocol.batch import check_batch
-from protocol.codec import decode
-from protocol.frames import read_request_header
-from protocol.messages.produce import ProduceRequest
-from protocol.records import check_records, iterate_records
+from odradek.protocol.batch import check_batch
+from odradek.protocol.codec import decode
+from odradek.protocol.frames import read_request_header
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.records import check_records, iterate_records
 
 LOAD = Load("produce-1", 1_000_000, timestamp_ms=1_700_000_000_000)
 

@@ -6,8 +6,8 @@ from benchmarks.frames import Load, batches_of
 from benchmarks.java_sink import running_java_sink
 from benchmarks.readback import batches_in
 from benchmarks.wire import EARLIEST, LATEST, Wire, new_producer, offset_at
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 LOAD = Load("t", 5000 * 16 * 1024, timestamp_ms=5, record_bytes=108)
 

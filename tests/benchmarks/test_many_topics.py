@@ -7,7 +7,7 @@ from benchmarks.many_topics import ManyTopics, is_full, run_many_topics, wait_un
 from benchmarks.plan import Plan
 from benchmarks.replicated_topics import topics_of
 from benchmarks.wire import delete_topic
-from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 
 def topic(in_sync: list[int], leader: int = 1, partitions: int = 3) -> MetadataResponseTopic:

@@ -13,8 +13,8 @@ from benchmarks.metadata_costs import (
     metadata_costs,
     replicas_of,
 )
-from broker.cluster.image import ClusterImage
-from broker.cluster.store import OPERATIONS_MAX
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.store import OPERATIONS_MAX
 
 
 def test_replicas_are_different_brokers_and_spread_evenly() -> None:

@@ -19,7 +19,7 @@ from benchmarks.replicated_topics import (
     wait_until_leading,
 )
 from benchmarks.replies import LoadFailed
-from protocol.errors import KafkaError
+from odradek.protocol.errors import KafkaError
 from tests.kafka_nodes import NODE_IDS
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from benchmarks.frames import PRODUCE_VERSION, Load
 from benchmarks.replies import LoadFailed, Replies, ReplyShape, canned_reply
-from protocol.codec import decode, encode
-from protocol.errors import ErrorCode
-from protocol.frames import read_response_header, response_frame
-from protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.frames import read_response_header, response_frame
+from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 LOAD = Load("produce-1", 40 * 16 * 1024, timestamp_ms=1_700_000_000_000)
 

@@ -4,7 +4,7 @@ import asyncio
 from itertools import pairwise
 
 from benchmarks.simulated_scale import COMMIT_MS, KEY_MS, BusyStore, MeasuredCpu, scale_table, simulated_scale
-from broker.cluster.store import Txn
+from odradek.broker.cluster.store import Txn
 from tests.sim.machine import Running
 from tests.sim.world import World
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.sparse import BATCH_BYTES, SparseSegment, fill_out
-from protocol.batch import check_batch, crc_matches, iterate_batches
-from protocol.record_encoding import build_batch
-from protocol.records import Record, check_records
+from odradek.protocol.batch import check_batch, crc_matches, iterate_batches
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record, check_records
 
 
 def segment_of(records: int, directory: Path, base_offset: int = 0) -> Path:

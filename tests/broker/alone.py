@@ -1,12 +1,12 @@
 """The roles of partitions at a broker without others, and without a metadata store that anybody writes to."""
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.memory import MemoryStore
-from broker.replication.isr_writer import IsrWriter
-from broker.replication.partition import Partition
-from broker.replication.roles import Roles
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.replication.isr_writer import IsrWriter
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.roles import Roles
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 
 
 class NobodyFetches:

@@ -11,9 +11,9 @@ import errno
 import os
 from collections.abc import Iterable
 
-from broker.disk import File, Lock
-from broker.memory_disk import Content, MemoryDisk
-from protocol.primitives import Buffer
+from odradek.broker.disk import File, Lock
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.primitives import Buffer
 
 
 class FailingDisk(MemoryDisk):

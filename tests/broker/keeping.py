@@ -15,25 +15,25 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import finalize
 
-from broker.checkpoints import Checkpoints
-from broker.cleaner import Cleaner
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import PartitionState
-from broker.cluster.memory import MemoryStore
-from broker.cluster.topics import create_topic
-from broker.config import BrokerConfig, TopicConfig
-from broker.data_directories import DataDirectories
-from broker.disk import Disk
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from broker.partitions import Partitions
-from broker.replication.partition import Partition
-from broker.upkeep import Upkeep
-from client.environment import Environment
-from client.tasks import Tasks, running_tasks
-from protocol.batch import BatchHeader, read_header
-from protocol.records import Record, iterate_records
+from odradek.broker.checkpoints import Checkpoints
+from odradek.broker.cleaner import Cleaner
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.topics import create_topic
+from odradek.broker.config import BrokerConfig, TopicConfig
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.disk import Disk
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.partitions import Partitions
+from odradek.broker.replication.partition import Partition
+from odradek.broker.upkeep import Upkeep
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks, running_tasks
+from odradek.protocol.batch import BatchHeader, read_header
+from odradek.protocol.records import Record, iterate_records
 from tests.broker.alone import roles_alone
 from tests.broker.log.compacted_logs import KeyValue, data_batch
 from tests.broker.log.logs import T0, read_all

@@ -3,11 +3,11 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from broker.data_directory import LOCK_FILE
-from broker.disk import Disk
-from broker.memory_disk import MemoryDisk
-from broker.server import Broker
-from client.environment import Environment
+from odradek.broker.data_directory import LOCK_FILE
+from odradek.broker.disk import Disk
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
 from tests.broker.wire import settings
 
 

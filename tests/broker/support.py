@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
     BrokerState,
     PartitionState,
@@ -23,35 +23,35 @@ from broker.cluster.keys import (
     encode_controller,
     partition_key,
 )
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Lease, MetadataStore, Txn
-from broker.cluster.topics import create_topic
-from broker.config import BrokerConfig
-from broker.context import Caller, Context
-from broker.data_directories import DataDirectories
-from broker.disk import Disk
-from broker.dispatch import dispatch
-from broker.fetch_sessions import FetchSessions
-from broker.follower_sessions import FollowerSessions
-from broker.member import Member
-from broker.memory_disk import MemoryDisk
-from broker.metadata import Metadata
-from broker.metrics import Metrics
-from broker.partitions import Partitions
-from broker.registration import Identity, Registration
-from broker.replication.partition import Partition
-from broker.replication.quota import ReplicationQuota
-from broker.served import BY_KEY
-from broker.txn.producer_ids import ProducerIds
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.batch import check_batch
-from protocol.codec import decode, encode_parts
-from protocol.frames import RequestHeader, read_response_header, request_frame
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.schema import Request, Response
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Lease, MetadataStore, Txn
+from odradek.broker.cluster.topics import create_topic
+from odradek.broker.config import BrokerConfig
+from odradek.broker.context import Caller, Context
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.disk import Disk
+from odradek.broker.dispatch import dispatch
+from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.follower_sessions import FollowerSessions
+from odradek.broker.member import Member
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.metadata import Metadata
+from odradek.broker.metrics import Metrics
+from odradek.broker.partitions import Partitions
+from odradek.broker.registration import Identity, Registration
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.quota import ReplicationQuota
+from odradek.broker.served import BY_KEY
+from odradek.broker.txn.producer_ids import ProducerIds
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.batch import check_batch
+from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.adopt.adoption import adopt
-from broker.adopt.claim import DirectoryRefused
-from broker.adopt.metadata_log import DIRECTORY
-from broker.adoption_note import FILE_NAME
-from broker.meta_properties import ForeignDirectory
+from odradek.broker.adopt.adoption import adopt
+from odradek.broker.adopt.claim import DirectoryRefused
+from odradek.broker.adopt.metadata_log import DIRECTORY
+from odradek.broker.adoption_note import FILE_NAME
+from odradek.broker.meta_properties import ForeignDirectory
 from tests.broker.adopt.kafka_files import DATA, KafkaDirectory, batch, topic_records
 from tests.broker.log.logs import read_all
 from tests.broker.servers import broker_on, started

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.alterations import (
+from odradek.broker.alterations import (
     Alteration,
     alter_broker,
     alter_topic,
     new_topic_overrides,
     replace_broker,
 )
-from broker.option import ConfigError, Dynamic
-from broker.options import BROKER_OPTIONS
-from protocol.configs import Operation
-from protocol.errors import ErrorCode
+from odradek.broker.option import ConfigError, Dynamic
+from odradek.broker.options import BROKER_OPTIONS
+from odradek.protocol.configs import Operation
+from odradek.protocol.errors import ErrorCode
 
 SET, DELETE, APPEND, SUBTRACT = Operation.SET, Operation.DELETE, Operation.APPEND, Operation.SUBTRACT
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from broker.begun import Begun
-from client.tasks import breathe
+from odradek.broker.begun import Begun
+from odradek.client.tasks import breathe
 
 pytestmark = pytest.mark.both_loops
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker import cachestat
-from broker.cachestat import CacheStat
+from odradek.broker import cachestat
+from odradek.broker.cachestat import CacheStat
 
 PAGE = mmap.PAGESIZE
 PAGES = 64

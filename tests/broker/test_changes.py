@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from broker.changes import Changes
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Change, Conflict, LeaseLost, StoreClosed, TooLarge, Txn
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.changes import Changes
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Change, Conflict, LeaseLost, StoreClosed, TooLarge, Txn
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.support import running_broker
 
 LONG_MS = 10_000

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.checkpoints import CLEAN_SHUTDOWN, Checkpoints, Key
-from broker.log.checkpoint import (
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN, Checkpoints, Key
+from odradek.broker.log.checkpoint import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
     CorruptCheckpoint,
 )
-from broker.memory_disk import Content, MemoryDisk
+from odradek.broker.memory_disk import Content, MemoryDisk
 
 DATA_DIR = "data"
 OFFSETS: dict[Key, int] = {("orders", 0): 4711, ("orders", 12): 0, ("a.b_c-1", 3): 2**63 - 1}

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.log.checkpoint import CLEANED_OFFSETS, read_offsets
-from broker.log.producers import AbortedTxn
-from broker.memory_disk import MemoryDisk
-from protocol.batch import read_header
-from protocol.errors import KafkaError
+from odradek.broker.log.checkpoint import CLEANED_OFFSETS, read_offsets
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import read_header
+from odradek.protocol.errors import KafkaError
 from tests.broker.keeping import (
     COMPACTED,
     DATA_DIR,

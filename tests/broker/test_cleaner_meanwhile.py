@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from broker.cleaner import Cleaner, Throttle
-from broker.cluster.topics import delete_topic
-from broker.context import Context
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode
+from odradek.broker.cleaner import Cleaner, Throttle
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Context
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode
 from tests.broker.api.fetching import fetched, offsets, request, wanted
 from tests.broker.api.producing import produced
 from tests.broker.keeping import Read, read
@@ -142,7 +142,7 @@ async def test_what_was_produced_is_compacted_and_fetched() -> None:
 
 
 async def test_the_dirtiest_log_goes_first_and_all_have_their_turn(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "broker.cleaner")
+    caplog.set_level("INFO", "odradek.broker.cleaner")
     async with running() as broker:
         for name in ("half", "clean", "full"):
             await broker.topic(name)

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from broker.cleaner import Cleaner
-from broker.memory_disk import Content, MemoryDisk
-from broker.replication.replicas import Replicas
-from client.environment import Environment
+from odradek.broker.cleaner import Cleaner
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.replication.replicas import Replicas
+from odradek.client.environment import Environment
 from tests.broker.keeping import COMPACTED, DATA_DIR, DIRECTORY, Kept, compacted, keyed
 from tests.broker.log.logs import Crash
 from tests.broker.log.losing_disk import ALL_IS_LOST, LosingDisk
@@ -23,7 +23,7 @@ def test_with_little_memory_it_takes_several_rounds_and_ends_the_same(caplog: py
     for keys in (1000, 7):
         settings = {"log.cleaner.dedupe.buffer.size": str(24 * keys), "log.cleaner.io.buffer.load.factor": "1"}
         caplog.clear()
-        caplog.set_level("INFO", "broker.cleaner")
+        caplog.set_level("INFO", "odradek.broker.cleaner")
         kept = compacted(*records, segment_bytes=700, settings=settings)
         kept.clean()
         rounds = [record for record in caplog.records if "compacted up to offset" in record.getMessage()]

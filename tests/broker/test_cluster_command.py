@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from broker.cluster_command import run
+from odradek.broker.cluster_command import run
 
 
 def test_memory_and_a_directory_exclude_each_other(tmp_path: Path) -> None:

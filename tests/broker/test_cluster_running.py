@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from broker.cluster.memory import MemoryStore
-from broker.cluster_running import cluster_settings, stop_all
-from broker.config import ConfigError
-from broker.listeners import parse_listener
-from broker.memory_disk import MemoryDisk
-from broker.server import Broker
-from client.environment import Environment
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster_running import cluster_settings, stop_all
+from odradek.broker.config import ConfigError
+from odradek.broker.listeners import parse_listener
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
 
 LISTENER = parse_listener("PLAINTEXT://127.0.0.1:9092")
 FREE = parse_listener("PLAINTEXT://127.0.0.1:0")

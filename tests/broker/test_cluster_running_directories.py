@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.cluster.memory import MemoryStore
-from broker.cluster_running import cluster_settings, stop_all, until_stopped
-from broker.listeners import Listener
-from broker.refusals import BrokerFailed
-from broker.server import Broker
-from client.environment import Environment
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster_running import cluster_settings, stop_all, until_stopped
+from odradek.broker.listeners import Listener
+from odradek.broker.refusals import BrokerFailed
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.wire import batch, connected, produced
 

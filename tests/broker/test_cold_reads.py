@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from broker.cold_reads import READ_AHEAD_BYTES, TRIES, fetched_in, patiently
-from broker.disk import Disk, FileDisk
-from broker.disk_page_cache import NotCached
-from broker.log.log import Log
-from broker.log.segments import Segments
-from client.environment import Environment
-from protocol.batch import iterate_batches
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
+from odradek.broker.cold_reads import READ_AHEAD_BYTES, TRIES, fetched_in, patiently
+from odradek.broker.disk import Disk, FileDisk
+from odradek.broker.disk_page_cache import NotCached
+from odradek.broker.log.log import Log
+from odradek.broker.log.segments import Segments
+from odradek.client.environment import Environment
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import Buffer
 from tests.broker.cold_disk import ColdDisk
 from tests.broker.keeping import DATA_DIR, DIRECTORY, NONE, Kept, read
 from tests.broker.log.logs import T0

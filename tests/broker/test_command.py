@@ -18,15 +18,15 @@ import pytest
 from click.testing import CliRunner, Result
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker import log_format, running
-from broker.command import serve
-from broker.listeners import Listener, parse_listener
-from broker.memory_disk import MemoryDisk
-from broker.running import ready_line, warn_of_exposure
-from broker.server import Broker, Settings
-from broker.version import VERSION
-from client.environment import Environment
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.broker import log_format, running
+from odradek.broker.command import serve
+from odradek.broker.listeners import Listener, parse_listener
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.running import ready_line, warn_of_exposure
+from odradek.broker.server import Broker, Settings
+from odradek.broker.version import VERSION
+from odradek.client.environment import Environment
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.broker.wire import RawClient, batch, create_topic, produce, settings, topic_id
 from tests.odradek_broker import OdradekBroker
 
@@ -53,14 +53,16 @@ def invoke(*arguments: str) -> Result:
 
 
 def test_help_answers_without_importing_what_it_would_run() -> None:
-    count = "import sys; from broker.command import serve\ntry:\n serve(['--help'])\nfinally:\n print(*sys.modules)"
+    count = (
+        "import sys; from odradek.broker.command import serve\ntry:\n serve(['--help'])\nfinally:\n print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True, timeout=60)
     assert "--data-dir" in done.stdout
     modules = done.stdout.splitlines()[-1].split()
-    assert "broker.command" in modules
-    roots = {"asyncio", "protocol", "client", "uvloop", "prometheus_client"}
-    assert sorted(name for name in modules if name.partition(".")[0] in roots) == []
-    assert sorted(name for name in modules if name.startswith("broker.")) == ["broker.command"]
+    assert "odradek.broker.command" in modules
+    heavy = ("asyncio", "odradek.protocol", "odradek.client", "uvloop", "prometheus_client")
+    assert sorted(name for name in modules if name.startswith(heavy)) == []
+    assert sorted(name for name in modules if name.startswith("odradek.broker.")) == ["odradek.broker.command"]
 
 
 # -- options ----------------------------------------------------------------------------------------------------------
@@ -279,7 +281,7 @@ def test_a_port_in_use_and_a_directory_in_use_are_refused_in_one_line(tmp_path: 
     with OdradekBroker(tmp_path / "data") as broker:
         line = refused("--listen", broker.bootstrap, "--data-dir", str(tmp_path / "other"))
         assert line == f"Error: cannot listen on {broker.bootstrap}: Address already in use"
-        line = refused("--listen", "127.0.0.1:0", "--data-dir", str(broker.data_dir), module="broker")
+        line = refused("--listen", "127.0.0.1:0", "--data-dir", str(broker.data_dir), module="odradek.broker")
         assert line == (
             f"Error: the data directory {broker.data_dir} cannot be used: another running broker holds the lock file"
         )
@@ -302,13 +304,13 @@ async def with_topic(broker: OdradekBroker) -> None:
 
 
 class ByModule(OdradekBroker):
-    """`python -m broker`, in memory, with a page of metrics."""
+    """`python -m odradek.broker`, in memory, with a page of metrics."""
 
     def command(self) -> list[str]:
         with socket.create_server((self.host, 0)) as probe:
             self.metrics_port = probe.getsockname()[1]
         metrics = f"{self.host}:{self.metrics_port}"
-        return [sys.executable, "-m", "broker", "--memory", "--listen", f"{self.host}:0", "--metrics", metrics]
+        return [sys.executable, "-m", "odradek.broker", "--memory", "--listen", f"{self.host}:0", "--metrics", metrics]
 
 
 def test_python_m_broker_is_the_same_server(tmp_path: Path) -> None:

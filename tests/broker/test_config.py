@@ -4,19 +4,19 @@ import logging
 
 import pytest
 
-from broker.alterations import new_topic_overrides
-from broker.config import (
+from odradek.broker.alterations import new_topic_overrides
+from odradek.broker.config import (
     BrokerConfig,
     ConfigEntry,
     ConfigError,
     ConfigSource,
     load_static,
 )
-from broker.kafka_options import NOT_HERE
-from broker.option import ConfigType
-from broker.options import BROKER_OPTIONS
-from broker.topic_options import TOPIC_OPTIONS
-from protocol.errors import ErrorCode
+from odradek.broker.kafka_options import NOT_HERE
+from odradek.broker.option import ConfigType
+from odradek.broker.options import BROKER_OPTIONS
+from odradek.broker.topic_options import TOPIC_OPTIONS
+from odradek.protocol.errors import ErrorCode
 
 DEFAULT = ConfigSource.DEFAULT
 _MIB = 1024 * 1024
@@ -94,7 +94,7 @@ def test_views_of_topics_are_kept_by_their_overrides() -> None:
 
 
 def test_views_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.config.VIEWS_MAX", 3)
+    monkeypatch.setattr("odradek.broker.config.VIEWS_MAX", 3)
     config = BrokerConfig()
     for number in range(1, 20):
         # Each mapping is forgotten at once, so that ids are given again.

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from broker.configuration_page import documentation
-from broker.options import BROKER_OPTIONS
-from broker.topic_options import TOPIC_OPTIONS
+from odradek.broker.configuration_page import documentation
+from odradek.broker.options import BROKER_OPTIONS
+from odradek.broker.topic_options import TOPIC_OPTIONS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "configuration.md"
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == documentation(), "python -m broker.configuration_page > docs/configuration.md"
+    assert PAGE.read_text() == documentation(), "python -m odradek.broker.configuration_page > docs/configuration.md"
 
 
 def test_every_option_stands_on_it_with_its_default() -> None:

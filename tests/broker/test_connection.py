@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import pytest
 
-from broker import connection
-from broker.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, REPLIES_TOGETHER_BYTES, Connection
-from broker.server import Broker
-from client.tasks import breathe
-from protocol.frames import FrameReader
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.metadata import MetadataRequest
-from protocol.primitives import Buffer
+from odradek.broker import connection
+from odradek.broker.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, REPLIES_TOGETHER_BYTES, Connection
+from odradek.broker.server import Broker
+from odradek.client.tasks import breathe
+from odradek.protocol.frames import FrameReader
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.primitives import Buffer
 from tests.broker.wire import TIMEOUT_S, RawClient, batch, connected, create_topic, produce, produced, running_broker
 
 pytestmark = pytest.mark.both_loops
@@ -144,7 +144,7 @@ async def test_a_connection_uses_its_receive_buffer_again(monkeypatch: pytest.Mo
         replaced.append(size_bytes)
         replace(reader, size_bytes)
 
-    monkeypatch.setattr("protocol.frames.FrameReader._replace", counted)
+    monkeypatch.setattr("odradek.protocol.frames.FrameReader._replace", counted)
     async with running_broker() as broker, connected(broker) as client:
         await create_topic(client, "orders")
         for _ in range(100):

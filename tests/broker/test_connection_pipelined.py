@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 
-from broker.connection import READ_AHEAD_REQUESTS, Connection
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from broker.server import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import PartitionProduceResponse
+from odradek.broker.connection import READ_AHEAD_REQUESTS, Connection
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.broker.server import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import PartitionProduceResponse
 from tests.broker.test_connection import written_by
 from tests.broker.wire import RawClient, batch, connected, create_topic, produce, running_broker
 

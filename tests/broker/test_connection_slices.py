@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from broker.disk import FileDisk
-from broker.file_slice import SENDFILE_BYTES_MAX, FileSlice
-from broker.server import Broker
-from protocol.batch import iterate_batches
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.disk import FileDisk
+from odradek.broker.file_slice import SENDFILE_BYTES_MAX, FileSlice
+from odradek.broker.server import Broker
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.broker.wire import RawClient, batch, connected, create_topic, produced, running_broker
 from tests.descriptors import open_below
 

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker import meta_properties
-from broker.cluster.keys import NO_LEADER
-from broker.cluster.topics import delete_topic
-from broker.context import Context
-from broker.data_directory import LOCK_FILE
-from broker.disk import Disk
-from broker.meta_properties import ForeignDirectory, MetaProperties
-from broker.refusals import StartRefused
-from broker.server import Broker
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker import meta_properties
+from odradek.broker.cluster.keys import NO_LEADER
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Context
+from odradek.broker.data_directory import LOCK_FILE
+from odradek.broker.disk import Disk
+from odradek.broker.meta_properties import ForeignDirectory, MetaProperties
+from odradek.broker.refusals import StartRefused
+from odradek.broker.server import Broker
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.log.logs import copied, read_all
 from tests.broker.servers import broker_on, files, started

@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.image import ClusterImage
-from broker.context import Context
-from broker.partitions import Partitions
-from broker.server import Broker
-from client.environment import Environment
-from protocol.errors import ErrorCode
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.context import Context
+from odradek.broker.partitions import Partitions
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode
 from tests.broker.log.logs import read_all
 from tests.broker.log.losing_disk import Fate, LosingDisk
 from tests.broker.support import batch

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from broker import meta_properties
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.keys import PartitionState
-from broker.data_directory import PROBE_FILE, PROBE_INTERVAL_MS, DataDirectory
-from broker.log.checkpoint import RECOVERY_POINTS, encode_offsets, read_offsets, write_partition_metadata
-from broker.partition_directories import DELETE_SUFFIX, renamed
-from client.tasks import Tasks
+from odradek.broker import meta_properties
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.data_directory import PROBE_FILE, PROBE_INTERVAL_MS, DataDirectory
+from odradek.broker.log.checkpoint import RECOVERY_POINTS, encode_offsets, read_offsets, write_partition_metadata
+from odradek.broker.partition_directories import DELETE_SUFFIX, renamed
+from odradek.client.tasks import Tasks
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.keeping import HandEnvironment, abandon
 from tests.broker.log.logs import T0

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import pytest
 
-from broker.direct_send import can_send_directly, send_directly
-from broker.disk_descriptors import Descriptor
-from broker.file_slice import SENDFILE_BYTES_MAX, FileSlice
-from protocol.primitives import Buffer
+from odradek.broker.direct_send import can_send_directly, send_directly
+from odradek.broker.disk_descriptors import Descriptor
+from odradek.broker.file_slice import SENDFILE_BYTES_MAX, FileSlice
+from odradek.protocol.primitives import Buffer
 
 pytestmark = pytest.mark.both_loops
 

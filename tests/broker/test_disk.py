@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from broker import disk as disk_module
-from broker.disk import FileDisk, LockHeld, descriptor_budget, raise_descriptor_limit, socket_budget
-from protocol.primitives import Buffer
+from odradek.broker import disk as disk_module
+from odradek.broker.disk import FileDisk, LockHeld, descriptor_budget, raise_descriptor_limit, socket_budget
+from odradek.protocol.primitives import Buffer
 from tests.descriptors import open_below
 
 pwritev = os.pwritev
@@ -202,7 +202,7 @@ def test_a_file_that_was_taken_for_granted_but_is_gone_is_not_made_again(tmp_pat
 
 HOLDER = """
 import sys
-from broker.disk import FileDisk
+from odradek.broker.disk import FileDisk
 FileDisk().lock(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()
@@ -260,7 +260,7 @@ def test_a_lock_file_that_cannot_be_opened_is_no_held_lock(tmp_path: Path) -> No
 
 LIMITS = """
 import resource
-from broker.disk import descriptor_budget, raise_descriptor_limit
+from odradek.broker.disk import descriptor_budget, raise_descriptor_limit
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
 assert descriptor_budget() == 32

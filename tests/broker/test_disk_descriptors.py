@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import FileDisk
+from odradek.broker.disk import FileDisk
 from tests.descriptors import open_below
 
 os_open = os.open

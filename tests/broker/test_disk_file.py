@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import File, FileDisk
-from protocol.primitives import Buffer
+from odradek.broker.disk import File, FileDisk
+from odradek.protocol.primitives import Buffer
 from tests.descriptors import open_below
 
 PARTS = (b"0123", bytearray(b"456789ab"), memoryview(b"cdef"))

@@ -14,9 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from broker import disk_page_cache
-from broker.disk import File, FileDisk
-from broker.disk_page_cache import PROBED_BYTES_MIN, WARMED_MAX, NotCached, PageCache, WarmedRanges, file_system_type
+from odradek.broker import disk_page_cache
+from odradek.broker.disk import File, FileDisk
+from odradek.broker.disk_page_cache import (
+    PROBED_BYTES_MIN,
+    WARMED_MAX,
+    NotCached,
+    PageCache,
+    WarmedRanges,
+    file_system_type,
+)
 
 SIZE = 4 << 20
 CONTENT = os.urandom(1 << 10) * (SIZE >> 10)

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from broker.context import Api, Call, Caller, CloseConnection, Context
-from broker.dispatch import dispatch
-from protocol.codec import decode, encode
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from protocol.frames import RequestHeader, read_response_header, request_frame
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.list_offsets import ListOffsetsRequest
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from odradek.broker.context import Api, Call, Caller, CloseConnection, Context
+from odradek.broker.dispatch import dispatch
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.broker.support import ask, make_topic, running_broker
 
 CALLER = Caller("PLAINTEXT", "192.0.2.1:1234")

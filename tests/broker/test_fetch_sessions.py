@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.fetch_sessions import (
+from odradek.broker.fetch_sessions import (
     EPOCH_MAX,
     EVICTION_MS,
     FINAL_EPOCH,
@@ -15,9 +15,9 @@ from broker.fetch_sessions import (
     FetchSessions,
     PartitionKey,
 )
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
-from protocol.schema import ZERO_UUID
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
+from odradek.protocol.schema import ZERO_UUID
 
 
 def key(index: int) -> PartitionKey:

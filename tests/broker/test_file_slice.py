@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from broker.disk_descriptors import Descriptor
-from broker.file_slice import FileSlice
+from odradek.broker.disk_descriptors import Descriptor
+from odradek.broker.file_slice import FileSlice
 from tests.descriptors import open_below
 
 CONTENT = Random(7).randbytes(3 << 20)

@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.closest_replica import RACK_AWARE
-from broker.cluster.keys import BrokerState, broker_config_key, encode_configs
-from broker.cluster.store import Txn
-from broker.context import Caller, Context
-from broker.follower_sessions import GATHERING_TURNS_MAX, IDLE_TURNS_MAX, NEWS_DELAY_MS
-from broker.log.config import LogConfig
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchResponse, PartitionData
+from odradek.broker.closest_replica import RACK_AWARE
+from odradek.broker.cluster.keys import BrokerState, broker_config_key, encode_configs
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Caller, Context
+from odradek.broker.follower_sessions import GATHERING_TURNS_MAX, IDLE_TURNS_MAX, NEWS_DELAY_MS
+from odradek.broker.log.config import LogConfig
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchResponse, PartitionData
 from tests.broker.api import fetching
 from tests.broker.api.fetching import BY_NAME, LARGE, offsets, request
 from tests.broker.cold_disk import ColdDisk

@@ -7,8 +7,8 @@ import asyncio
 
 import pytest
 
-from broker.context import Context
-from protocol.messages.fetch import FetchPartition
+from odradek.broker.context import Context
+from odradek.protocol.messages.fetch import FetchPartition
 from tests.broker.support import append, batch
 from tests.broker.test_follower_fetch import LONG_MS, leader, led, led_throttled, wanted
 

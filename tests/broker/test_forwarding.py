@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from broker.cluster.keys import CONTROLLER_KEY, BrokerState, broker_key, encode_controller
-from broker.cluster.store import Txn
-from broker.context import Call as HandlerCall
-from broker.context import Caller, Context
-from broker.forwarding import RETRY_MS, forward
-from broker.peers import Peers, is_peer
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.alter_partition_reassignments import (
+from odradek.broker.cluster.keys import CONTROLLER_KEY, BrokerState, broker_key, encode_controller
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Call as HandlerCall
+from odradek.broker.context import Caller, Context
+from odradek.broker.forwarding import RETRY_MS, forward
+from odradek.broker.peers import Peers, is_peer
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from protocol.messages.elect_leaders import (
+from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
     TopicPartitions,
 )
-from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tests.broker.support import HERE, LISTENER, NODE_ID, ask, running_broker
 from tests.client.broker_handlers import Call
 from tests.client.memory_network import MemoryNetwork

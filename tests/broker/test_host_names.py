@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.host_names import host_problem, is_wildcard
+from odradek.broker.host_names import host_problem, is_wildcard
 
 VALID = [
     "localhost", "broker.example", "broker.example.", "my_service", "_x", "a-b", "10.0.0.1", "xn--bcher-kva.example",

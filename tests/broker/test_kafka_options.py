@@ -5,8 +5,8 @@ That the table holds Kafka 4.3.1's names, and no others, is shown by tests/compa
 
 import pytest
 
-from broker.kafka_options import NOT_HERE, is_fixed, needs_broker, needs_listener, reason_for
-from broker.options import BROKER_OPTIONS
+from odradek.broker.kafka_options import NOT_HERE, is_fixed, needs_broker, needs_listener, reason_for
+from odradek.broker.options import BROKER_OPTIONS
 
 SECURITY = NOT_HERE["ssl.protocol"]
 

@@ -4,27 +4,27 @@ import logging
 
 import pytest
 
-from broker.cluster.backup import take_backup
-from broker.cluster.embedded import FILE_NAME
-from broker.cluster.image import ClusterImage
-from broker.cluster.journal import decode_file, encode_file
-from broker.cluster.keys import KeyKind, parse_key
-from broker.cluster.lineage import Commit, Followed
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Snapshot
-from broker.data_directories import DataDirectories
-from broker.known_metadata import KnownMetadata
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import ForeignDirectory
-from broker.metadata_revision import FILE_NAME as RECORD
-from broker.metadata_revision import load_followed
-from broker.rescue import restoring
-from broker.rescue.directory import backup_of_directory, restore_directory
-from broker.rescue.rebuilding import rebuild
-from broker.rescue.restoring import restore
-from broker.server import Broker
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster.backup import take_backup
+from odradek.broker.cluster.embedded import FILE_NAME
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.journal import decode_file, encode_file
+from odradek.broker.cluster.keys import KeyKind, parse_key
+from odradek.broker.cluster.lineage import Commit, Followed
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Snapshot
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.known_metadata import KnownMetadata
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.metadata_revision import FILE_NAME as RECORD
+from odradek.broker.metadata_revision import load_followed
+from odradek.broker.rescue import restoring
+from odradek.broker.rescue.directory import backup_of_directory, restore_directory
+from odradek.broker.rescue.rebuilding import rebuild
+from odradek.broker.rescue.restoring import restore
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 from tests.broker.log.logs import copied
 from tests.broker.servers import broker_on, files, started
 from tests.broker.wire import connected, create_topic, settings

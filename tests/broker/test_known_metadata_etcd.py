@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.cluster.store import Txn
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import ForeignDirectory
-from broker.server import Broker
-from client.environment import Environment
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.broker.cluster.store import Txn
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker.log.logs import copied
 from tests.broker.wire import batch, connected, produced, settings
 from tests.etcd_server import EtcdServer

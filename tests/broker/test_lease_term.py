@@ -1,6 +1,6 @@
 """Until when a lease is certain: by hand-made times."""
 
-from broker.lease_term import LeaseTerm
+from odradek.broker.lease_term import LeaseTerm
 
 
 def test_before_the_first_answer_nothing_is_certain() -> None:

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.context import CloseConnection, Context
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.broker.context import CloseConnection, Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker.api.fetching import request as fetch_request
 from tests.broker.api.fetching import wanted
 from tests.broker.api.producing import produced, request

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.listen_options import ListenerError, check_inter_broker, check_listeners, parse_address
-from broker.listeners import Listener
+from odradek.broker.listen_options import ListenerError, check_inter_broker, check_listeners, parse_address
+from odradek.broker.listeners import Listener
 
 
 def parse_listeners(listen: tuple[str, ...], advertise: tuple[str, ...]) -> tuple[list[Listener], dict[str, Listener]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.listeners import Listener, check_listeners, parse_listener
+from odradek.broker.listeners import Listener, check_listeners, parse_listener
 
 
 @pytest.mark.parametrize(

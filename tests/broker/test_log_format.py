@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from broker.log_format import configure_logging
+from odradek.broker.log_format import configure_logging
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def restored() -> Iterator[None]:
 
 def test_every_json_line_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("info", "json")
-    logger = logging.getLogger("broker.server")
+    logger = logging.getLogger("odradek.broker.server")
     logger.debug("not at this level")
     logger.info('a line\nof two, with "quotes", ümlauts and \x00')
     try:
@@ -31,7 +31,7 @@ def test_every_json_line_is_an_object(capsys: pytest.CaptureFixture[str]) -> Non
     out, err = capsys.readouterr()
     assert out == "", "standard output holds the ready line alone"
     first, second = (json.loads(line) for line in err.splitlines())
-    assert (first["level"], first["logger"]) == ("info", "broker.server")
+    assert (first["level"], first["logger"]) == ("info", "odradek.broker.server")
     assert first["message"] == 'a line\nof two, with "quotes", ümlauts and \x00'
     assert "exception" not in first
     assert (second["level"], second["message"]) == ("error", "Produce failed")
@@ -41,7 +41,7 @@ def test_every_json_line_is_an_object(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_the_time_of_a_json_line_says_its_zone(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("info", "json")
-    record = logging.LogRecord("broker", logging.INFO, "", 0, "hello", None, None)
+    record = logging.LogRecord("odradek.broker", logging.INFO, "", 0, "hello", None, None)
     record.created = 1_700_000_000.25
     logging.getLogger().handle(record)
     time = json.loads(capsys.readouterr().err)["time"]
@@ -51,14 +51,14 @@ def test_the_time_of_a_json_line_says_its_zone(capsys: pytest.CaptureFixture[str
 
 def test_a_text_line_tells_level_and_logger(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("warning", "text")
-    logging.getLogger("broker.connection").warning("closed the connection of %s", "peer:1")
-    logging.getLogger("broker.connection").info("not at this level")
+    logging.getLogger("odradek.broker.connection").warning("closed the connection of %s", "peer:1")
+    logging.getLogger("odradek.broker.connection").info("not at this level")
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("WARNING broker.connection: closed the connection of peer:1")
+    assert line.endswith("WARNING odradek.broker.connection: closed the connection of peer:1")
 
 
 def test_configuring_again_does_not_double_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("info", "text")
     configure_logging("info", "json")
-    logging.getLogger("broker").info("once")
+    logging.getLogger("odradek.broker").info("once")
     assert len(capsys.readouterr().err.splitlines()) == 1

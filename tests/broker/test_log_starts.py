@@ -10,16 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from broker.checkpoints import Checkpoints
-from broker.cluster.memory import MemoryStore
-from broker.data_directory import DataDirectory
-from broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
-from broker.log_starts import RETRY_MS, LogStarts
-from broker.memory_disk import MemoryDisk
-from broker.replication.partition import Partition
-from client.environment import Environment
-from client.tasks import Tasks, breathe
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.checkpoints import Checkpoints
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
+from odradek.broker.log_starts import RETRY_MS, LogStarts
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.partition import Partition
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks, breathe
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.test_partition import partition_with
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from broker.loop_lag import INTERVAL_MS, LoopLag
-from broker.metrics import LOOP_LAG_BOUNDS_MS, Metrics
-from client.environment import Environment
+from odradek.broker.loop_lag import INTERVAL_MS, LoopLag
+from odradek.broker.metrics import LOOP_LAG_BOUNDS_MS, Metrics
+from odradek.client.environment import Environment
 
 
 class Timer:

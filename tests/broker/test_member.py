@@ -9,22 +9,29 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import BrokerState, PartitionState, broker_key, decode_partition, partition_key, stopping_key
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import StoreClosed, StoreWentBack, Txn
-from broker.cluster.topics import create_topic
-from broker.cluster_running import cluster_settings, stop_all
-from broker.config import BrokerConfig
-from broker.listeners import Listener
-from broker.member import Member
-from broker.memory_disk import MemoryDisk
-from broker.metadata import Metadata
-from broker.peers import PeerLost
-from broker.registration import Identity, Registration
-from broker.server import Broker
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
+    BrokerState,
+    PartitionState,
+    broker_key,
+    decode_partition,
+    partition_key,
+    stopping_key,
+)
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import StoreClosed, StoreWentBack, Txn
+from odradek.broker.cluster.topics import create_topic
+from odradek.broker.cluster_running import cluster_settings, stop_all
+from odradek.broker.config import BrokerConfig
+from odradek.broker.listeners import Listener
+from odradek.broker.member import Member
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.metadata import Metadata
+from odradek.broker.peers import PeerLost
+from odradek.broker.registration import Identity, Registration
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork, Reach
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.disk_page_cache import NotCached
-from broker.memory_disk import Content, MemoryDisk
+from odradek.broker.disk_page_cache import NotCached
+from odradek.broker.memory_disk import Content, MemoryDisk
 
 
 def test_a_full_disk_takes_no_byte_of_an_append_that_does_not_fit() -> None:

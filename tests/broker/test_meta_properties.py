@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import FILE_NAME, ForeignDirectory, MetaProperties, check, load, store
-from protocol.schema import uuid_text
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import FILE_NAME, ForeignDirectory, MetaProperties, check, load, store
+from odradek.protocol.schema import uuid_text
 
 DIRECTORY_ID = uuid_text(bytes(range(16)))
 OURS = MetaProperties("b2RyYWRlay10ZXN0cy0wMQ", 3, DIRECTORY_ID)

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster import state
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import CLUSTER_KEY, PartitionState
-from broker.cluster.lineage import Lineage
-from broker.cluster.memory import MemoryStore
-from broker.cluster.stamped_store import StampedStore
-from broker.cluster.store import Change, Snapshot, StoreWentBack, Txn
-from broker.cluster.topics import create_topic, delete_topic
-from broker.metadata import RETRY_MS, Metadata
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster import state
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.keys import CLUSTER_KEY, PartitionState
+from odradek.broker.cluster.lineage import Lineage
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.stamped_store import StampedStore
+from odradek.broker.cluster.store import Change, Snapshot, StoreWentBack, Txn
+from odradek.broker.cluster.topics import create_topic, delete_topic
+from odradek.broker.metadata import RETRY_MS, Metadata
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.cluster.old_copies import OldStore
 from tests.client.virtual_time import VirtualEnvironment

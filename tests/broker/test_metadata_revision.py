@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker import metadata_revision as module
-from broker.cluster.lineage import Commit, Followed, Incarnations, Lineage
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import ForeignDirectory, MetaProperties
-from broker.metadata_revision import (
+from odradek.broker import metadata_revision as module
+from odradek.broker.cluster.lineage import Commit, Followed, Incarnations, Lineage
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import ForeignDirectory, MetaProperties
+from odradek.broker.metadata_revision import (
     FILE_NAME,
     RecordedRevision,
     check_metadata,
@@ -23,9 +23,9 @@ from broker.metadata_revision import (
     load_processes,
     load_revision,
 )
-from broker.progress import Progress
-from client.environment import Environment
-from protocol.schema import Buffer, uuid_text
+from odradek.broker.progress import Progress
+from odradek.client.environment import Environment
+from odradek.protocol.schema import Buffer, uuid_text
 
 PATH = f"data/{FILE_NAME}"
 CLUSTER = "b2RyYWRlay10ZXN0cy0wMQ"

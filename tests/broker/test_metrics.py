@@ -1,7 +1,7 @@
 """Counting: requests, bytes, errors, and latency in the right bucket."""
 
-from broker.metrics import LATENCY_BOUNDS_MS, Metrics
-from protocol.errors import ErrorCode
+from odradek.broker.metrics import LATENCY_BOUNDS_MS, Metrics
+from odradek.protocol.errors import ErrorCode
 
 
 def test_requests_bytes_and_errors_are_counted_by_api() -> None:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.listeners import Listener
-from broker.memory_disk import MemoryDisk
-from broker.metrics_page import HTTP_REQUEST_BYTES_MAX
-from broker.server import Broker
-from client.environment import Environment
-from protocol.errors import ErrorCode
+from odradek.broker.listeners import Listener
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.metrics_page import HTTP_REQUEST_BYTES_MAX
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.wire import batch, connected, create_topic, produced, settings
 

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.keys import PartitionState, encode_stopping, node_key, stopping_key
-from broker.cluster.store import Txn
-from broker.context import Context
-from broker.new_topics import DEFAULT, plan_partitions, plan_topic
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.broker.cluster.keys import PartitionState, encode_stopping, node_key, stopping_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.broker.new_topics import DEFAULT, plan_partitions, plan_topic
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.api.controlling import OTHERS, controller, stored
 from tests.broker.support import HERE, ask, make_topic
 

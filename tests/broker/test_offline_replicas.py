@@ -11,19 +11,19 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.keys import NO_LEADER, BrokerState, PartitionState, partition_key
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Txn
-from broker.context import Context
-from broker.data_directory import DataDirectory
-from broker.log.segments import Written
-from broker.offline_replicas import OfflineReplicas
-from broker.replication.partition import ACKS_ALL, Partition
-from broker.server import Broker
-from client.environment import Environment
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.cluster.keys import NO_LEADER, BrokerState, PartitionState, partition_key
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.log.segments import Written
+from odradek.broker.offline_replicas import OfflineReplicas
+from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.servers import broker_on, started

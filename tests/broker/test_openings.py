@@ -8,14 +8,14 @@ from itertools import pairwise
 
 import pytest
 
-from broker.cluster.keys import partition_key
-from broker.cluster.store import Txn
-from broker.cluster.topics import delete_topic
-from broker.context import Context
-from broker.memory_disk import MemoryDisk
-from broker.openings import OPENED_AT_ONCE, Openings
-from client.tasks import Tasks, breathe
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.keys import partition_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Context
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.openings import OPENED_AT_ONCE, Openings
+from odradek.client.tasks import Tasks, breathe
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.support import DATA_DIR, make_topic, running_broker
 
 COUNT = 5 * OPENED_AT_ONCE

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.option import LONG_MAX, ConfigError, ConfigType, Option, unknown_name
-from protocol.errors import ErrorCode
+from odradek.broker.option import LONG_MAX, ConfigError, ConfigType, Option, unknown_name
+from odradek.protocol.errors import ErrorCode
 
 BOOLEAN = Option("a.boolean", ConfigType.BOOLEAN, False, "")
 INT = Option("an.int", ConfigType.INT, 5, "", minimum=-1, unit="ms")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from broker.option import LONG_MAX, ConfigError, ConfigType, Dynamic, Effect, Option
-from broker.options import BROKER_OPTIONS, BrokerOptions
-from broker.topic_options import TOPIC_OPTIONS, TopicOptions
+from odradek.broker.option import LONG_MAX, ConfigError, ConfigType, Dynamic, Effect, Option
+from odradek.broker.options import BROKER_OPTIONS, BrokerOptions
+from odradek.broker.topic_options import TOPIC_OPTIONS, TopicOptions
 
 ALL = [*TOPIC_OPTIONS.values(), *BROKER_OPTIONS.values()]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.partition_directories import NAME_BYTES_MAX, partition_of, renamed, suffix_of
+from odradek.broker.partition_directories import NAME_BYTES_MAX, partition_of, renamed, suffix_of
 
 HEX = "0123456789abcdef" * 2
 topics = st.text("abcXYZ019._-", min_size=1, max_size=249)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
-from broker.partition_requests import ElectionType, find, with_elected_leader, with_replicas
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
+from odradek.broker.partition_requests import ElectionType, find, with_elected_leader, with_replicas
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.controller.test_decisions import BROKERS, clusters, states
 
 TOPIC_ID = bytes(range(16))

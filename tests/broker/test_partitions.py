@@ -8,25 +8,25 @@ from dataclasses import replace
 
 import pytest
 
-from broker import partitions as module
-from broker.cluster.keys import NO_LEADER, TopicState, partition_key, topic_key
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Txn
-from broker.cluster.topics import add_partitions, delete_topic, new_partition, write_topic_configs
-from broker.context import Context
-from broker.disk import Disk
-from broker.log.checkpoint import (
+from odradek.broker import partitions as module
+from odradek.broker.cluster.keys import NO_LEADER, TopicState, partition_key, topic_key
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Txn
+from odradek.broker.cluster.topics import add_partitions, delete_topic, new_partition, write_topic_configs
+from odradek.broker.context import Context
+from odradek.broker.disk import Disk
+from odradek.broker.log.checkpoint import (
     LOG_START_OFFSETS,
     PARTITION_METADATA,
     RECOVERY_POINTS,
     read_offsets,
     write_partition_metadata,
 )
-from broker.memory_disk import Content, MemoryDisk
-from broker.replication.replicas import Replicas
-from client.tasks import running_tasks
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.replication.replicas import Replicas
+from odradek.client.tasks import running_tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import Buffer
 from tests.broker.api.producing import end_of, produced
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import Disk, File, FileDisk
-from broker.memory_disk import MemoryDisk
-from broker.server import Broker
-from protocol.errors import ErrorCode
-from protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.broker.disk import Disk, File, FileDisk
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.server import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.broker.keeping import Kept
 from tests.broker.log.logs import T0, open_log, read_all
 from tests.broker.servers import broker_on, started
@@ -30,7 +30,7 @@ VALUE = b"v" * 100_000  # about ten to a segment
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be opened is tried again with each request, not once a second."""
-    monkeypatch.setattr("broker.partitions.RETRY_MS", 0)
+    monkeypatch.setattr("odradek.broker.partitions.RETRY_MS", 0)
 
 
 @pytest.fixture

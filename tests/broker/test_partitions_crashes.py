@@ -13,23 +13,23 @@ from typing import Any
 
 import pytest
 
-from broker.context import Context
-from broker.disk import File
-from broker.log.checkpoint import LOG_START_OFFSETS, PARTITION_METADATA
-from broker.memory_disk import Content, MemoryDisk
-from broker.server import Broker
-from client.environment import Environment
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.incremental_alter_configs import (
+from odradek.broker.context import Context
+from odradek.broker.disk import File
+from odradek.broker.log.checkpoint import LOG_START_OFFSETS, PARTITION_METADATA
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from odradek.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from protocol.primitives import Buffer
+from odradek.protocol.primitives import Buffer
 from tests.broker.api.producing import produced
 from tests.broker.support import ask, batch
 from tests.broker.wire import settings

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.disk import Disk, FileDisk
-from broker.log.segment import Segment
-from broker.memory_disk import MemoryDisk
-from broker.refusals import REFUSALS
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.broker.disk import Disk, FileDisk
+from odradek.broker.log.segment import Segment
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.refusals import REFUSALS
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.log.damages import damages
 from tests.broker.log.logs import copied, read_all
 from tests.broker.support import append

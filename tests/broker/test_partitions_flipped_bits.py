@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.log.checkpoint import HIGH_WATERMARKS, LOG_START_OFFSETS, PARTITION_METADATA, encode_offsets
-from broker.memory_disk import MemoryDisk
-from broker.refusals import StartRefused
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.checkpoint import HIGH_WATERMARKS, LOG_START_OFFSETS, PARTITION_METADATA, encode_offsets
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.refusals import StartRefused
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import copied, read_all
 from tests.broker.support import append, batch, make_topic
 from tests.broker.wire import running_broker

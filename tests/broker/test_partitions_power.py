@@ -5,15 +5,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.checkpoints import Checkpoints
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.keys import PartitionState
-from broker.data_directories import DataDirectories
-from broker.data_directory import DataDirectory
-from broker.log.log import Log
-from broker.log.segment import LOG_SUFFIX, segment_path
-from broker.memory_disk import MemoryDisk
-from broker.partitions import Partitions
+from odradek.broker.checkpoints import Checkpoints
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.data_directory import DataDirectory
+from odradek.broker.log.log import Log
+from odradek.broker.log.segment import LOG_SUFFIX, segment_path
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.partitions import Partitions
 from tests.broker.alone import roles_alone
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 
@@ -49,7 +49,7 @@ async def test_after_a_loss_of_power_a_log_that_cannot_be_opened_at_first_goes_b
     def fail(*_: object) -> Log:
         raise OSError("not now")
 
-    monkeypatch.setattr("broker.partitions.RETRY_MS", 0)
+    monkeypatch.setattr("odradek.broker.partitions.RETRY_MS", 0)
     async with after_a_loss_of_power((1,)) as (partitions, load):
         with monkeypatch.context() as patch:
             patch.setattr(DataDirectory, "open_log", fail)

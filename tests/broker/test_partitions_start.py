@@ -12,17 +12,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.checkpoints import CLEAN_SHUTDOWN
-from broker.cluster.topics import delete_topic
-from broker.context import Context
-from broker.disk import Disk
-from broker.log.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, encode_offsets, read_offsets
-from broker.log.leftovers import UNSYNCED
-from broker.log.log import Log
-from broker.memory_disk import Content, MemoryDisk
-from broker.server import Broker
-from client.environment import Environment
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Context
+from odradek.broker.disk import Disk
+from odradek.broker.log.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, encode_offsets, read_offsets
+from odradek.broker.log.leftovers import UNSYNCED
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.counting_disk import CountingDisk
 from tests.broker.log.logs import copied, read_all
 from tests.broker.support import append, batch, make_topic

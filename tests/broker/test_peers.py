@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from broker.peers import Peer, PeerLost, Peers
-from client.errors import ClientError
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.peers import Peer, PeerLost, Peers
+from odradek.client.errors import ClientError
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.memory_network import MemoryNetwork, Reach
 from tests.client.scripted_broker import ScriptedCluster
 

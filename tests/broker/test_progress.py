@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.progress import Progress
+from odradek.broker.progress import Progress
 
 
 async def test_reaching_what_is_reached_does_not_wait() -> None:

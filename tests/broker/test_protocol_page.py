@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from broker.protocol_page import documentation, history, summary
-from broker.served import BY_KEY, SERVED
+from odradek.broker.protocol_page import documentation, history, summary
+from odradek.broker.served import BY_KEY, SERVED
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "protocol-support.md"
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == documentation(), "python -m broker.protocol_page > docs/protocol-support.md"
+    assert PAGE.read_text() == documentation(), "python -m odradek.broker.protocol_page > docs/protocol-support.md"
 
 
 def test_every_api_stands_on_it_once_by_key() -> None:

@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import BrokerState, broker_key, decode_broker, decode_node, node_key, stopping_key
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Conflict, Lease, MetadataStore, Txn
-from broker.metadata import Metadata
-from broker.registration import RETRY_MS, Identity, Refused, Registration
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.keys import BrokerState, broker_key, decode_broker, decode_node, node_key, stopping_key
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Conflict, Lease, MetadataStore, Txn
+from odradek.broker.metadata import Metadata
+from odradek.broker.registration import RETRY_MS, Identity, Refused, Registration
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.cluster.image import ClusterImage
-from broker.registration import RETRY_MS, UNHEARD_LEASES
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.registration import RETRY_MS, UNHEARD_LEASES
 from tests.broker.test_registration import LEASE_MS, Registered, fence, sleep_ms, stored, world
 from tests.client.virtual_time import virtual_loop
 

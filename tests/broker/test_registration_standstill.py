@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.registration import BEAT_MS
+from odradek.broker.registration import BEAT_MS
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.test_registration import LEASE_MS, Registered, fence, sleep_ms, world
 

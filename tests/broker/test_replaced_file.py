@@ -4,8 +4,8 @@ from itertools import permutations
 
 import pytest
 
-from broker.memory_disk import MemoryDisk
-from broker.replaced_file import ReplacedFile
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replaced_file import ReplacedFile
 from tests.broker.log.logs import FaultyDisk, full
 
 

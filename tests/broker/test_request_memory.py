@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker import request_memory
-from broker.request_memory import RequestMemory
+from odradek.broker import request_memory
+from odradek.broker.request_memory import RequestMemory
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
     NO_LEADER,
     BrokerState,
     PartitionState,
@@ -18,13 +18,13 @@ from broker.cluster.keys import (
     partition_key,
     stopping_key,
 )
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import OPERATIONS_MAX, Conflict, Txn
-from broker.cluster.topics import create_topic
-from broker.config import BrokerConfig
-from broker.controller.decisions import decided
-from broker.registration import Identity, Refused
-from broker.restart import Findings, Found, give_up_seats
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, Txn
+from odradek.broker.cluster.topics import create_topic
+from odradek.broker.config import BrokerConfig
+from odradek.broker.controller.decisions import decided
+from odradek.broker.registration import Identity, Refused
+from odradek.broker.restart import Findings, Found, give_up_seats
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
 from tests.broker.support import stored_partition
 

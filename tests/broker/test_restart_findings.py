@@ -4,19 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from broker.checkpoints import CLEAN_SHUTDOWN
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.keys import NodeState, PartitionState
-from broker.cluster.lineage import Followed, Incarnations, Lineage
-from broker.data_directories import DataDirectories
-from broker.log.leftovers import UNSYNCED
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import MetaProperties
-from broker.metadata_revision import RecordedRevision
-from broker.restart import Findings, Found, look, look_at_all, note_boot
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.schema import uuid_text
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.keys import NodeState, PartitionState
+from odradek.broker.cluster.lineage import Followed, Incarnations, Lineage
+from odradek.broker.data_directories import DataDirectories
+from odradek.broker.log.leftovers import UNSYNCED
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import MetaProperties
+from odradek.broker.metadata_revision import RecordedRevision
+from odradek.broker.restart import Findings, Found, look, look_at_all, note_boot
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.schema import uuid_text
 
 DIR = "data"
 OURS, OTHER = b"1" * 16, b"2" * 16

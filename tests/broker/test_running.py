@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from broker.running import collector_paused
+from odradek.broker.running import collector_paused
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode
 from tests.broker.wire import RawClient, batch, create_topic, produced
 from tests.odradek_broker import OdradekBroker
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from broker.memory_disk import MemoryDisk
-from client.tasks import running_tasks
 from odradek import Admin, NewTopic, Producer
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.client.tasks import running_tasks
 from tests.broker.servers import broker_on, started
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     BrokerState,
     MalformedMetadata,
@@ -30,15 +30,15 @@ from broker.cluster.keys import (
     partition_key,
     topic_key,
 )
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Change, MetadataStore, StoreWentBack, Txn
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import ForeignDirectory
-from broker.refusals import BrokerFailed, StartRefused
-from broker.server import Broker
-from client.environment import Environment
-from client.tasks import breathe
-from protocol.errors import ErrorCode
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Change, MetadataStore, StoreWentBack, Txn
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.refusals import BrokerFailed, StartRefused
+from odradek.broker.server import Broker
+from odradek.client.environment import Environment
+from odradek.client.tasks import breathe
+from odradek.protocol.errors import ErrorCode
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.servers import files, started
 from tests.broker.wire import RawClient, batch, connected, create_topic, produce, produced, settings
@@ -322,7 +322,9 @@ async def test_a_store_that_is_emptied_ends_the_broker_which_deletes_nothing(is_
 async def test_metadata_that_cannot_be_read_ends_the_broker(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.metadata_revision.RENEWAL_MS", 0)  # so that it waits for the next revision by now
+    monkeypatch.setattr(
+        "odradek.broker.metadata_revision.RENEWAL_MS", 0
+    )  # so that it waits for the next revision by now
     store = MemoryStore()
     async with failing(store) as (broker, failed):
         async with asyncio.timeout(PATIENCE_S):

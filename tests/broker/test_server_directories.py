@@ -6,14 +6,14 @@ import logging
 
 import pytest
 
-from broker import metadata_revision
-from broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from broker.cluster.journal import decode_file
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import ForeignDirectory
-from broker.metadata_revision import load_revision
-from protocol.errors import ErrorCode
-from protocol.schema import Buffer
+from odradek.broker import metadata_revision
+from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
+from odradek.broker.cluster.journal import decode_file
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.metadata_revision import load_revision
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.schema import Buffer
 from tests.broker.log.losing_disk import ALL_IS_LOST, LosingDisk
 from tests.broker.servers import broker_on, files, started
 from tests.broker.wire import batch, connected, create_topic, produced

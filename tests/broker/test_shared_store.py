@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from broker.shared_store import wait_for_store
+from odradek.broker.shared_store import wait_for_store
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.client.virtual_time import VirtualEnvironment
 
@@ -24,7 +24,7 @@ async def test_one_that_comes_later_is_waited_for_and_that_is_said_once(caplog: 
     environment, store = VirtualEnvironment(), FaultyStore()
     began_ms = environment.monotonic_ms()
     store.is_cut = True
-    with caplog.at_level(logging.WARNING, "broker.shared_store"):
+    with caplog.at_level(logging.WARNING, "odradek.broker.shared_store"):
         waiting = asyncio.ensure_future(wait_for_store(store, environment, 60_000, asyncio.Event()))
         await asyncio.sleep(5)
         assert not waiting.done()

@@ -1,6 +1,6 @@
 """A gap between two looks at the clock is noticed by whoever looks first, until the store was asked behind it."""
 
-from broker.standstill import Standstill
+from odradek.broker.standstill import Standstill
 
 
 def test_who_is_seen_often_enough_is_not_doubtful() -> None:

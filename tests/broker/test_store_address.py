@@ -2,7 +2,13 @@
 
 import pytest
 
-from broker.store_address import PREFIX_SIZE_MAX, Endpoint, StoreAddress, check_store_address, parse_store_address
+from odradek.broker.store_address import (
+    PREFIX_SIZE_MAX,
+    Endpoint,
+    StoreAddress,
+    check_store_address,
+    parse_store_address,
+)
 
 
 def test_stores_of_one_process_have_a_name_only() -> None:

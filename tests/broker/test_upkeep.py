@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from broker.log.checkpoint import LOG_START_OFFSETS
-from broker.memory_disk import MemoryDisk
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.checkpoint import LOG_START_OFFSETS
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.keeping import DATA_DIR, DIRECTORY, Kept, read
 from tests.broker.log.logs import T0, Crash, FaultyDisk, error_of, full
 
@@ -50,7 +50,7 @@ def live_and_retired(kept: Kept) -> tuple[list[int], int]:
 def test_by_time_segments_go_once_their_newest_record_is_old_enough(caplog: pytest.LogCaptureFixture) -> None:
     kept = filled()
     kept.environment.time_ms = T0 + 5 * SPACING_MS + RETENTION_MS
-    caplog.set_level("INFO", "broker.upkeep")
+    caplog.set_level("INFO", "odradek.broker.upkeep")
     kept.retain()
     assert kept.read.offsets == offsets_from(4), "the record 5 has reached the limit and has not passed it"
     assert f"{DIRECTORY}: deleted 2 segments, 0 to 2,: retention.ms=1000" in caplog.text

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker.cluster.topics import delete_topic
-from broker.context import Context
-from broker.log.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
-from broker.log.config import LogConfig
-from broker.memory_disk import MemoryDisk
-from broker.replication.partition import Partition
-from broker.upkeep import Upkeep
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import PartitionData
-from protocol.primitives import Buffer
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Context
+from odradek.broker.log.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
+from odradek.broker.log.config import LogConfig
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.partition import Partition
+from odradek.broker.upkeep import Upkeep
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import PartitionData
+from odradek.protocol.primitives import Buffer
 from tests.broker.api.fetching import INITIAL, LARGE, fetched, request, told, wanted
 from tests.broker.log.compacted_logs import data_batch
 from tests.broker.log.logs import T0

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from broker.log.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
+from odradek.broker.log.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.support import append, batch, make_topic, running_broker
 

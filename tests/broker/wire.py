@@ -5,26 +5,26 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from broker.config import BrokerConfig
-from broker.disk import Disk
-from broker.listeners import Listener
-from broker.memory_disk import MemoryDisk
-from broker.server import Broker, Settings
-from client.environment import Environment
-from protocol.codec import decode, encode_parts
-from protocol.frames import RequestHeader, read_response_header, request_frame
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import (
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import Disk
+from odradek.broker.listeners import Listener
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.server import Broker, Settings
+from odradek.client.environment import Environment
+from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.schema import Request, Response
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from client.producer.batch import ProducerBatch
-from client.producer.idempotence import Key
-from client.producer.queues import PartitionQueue
+from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.idempotence import Key
+from odradek.client.producer.queues import PartitionQueue
 from tests.client.accumulator_records import KEYS, LINGER_MS, Arrivals
 
 

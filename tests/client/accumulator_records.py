@@ -10,14 +10,14 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from client.producer.accumulator import Accumulator
-from client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch, estimated_size
-from client.producer.idempotence import Idempotence, Key
-from client.producer.limits import Limits
-from client.producer.memory import BufferMemory, Claim
-from client.producer.queues import PartitionQueue
-from client.producer.results import ProduceResult, Results
-from protocol.compression import Codec
+from odradek.client.producer.accumulator import Accumulator
+from odradek.client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch, estimated_size
+from odradek.client.producer.idempotence import Idempotence, Key
+from odradek.client.producer.limits import Limits
+from odradek.client.producer.memory import BufferMemory, Claim
+from odradek.client.producer.queues import PartitionQueue
+from odradek.client.producer.results import ProduceResult, Results
+from odradek.protocol.compression import Codec
 from tests.client.model_broker import Answer, ModelPartition, SentBatch
 
 TOPICS: Final = {"one": 1, "three": 3}

@@ -5,13 +5,13 @@ client/producer/ use them, one step at a time. The brokers are those of `model_b
 the bytes that would be sent. The world checks each step against what it knows itself: `accumulator_checks.py`.
 """
 
-from client.errors import ConnectionFailed, DeliveryTimeout
-from client.producer.batch import ProducerBatch
-from client.producer.idempotence import Key
-from protocol.batch import HEADER_SIZE, read_header
-from protocol.compression import Codec
-from protocol.errors import ErrorCode, Reaction, produce_reaction
-from protocol.records import iterate_records
+from odradek.client.errors import ConnectionFailed, DeliveryTimeout
+from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.idempotence import Key
+from odradek.protocol.batch import HEADER_SIZE, read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode, Reaction, produce_reaction
+from odradek.protocol.records import iterate_records
 from tests.client.accumulator_checks import Checks
 from tests.client.accumulator_records import (
     COMPRESSED_IN_LOOP_BYTES,

@@ -11,59 +11,59 @@ of `broker_faults` apply as anywhere; `edited` changes answers.
 from collections import defaultdict
 from collections.abc import Callable
 
-from client.admin.configs import Operation, ResourceType
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from odradek.client.admin.configs import Operation, ResourceType
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
-from protocol.messages.create_topics import (
+from odradek.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.messages.delete_records import (
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from protocol.messages.delete_topics import (
+from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from protocol.messages.describe_cluster import (
+from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from protocol.messages.describe_configs import (
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from protocol.messages.describe_log_dirs import (
+from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from protocol.messages.incremental_alter_configs import (
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.schema import ZERO_UUID, Response
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.schema import ZERO_UUID, Response
 from tests.client.broker_handlers import Call, metadata
 from tests.client.scripted_broker import CLUSTER_ID, ScriptedBroker, ScriptedCluster, Topic
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from client.producer.batch import ProducerBatch, estimated_size
-from client.producer.results import ProduceResult, Results
-from protocol.compression import Codec
-from protocol.records import Record
+from odradek.client.producer.batch import ProducerBatch, estimated_size
+from odradek.client.producer.results import ProduceResult, Results
+from odradek.protocol.compression import Codec
+from odradek.protocol.records import Record
 
 TOPIC = "orders"
 NOW = 1_700_000_000_000

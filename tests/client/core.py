@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from client.errors import ConnectionFailed
-from client.producer.accumulator import Accumulator, Ready
-from client.producer.batch import ProducerBatch, estimated_size
-from client.producer.idempotence import Idempotence
-from client.producer.limits import Limits
-from client.producer.memory import BufferMemory
-from client.producer.queues import PartitionQueue
-from client.producer.results import Results
-from protocol.compression import Codec
+from odradek.client.errors import ConnectionFailed
+from odradek.client.producer.accumulator import Accumulator, Ready
+from odradek.client.producer.batch import ProducerBatch, estimated_size
+from odradek.client.producer.idempotence import Idempotence
+from odradek.client.producer.limits import Limits
+from odradek.client.producer.memory import BufferMemory
+from odradek.client.producer.queues import PartitionQueue
+from odradek.client.producer.results import Results
+from odradek.protocol.compression import Codec
 
 INFINITY = float("inf")
 LIMITS = Limits(

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from client.errors import ClientError, ConnectionFailed
-from client.metrics.metrics import UNOBSERVED_ERROR_TOTAL, client_metrics
-from client.producer.delivery import Ack, Delivery
-from client.producer.results import ProduceResult, Results
+from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.metrics.metrics import UNOBSERVED_ERROR_TOTAL, client_metrics
+from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.producer.results import ProduceResult, Results
 from tests.client.recorded_metrics import RecordedMetrics
 
 NOW = 1_700_000_000_000

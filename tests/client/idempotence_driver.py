@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from client.producer.idempotence import Idempotence, Key
-from protocol.errors import ErrorCode, Reaction
+from odradek.client.producer.idempotence import Idempotence, Key
+from odradek.protocol.errors import ErrorCode, Reaction
 
 KEY: Key = ("orders", 3)
 OTHER: Key = ("orders", 4)

@@ -17,14 +17,14 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.network.connection import Connection, open_connection
-from protocol.codec import decode, encode_parts
-from protocol.declared import declared_messages
-from protocol.frames import RequestHeader, read_request_header, response_frame
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from protocol.schema import Request, Response
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.network.connection import Connection, open_connection
+from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.declared import declared_messages
+from odradek.protocol.frames import RequestHeader, read_request_header, response_frame
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.schema import Request, Response
 
 HOST = "127.0.0.1"
 REQUESTS: dict[int, type[Request[Any]]] = {

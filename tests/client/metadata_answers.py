@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import (
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 
 ID_A = b"a" * 16
 ID_B = b"b" * 16

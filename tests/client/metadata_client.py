@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from client.cluster.metadata import Metadata, Question
-from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from odradek.client.cluster.metadata import Metadata, Question
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from tests.client.metadata_answers import answer
 
 MAX_AGE_MS = 300_000

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode
 
 MEMORY = 5
 SEQUENCE_COUNT = 2**31

@@ -7,8 +7,8 @@ order; the two connections know nothing of each other, and the producer may take
 
 from dataclasses import dataclass, field
 
-from client.producer.idempotence import Idempotence, Key
-from protocol.errors import ErrorCode, Reaction, produce_reaction
+from odradek.client.producer.idempotence import Idempotence, Key
+from odradek.protocol.errors import ErrorCode, Reaction, produce_reaction
 from tests.client.model_broker import Answer, ModelPartition, SentBatch
 
 IN_FLIGHT_MAX = 5

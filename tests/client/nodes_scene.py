@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any, cast
 
-from client.cluster.nodes import Nodes
-from client.cluster.topic_metadata import Node
-from client.configuration.client_config import ClientConfig
-from client.errors import ClientError, ConnectionFailed
-from client.metrics.metrics import NO_METRICS
-from client.network.connection import Connection
-from client.tasks import Tasks
+from odradek.client.cluster.nodes import Nodes
+from odradek.client.cluster.topic_metadata import Node
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.metrics.metrics import NO_METRICS
+from odradek.client.network.connection import Connection
+from odradek.client.tasks import Tasks
 from tests.client.virtual_time import VirtualEnvironment
 
 

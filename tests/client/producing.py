@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from client.producer.producer import Producer
+from odradek.client.producer.producer import Producer
 from tests.client.scripted_broker import ScriptedCluster
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ network a delay, or the Fetch a fault.
 
 from collections import defaultdict
 
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import (
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -19,16 +19,16 @@ from protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from protocol.messages.list_offsets import (
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.schema import Response
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.schema import Response
 from tests.client.broker_handlers import Call
 from tests.client.broker_log import PartitionLog
 from tests.client.scripted_broker import Partition, ScriptedBroker, ScriptedCluster

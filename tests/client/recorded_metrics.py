@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from client.metrics.metrics import METRICS, Instrument, Metric, Metrics
+from odradek.client.metrics.metrics import METRICS, Instrument, Metric, Metrics
 
 Key = tuple[str, tuple[str, ...]]
 

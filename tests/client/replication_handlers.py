@@ -11,43 +11,43 @@ others answer NOT_CONTROLLER. Partitions that nobody placed are on their leader 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import (
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from protocol.messages.describe_quorum import (
+from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     QuorumPartition,
     QuorumTopic,
     ReplicaState,
 )
-from protocol.messages.describe_topic_partitions import (
+from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from protocol.messages.elect_leaders import (
+from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
 )
-from protocol.messages.list_partition_reassignments import (
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from protocol.schema import Response
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.protocol.schema import Response
 from tests.client.broker_handlers import Call
 from tests.client.scripted_broker import ScriptedCluster
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from client.cluster.cluster import Cluster
-from client.cluster.nodes import Opener
-from client.configuration.client_config import ClientConfig
-from client.tasks import Tasks
-from protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.cluster.nodes import Opener
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.tasks import Tasks
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.client.memory_network import MemoryEnvironment
 from tests.client.scripted_broker import ScriptedCluster
 

@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from client.cluster.cluster import Cluster
-from client.fetching.config import FetchConfig
-from client.fetching.fetch_settings import FetchSettings
-from client.fetching.fetcher import Fetcher
-from client.tasks import Tasks
-from client.topic_partition import TopicPartition
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.fetching.fetch_settings import FetchSettings
+from odradek.client.fetching.fetcher import Fetcher
+from odradek.client.tasks import Tasks
+from odradek.client.topic_partition import TopicPartition
 from tests.client.reading_handlers import Reading, serve_reading
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 

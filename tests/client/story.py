@@ -20,11 +20,11 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from client.errors import BatchError, BufferFull, ClientClosed, ClientError, MetadataMissing, ProducerClosed
-from client.producer.delivery import Ack, Delivery
-from client.producer.producer import Producer
-from protocol.messages.produce import ProduceRequest
-from protocol.murmur2 import partition_for_key
+from odradek.client.errors import BatchError, BufferFull, ClientClosed, ClientError, MetadataMissing, ProducerClosed
+from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.producer.producer import Producer
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.murmur2 import partition_for_key
 from tests.client.scripted_broker import ScriptedCluster
 from tests.client.story_records import PLAIN, Audit, Manner, Record, columns
 from tests.client.virtual_time import virtual_loop
@@ -275,7 +275,7 @@ async def tell(
     story = Story(cluster, settings, is_audited=is_audited)
     if partitions is None:
         partitions = range(len(cluster.topics[TOPIC].partitions))
-    logger = logging.getLogger("client")
+    logger = logging.getLogger("odradek.client")
     logger.addHandler(story.surprises)
     try:
         async with story.producer:

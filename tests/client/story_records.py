@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from client.errors import ClientError
-from client.producer.delivery import Ack, Delivery
-from client.producer.interceptors import Interceptor
-from client.producer.record import ProducerRecord
+from odradek.client.errors import ClientError
+from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.record import ProducerRecord
 
 KEYS = 5
 """So many keys there are."""

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from client.arguments import is_coroutine_function, is_plain_callable, require_callback
+from odradek.client.arguments import is_coroutine_function, is_plain_callable, require_callback
 
 
 async def awaited(*_: object) -> None: ...

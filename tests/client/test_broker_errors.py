@@ -2,8 +2,8 @@
 
 import pytest
 
-from client.errors import AuthorizationError, UnsupportedVersion, broker_error
-from protocol.errors import ErrorCode
+from odradek.client.errors import AuthorizationError, UnsupportedVersion, broker_error
+from odradek.protocol.errors import ErrorCode
 
 
 @pytest.mark.parametrize(

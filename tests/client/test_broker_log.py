@@ -2,10 +2,10 @@
 
 import pytest
 
-from protocol.batch import pack_batch
-from protocol.errors import ErrorCode, KafkaError
-from protocol.record_encoding import encode_records
-from protocol.records import Record
+from odradek.protocol.batch import pack_batch
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_encoding import encode_records
+from odradek.protocol.records import Record
 from tests.broker.wire import batch
 from tests.client.broker_log import Appended, PartitionLog
 

@@ -5,9 +5,9 @@ import base64
 
 import pytest
 
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from protocol.messages.sasl_handshake import SaslHandshakeRequest
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.broker.wire import RawClient
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.scripted_broker import scripted_cluster

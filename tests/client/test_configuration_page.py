@@ -4,19 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from client.admin.config import AdminConfig
-from client.configuration.client_config import ClientConfig
-from client.configuration.settings import rows
-from client.configuration_page import documentation
-from client.fetching.config import FetchConfig
-from client.metrics.metrics import METRICS
-from client.producer.config import ProducerConfig
+from odradek.client.admin.config import AdminConfig
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.configuration.settings import rows
+from odradek.client.configuration_page import documentation
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.metrics.metrics import METRICS
+from odradek.client.producer.config import ProducerConfig
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "client-configuration.md"
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == documentation(), "python -m client.configuration_page > docs/client-configuration.md"
+    assert PAGE.read_text() == documentation(), (
+        "python -m odradek.client.configuration_page > docs/client-configuration.md"
+    )
 
 
 @pytest.mark.parametrize("kind", [ProducerConfig, AdminConfig, FetchConfig])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from client.environment import Environment
+from odradek.client.environment import Environment
 
 
 async def test_clocks_and_entropy() -> None:

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from client import errors
-from client.errors import (
+from odradek.client import errors
+from odradek.client.errors import (
     AuthenticationFailed,
     BatchError,
     BrokerError,
@@ -39,7 +39,7 @@ from client.errors import (
     WrongUse,
     broker_error,
 )
-from protocol.errors import ErrorCode, Reaction
+from odradek.protocol.errors import ErrorCode, Reaction
 
 TOO_LARGE = RecordTooLarge("orders", 2_000_000, 1_048_576, "max_request_size")
 

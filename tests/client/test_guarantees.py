@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError, DeliveryTimeout
-from client.producer.delivery import Ack, Delivery
-from client.producer.producer import Producer
-from protocol.errors import ErrorCode
-from protocol.messages.produce import ProduceRequest
+from odradek.client.errors import ClientError, DeliveryTimeout
+from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.producer.producer import Producer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import disconnect_after, disconnect_before, error, late, never, slow
 from tests.client.guarantees import (
     ACKS_0,

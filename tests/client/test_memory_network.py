@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from broker.memory_disk import MemoryDisk
-from broker.server import Broker
-from protocol.messages.metadata import MetadataRequest
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.server import Broker
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.broker.wire import RawClient, batch, create_topic, produced, settings
 from tests.client.memory_network import (
     CLIENT_ADDRESS,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.taking import RUN_MAX, TURN_MS, Taking, taken
+from odradek.client.taking import RUN_MAX, TURN_MS, Taking, taken
 from tests.client.virtual_time import run_virtual, virtual_loop
 
 pytestmark = pytest.mark.virtual_time

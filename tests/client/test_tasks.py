@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 import uvloop
 
-from client.tasks import Tasks, breathe, run_together, running_tasks
+from odradek.client.tasks import Tasks, breathe, run_together, running_tasks
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 

@@ -1,6 +1,6 @@
 """The name of a partition: shown as Kafka shows it, and interchangeable with a plain tuple."""
 
-from client.topic_partition import TopicPartition
+from odradek.client.topic_partition import TopicPartition
 
 
 def test_it_is_shown_as_topic_dash_partition_and_equals_a_tuple() -> None:

@@ -11,15 +11,15 @@ from kafka import TopicPartition as KafkaPythonPartition
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.errors import OffsetOutOfRangeError
 
-from client.cluster.cluster import Cluster
-from client.environment import Environment
-from client.errors import ClientError
-from client.fetching.config import FetchConfig
-from client.fetching.fetch_settings import Start
-from client.fetching.fetcher import Fetcher, settings_of
-from client.fetching.positions import OffsetOutOfRange
-from client.tasks import Tasks
-from client.topic_partition import TopicPartition
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.fetching.fetch_settings import Start
+from odradek.client.fetching.fetcher import Fetcher, settings_of
+from odradek.client.fetching.positions import OffsetOutOfRange
+from odradek.client.tasks import Tasks
+from odradek.client.topic_partition import TopicPartition
 from tests.cluster.client_producers import RECONNECT_MS, REQUEST_TIMEOUT_MS
 from tests.cluster.client_session import POLL_S, RETRY_S, Reading, Session, now_ms
 

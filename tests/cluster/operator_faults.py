@@ -9,13 +9,13 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from client.admin.admin import Admin
-from client.admin.configs import ConfigChange, ConfigResource
-from client.admin.errors import ItemsFailed
-from client.errors import BrokerError
-from client.fetching.list_offsets import EARLIEST
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.configs import ConfigChange, ConfigResource
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.errors import BrokerError
+from odradek.client.fetching.list_offsets import EARLIEST
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
 from tests.cluster.client_session import now_ms
 from tests.cluster.process_faults import AWAY_S
 from tests.cluster.real_cluster import ASSIGNMENTS, NODES, TOPIC, RealCluster, is_whole, node_id, partitions_in

@@ -17,16 +17,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
-from protocol.codec import decode, encode_parts
-from protocol.messages.create_topics import (
+from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from protocol.messages.metadata import MetadataResponsePartition as Partition
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.protocol.messages.metadata import MetadataResponsePartition as Partition
 from tests.apache_kafka import ask
 from tests.child_process import ChildProcess
 from tests.cluster.client_session import now_ms

@@ -8,16 +8,16 @@ from typing import Final
 
 from confluent_kafka import Producer
 
-from protocol.codec import decode, encode_parts
-from protocol.messages.delete_records import (
+from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from protocol.messages.list_offsets import (
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

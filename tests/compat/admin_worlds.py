@@ -9,26 +9,26 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from broker.kafka_options import NOT_HERE
-from protocol.errors import ErrorCode
-from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
-from protocol.messages.create_topics import (
+from odradek.broker.kafka_options import NOT_HERE
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from protocol.messages.describe_configs import (
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
 )
-from protocol.messages.describe_log_dirs import DescribeLogDirsPartition, DescribeLogDirsTopic
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.schema import ZERO_UUID, Struct
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsPartition, DescribeLogDirsTopic
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.schema import ZERO_UUID, Struct
 from tests.compat.admin_leaves import Shape, as_dict, as_list
 from tests.compat.admin_requests import BROKER, BROKER_VALUES, NAMES, PLACED, TOPIC, A, Step, fields_of, topic_id
 from tests.compat.peer import Peer

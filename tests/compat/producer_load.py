@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Consumer, Message, TopicPartition
 from kafka.partitioner.default import murmur2
 
-from client.producer.record import RecordHeaders
 from odradek import Ack, BufferFull, Delivery, Producer
+from odradek.client.producer.record import RecordHeaders
 
 SIZE_MAX: Final = 100 * 1024
 NOBODY: Final = -1

@@ -1,18 +1,18 @@
 """Questions about records: Produce with every kind of bad batch and sequence, Fetch, ListOffsets, epochs, deletion."""
 
-from protocol.batch import pack_batch
-from protocol.compression import Codec, compress
-from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.offset_for_leader_epoch import (
+from odradek.protocol.batch import pack_batch
+from odradek.protocol.compression import Codec, compress
+from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.record_encoding import build_batch, encode_records
-from protocol.records import Record
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.record_encoding import build_batch, encode_records
+from odradek.protocol.records import Record
 from tests.compat.peer import Peer
 from tests.compat.questions import (
     ATTRIBUTES,

@@ -5,17 +5,17 @@ These go to the broker that Metadata names as the controller, as every client se
 
 import time
 
-from protocol.messages.alter_partition_reassignments import (
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from protocol.messages.list_partition_reassignments import (
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.compat.clusters import PATIENCE_S, eventually
 from tests.compat.peer import Peer
 from tests.compat.questions import Answer, name_of

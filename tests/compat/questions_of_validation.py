@@ -3,17 +3,17 @@
 import time
 from collections.abc import Sequence
 
-from protocol.batch import HEADER_SIZE, crc_matches, read_header
-from protocol.compression import Codec
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.produce import (
+from odradek.protocol.batch import HEADER_SIZE, crc_matches, read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
-from protocol.record_encoding import build_batch
-from protocol.records import Record, iterate_records
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record, iterate_records
 from tests.compat.peer import Peer
 from tests.compat.questions import ATTRIBUTES, MAX_TIMESTAMP, Answer, changed, name_of, question
 

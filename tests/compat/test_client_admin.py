@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from client.admin.admin import Admin
-from client.admin.configs import ConfigChange, ConfigResource, ConfigSource, ConfigType
-from client.admin.errors import ItemsFailed
-from client.admin.topics import NewTopic
-from client.environment import Environment
-from client.errors import InvalidPartition, InvalidTopic, TopicExists, UnknownTopic
-from client.fetching.fetch_settings import FetchSettings, Start
-from client.fetching.fetcher import Fetcher
-from client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.records import Record
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.configs import ConfigChange, ConfigResource, ConfigSource, ConfigType
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.admin.topics import NewTopic
+from odradek.client.environment import Environment
+from odradek.client.errors import InvalidPartition, InvalidTopic, TopicExists, UnknownTopic
+from odradek.client.fetching.fetch_settings import FetchSettings, Start
+from odradek.client.fetching.fetcher import Fetcher
+from odradek.client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import Record
 from tests.apache_kafka import ApacheKafka
 from tests.compat.clusters import EVERY_KIND, Cluster, broker_count, cluster, soon
 

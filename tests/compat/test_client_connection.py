@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
-from client.metrics.metrics import Metric
-from client.network.connection import Connection, open_connection
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.record_encoding import build_batch
-from protocol.records import Record
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.metrics.metrics import Metric
+from odradek.client.network.connection import Connection, open_connection
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.client.certificates import PASSWORD as KEY_PASSWORD
 from tests.client.certificates import Certificates, make_certificates

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from broker.disk import FileDisk
-from broker.rescue.rebuilding import rebuild
-from client.admin.admin import Admin
-from client.errors import BrokerError
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.primitives import uuid_text
+from odradek.broker.disk import FileDisk
+from odradek.broker.rescue.rebuilding import rebuild
+from odradek.client.admin.admin import Admin
+from odradek.client.errors import BrokerError
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.primitives import uuid_text
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.compat.brokers_on_etcd import brokers_on_etcd
 from tests.compat.clusters import ON_KAFKA, ON_THREE, THREE_BROKERS, eventually

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from client.commands import failures
+from odradek.client.commands import failures
 from tests.compat.console import Example, examples_of, run_all
 from tests.odradek_broker import OdradekBroker
 

@@ -15,10 +15,10 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from broker.log.compaction import LastRecord
-from protocol.batch import BatchHeader, iterate_batches, read_header
-from protocol.compression import Codec
-from protocol.records import Record, iterate_records
+from odradek.broker.log.compaction import LastRecord
+from odradek.protocol.batch import BatchHeader, iterate_batches, read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.records import Record, iterate_records
 from tests.apache_kafka import ApacheKafka
 from tests.broker.log.compacted_logs import (
     KeyValue,

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from broker.kafka_options import NOT_HERE
-from broker.option import Option
-from broker.options import BROKER_OPTIONS
-from broker.topic_options import TOPIC_OPTIONS
-from protocol.configs import Operation
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import (
+from odradek.broker.kafka_options import NOT_HERE
+from odradek.broker.option import Option
+from odradek.broker.options import BROKER_OPTIONS
+from odradek.broker.topic_options import TOPIC_OPTIONS
+from odradek.protocol.configs import Operation
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
 )
-from protocol.messages.incremental_alter_configs import (
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,

@@ -18,14 +18,14 @@ from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from broker.disk import FileDisk
-from broker.dump.findings import Inconsistency
-from broker.dump.lines import Line, Value
-from broker.dump.partition_check import Report
-from broker.dump.places import files_of
-from broker.dump.reading import lines_of
-from broker.dump.verifying import verify
-from protocol.compression import Codec
+from odradek.broker.disk import FileDisk
+from odradek.broker.dump.findings import Inconsistency
+from odradek.broker.dump.lines import Line, Value
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.places import files_of
+from odradek.broker.dump.reading import lines_of
+from odradek.broker.dump.verifying import verify
+from odradek.protocol.compression import Codec
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.broker.dump.laid_down import ORDERS, sample_disk
 from tests.compat.damage import DAMAGES, damage

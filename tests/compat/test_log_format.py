@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import FileDisk
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from protocol.batch import read_header
-from protocol.compression import Codec
-from protocol.record_encoding import build_batch
-from protocol.records import Record
+from odradek.broker.disk import FileDisk
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.protocol.batch import read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
 from tests.compat.damage import DAMAGES, damage
 from tests.dump_log_segments import Dump, dump_log_segments
 

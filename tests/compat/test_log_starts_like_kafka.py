@@ -14,16 +14,16 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaAdminClient
 
-from broker.checkpoints import Checkpoints
-from broker.disk import FileDisk
-from broker.log.aborted import TransactionIndex
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log.producers import AbortedTxn, ProducedBatch, Producers, ProducerState
-from broker.log.snapshots import SnapshotEntry, encode_snapshot, read_entries
-from protocol.batch import read_header
-from protocol.record_encoding import build_batch
-from protocol.records import Record
+from odradek.broker.checkpoints import Checkpoints
+from odradek.broker.disk import FileDisk
+from odradek.broker.log.aborted import TransactionIndex
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log.producers import AbortedTxn, ProducedBatch, Producers, ProducerState
+from odradek.broker.log.snapshots import SnapshotEntry, encode_snapshot, read_entries
+from odradek.protocol.batch import read_header
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.dump_log_segments import MAIN_CLASS, dump_log_segments
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from client.admin.admin import Admin
-from client.topic_partition import TopicPartition
+from odradek.client.admin.admin import Admin
+from odradek.client.topic_partition import TopicPartition
 from tests.cluster.clients import Clients
 from tests.cluster.processes import Processes
 from tests.cluster.rounds import everything, history_of

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.config import BrokerConfig, ConfigEntry
-from broker.options import BROKER_OPTIONS
-from broker.topic_options import TOPIC_OPTIONS
-from protocol.codec import decode, encode
-from protocol.configs import Operation
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from protocol.messages.describe_configs import (
+from odradek.broker.config import BrokerConfig, ConfigEntry
+from odradek.broker.options import BROKER_OPTIONS
+from odradek.broker.topic_options import TOPIC_OPTIONS
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.configs import Operation
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from protocol.messages.incremental_alter_configs import (
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,

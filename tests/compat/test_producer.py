@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import uvloop
 
-from client.metrics.metrics import (
+from odradek import Admin, BatchError, Producer, RecordTooLarge
+from odradek.client.metrics.metrics import (
     CONNECTION_CREATION_TOTAL,
     RECORD_RETRY_TOTAL,
     RECORD_SEND_TOTAL,
     SUCCESSFUL_REAUTHENTICATION_TOTAL,
 )
-from odradek import Admin, BatchError, Producer, RecordTooLarge
 from tests.apache_kafka import ApacheKafka
 from tests.client.certificates import Certificates, make_certificates
 from tests.client.recorded_metrics import RecordedMetrics

@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from client.admin.admin import Admin
-from client.producer.producer import Producer
-from client.topic_partition import TopicPartition
+from odradek.client.admin.admin import Admin
+from odradek.client.producer.producer import Producer
+from odradek.client.topic_partition import TopicPartition
 from tests.child_process import start_together
 from tests.compat.brokers_on_etcd import NODE_IDS, brokers_on_etcd
 from tests.compat.clusters import soon

@@ -13,7 +13,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from spark_jobs.session import open_session
+from odradek.spark_jobs.session import open_session
 from tests.compat.clusters import Ours
 
 pytestmark = [

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import Disk, File, FileDisk, LockHeld
-from broker.disk_page_cache import NotCached
-from broker.memory_disk import MemoryDisk
-from protocol.primitives import Buffer
+from odradek.broker.disk import Disk, File, FileDisk, LockHeld
+from odradek.broker.disk_page_cache import NotCached
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.primitives import Buffer
 from tests.sim.device import LosingDevice
 
 

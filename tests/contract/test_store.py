@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from broker.cluster.embedded import EmbeddedStore
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import (
+from odradek.broker.cluster.embedded import EmbeddedStore
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import (
     APART_MAX,
     COMMIT_BYTES_MAX,
     OPERATIONS_MAX,
@@ -23,10 +23,10 @@ from broker.cluster.store import (
     TooLarge,
     Txn,
 )
-from broker.disk import FileDisk
-from broker.memory_disk import MemoryDisk
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.disk import FileDisk
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 from tests.etcd_server import EtcdServer
 from tests.etcd_stores import etcd_store
 from tests.sim.support import hosted_store_client

@@ -1,8 +1,8 @@
-"""`python -m protocol`: the generated source of one message, or what the command takes."""
+"""`python -m odradek.protocol`: the generated source of one message, or what the command takes."""
 
 import pytest
 
-from protocol.__main__ import main
+from odradek.protocol.__main__ import main
 
 
 def test_the_command_prints_the_source(capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,7 +16,7 @@ def test_the_command_prints_the_source(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        ([], 2, "usage: python -m protocol NAME VERSION"),
+        ([], 2, "usage: python -m odradek.protocol NAME VERSION"),
         (["Produce", "9"], 2, "ProduceRequest"),
         (["ProduceRequest", "x"], 2, "usage"),
         (["ProduceRequest", "99"], 1, "declared for versions 3 to 11, not for 99"),

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol import codec
-from protocol.batch import check_batch, patched_prefix
-from protocol.compression import Codec
-from protocol.layout import Array, Kind, Layout, Nested, layout_of_message
-from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.primitives import ZERO_UUID, Fixed
-from protocol.record_encoding import build_batch
-from protocol.records import Record, check_records, iterate_records
-from protocol.schema import Message, Struct
+from odradek.protocol import codec
+from odradek.protocol.batch import check_batch, patched_prefix
+from odradek.protocol.compression import Codec
+from odradek.protocol.layout import Array, Kind, Layout, Nested, layout_of_message
+from odradek.protocol.messages.api_versions import ApiVersionsResponse
+from odradek.protocol.primitives import ZERO_UUID, Fixed
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record, check_records, iterate_records
+from odradek.protocol.schema import Message, Struct
 from tests.protocol.strategies import case_name, declared_versions, messages
 
 UUID_KIND = Fixed("16s", 16)

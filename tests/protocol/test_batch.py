@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.batch import (
+from odradek.protocol.batch import (
     CRC_RANGE_START,
     HEADER_SIZE,
     BatchHeader,
@@ -21,8 +21,8 @@ from protocol.batch import (
     read_header,
     rebuild_batch,
 )
-from protocol.compression import Codec
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from tests.protocol import plain
 
 GOOD = plain.batch()

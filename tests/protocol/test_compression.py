@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.compression import LEVELS, Codec, compress, decompress
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.compression import LEVELS, Codec, compress, decompress
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 aiokafka_codec: Any = import_module("aiokafka.codec")
 kafka_codec: Any = import_module("kafka.codec")
@@ -219,8 +219,8 @@ def test_a_wrong_length_before_a_snappy_block_is_found(framed: bytes) -> None:
 
 BOMB = """
 import resource, sys
-from protocol.compression import Codec, decompress
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.compression import Codec, decompress
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 bomb = sys.stdin.buffer.read()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

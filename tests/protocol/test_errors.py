@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage, Reaction, code_of, produce_reaction
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage, Reaction, code_of, produce_reaction
 from tests.client.golden import java_facts
 
 

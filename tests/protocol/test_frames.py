@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import MalformedMessage
-from protocol.frames import (
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import (
     CAPACITY_KEPT_MAX,
     CAPACITY_MIN,
     FrameReader,
@@ -21,7 +21,7 @@ from protocol.frames import (
     request_frame,
     response_frame,
 )
-from protocol.primitives import Buffer
+from odradek.protocol.primitives import Buffer
 
 MIB = 1 << 20
 SIZE_BYTES_MAX = 100 * MIB

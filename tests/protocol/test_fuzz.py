@@ -13,10 +13,16 @@ from typing import NamedTuple
 
 import pytest
 
-from protocol.codec import decode, encode
-from protocol.errors import MalformedMessage
-from protocol.frames import RequestHeader, read_request_header, read_response_header, request_frame, response_frame
-from protocol.schema import Message
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import (
+    RequestHeader,
+    read_request_header,
+    read_response_header,
+    request_frame,
+    response_frame,
+)
+from odradek.protocol.schema import Message
 from tests.protocol.strategies import case_name, declared_versions, random_message
 
 MUTATIONS = 60_000

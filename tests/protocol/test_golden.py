@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from protocol import codec
-from protocol.batch import HEADER_SIZE, check_batch, patched_prefix
-from protocol.compression import Codec, decompress
-from protocol.declared import declared_messages
-from protocol.frames import (
+from odradek.protocol import codec
+from odradek.protocol.batch import HEADER_SIZE, check_batch, patched_prefix
+from odradek.protocol.compression import Codec, decompress
+from odradek.protocol.declared import declared_messages
+from odradek.protocol.frames import (
     RequestHeader,
     read_request_header,
     read_response_header,
     request_frame,
     response_frame,
 )
-from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.record_encoding import build_batch, encode_records
-from protocol.records import check_records, iterate_records
-from protocol.schema import Message
+from odradek.protocol.messages.api_versions import ApiVersionsResponse
+from odradek.protocol.record_encoding import build_batch, encode_records
+from odradek.protocol.records import check_records, iterate_records
+from odradek.protocol.schema import Message
 from tests.protocol.golden import files
 
 MESSAGE_FILES = sorted(files.MESSAGES.glob("*/*.hex"))

@@ -8,17 +8,17 @@ from importlib import import_module
 
 import pytest
 
-from protocol.codec import decode, encode
-from protocol.declared import declared_messages
-from protocol.messages.api_versions import (
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.declared import declared_messages
+from odradek.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from protocol.messages.fetch import (
+from odradek.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
@@ -27,9 +27,9 @@ from protocol.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.metadata import (
+from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -37,10 +37,10 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from protocol.schema import ZERO_UUID, Message, Request, Response
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from odradek.protocol.schema import ZERO_UUID, Message, Request, Response
 
 # module, name, key, first and last version, first flexible version (KIP-482), from Kafka's definitions
 DECLARED = [
@@ -75,7 +75,7 @@ DECLARED = [
 
 @pytest.mark.parametrize(("module", "name", "key", "first", "last", "flexible"), DECLARED)
 def test_keys_and_versions(module: str, name: str, key: int, first: int, last: int, flexible: int | None) -> None:
-    found = vars(import_module(f"protocol.messages.{module}"))
+    found = vars(import_module(f"odradek.protocol.messages.{module}"))
     request, response = found[f"{name}Request"], found[f"{name}Response"]
     assert request.response_type is response
     for cls, base in ((request, Request), (response, Response)):

@@ -6,8 +6,8 @@ fills (replicas that come and go, voters, fenced brokers) stand here.
 
 import pytest
 
-from protocol.codec import decode, encode
-from protocol.messages.alter_partition_reassignments import (
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
@@ -15,13 +15,13 @@ from protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
     ReassignableTopicResponse,
 )
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from protocol.messages.describe_cluster import (
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from protocol.messages.describe_quorum import (
+from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     QuorumListener,
@@ -32,22 +32,22 @@ from protocol.messages.describe_quorum import (
     QuorumTopicData,
     ReplicaState,
 )
-from protocol.messages.elect_leaders import (
+from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
     TopicPartitions,
 )
-from protocol.messages.list_partition_reassignments import (
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from protocol.schema import Message
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.protocol.schema import Message
 
 DIRECTORY = bytes(range(16))
 

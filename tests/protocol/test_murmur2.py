@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.murmur2 import murmur2, partition_for_key, partitions_for_keys
+from odradek.protocol.murmur2 import murmur2, partition_for_key, partitions_for_keys
 
 LONG = bytes((index * 7 + 3) & 0xFF for index in range(1000))
 # Key, hash as Java's int, and its partition among 12 and among 7919.

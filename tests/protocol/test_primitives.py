@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import MalformedMessage
-from protocol.primitives import (
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.primitives import (
     ZERO_UUID,
     Buffer,
     read_unsigned_varint,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.scram import ITERATIONS_MAX, ITERATIONS_MIN, Challenge, ScramClient, ScramError, salted_password
+from odradek.protocol.scram import ITERATIONS_MAX, ITERATIONS_MIN, Challenge, ScramClient, ScramError, salted_password
 
 MECHANISMS = {"SCRAM-SHA-256": hashlib.sha256, "SCRAM-SHA-512": hashlib.sha512}
 NONCE = "rOprNGfwEbeRWgbNEkqO"

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from broker.config import BrokerConfig
-from broker.listeners import Listener
-from broker.server import Broker, Settings
+from odradek.broker.config import BrokerConfig
+from odradek.broker.listeners import Listener
+from odradek.broker.server import Broker, Settings
 from tests.sim.machine import Machine, Main, Running
 from tests.sim.world import World
 

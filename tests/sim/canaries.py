@@ -13,25 +13,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from broker import cleaner, data_directory, new_topics, server
-from broker.changes import Changes
-from broker.cluster import lineage, reassignment
-from broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
-from broker.cluster.store import Txn
-from broker.controller.controller import Controller
-from broker.follower_fetch import FollowerReading
-from broker.log import recovery
-from broker.log.batches import Damage
-from broker.log.flush import Flush
-from broker.log.log import Log
-from broker.log.producers import Producers
-from broker.log.segment import Segment
-from broker.progress import Progress
-from broker.replication.deletions import Deletions
-from broker.replication.isr_writer import IsrWriter
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from protocol.messages.fetch import FetchPartition
+from odradek.broker import cleaner, data_directory, new_topics, server
+from odradek.broker.changes import Changes
+from odradek.broker.cluster import lineage, reassignment
+from odradek.broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.controller.controller import Controller
+from odradek.broker.follower_fetch import FollowerReading
+from odradek.broker.log import recovery
+from odradek.broker.log.batches import Damage
+from odradek.broker.log.flush import Flush
+from odradek.broker.log.log import Log
+from odradek.broker.log.producers import Producers
+from odradek.broker.log.segment import Segment
+from odradek.broker.progress import Progress
+from odradek.broker.replication.deletions import Deletions
+from odradek.broker.replication.isr_writer import IsrWriter
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.messages.fetch import FetchPartition
 from tests.sim.operator_canaries import (
     answered_alone,
     any_start,

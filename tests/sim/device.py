@@ -18,9 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker.disk import File
-from broker.memory_disk import Content, MemoryDisk
-from protocol.primitives import Buffer
+from odradek.broker.disk import File
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.primitives import Buffer
 from tests.broker.log.losing_disk import Outcome
 
 SECTOR_BYTES: Final = 512

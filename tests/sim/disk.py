@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from broker.disk import File, Lock
-from broker.memory_disk import Content
-from protocol.primitives import Buffer
+from odradek.broker.disk import File, Lock
+from odradek.broker.memory_disk import Content
+from odradek.protocol.primitives import Buffer
 from tests.sim.device import LosingDevice
 from tests.sim.process import Process
 from tests.sim.process_loop import Killed

@@ -1,4 +1,4 @@
-"""The environment of one simulated process: `client.environment.Environment`, with nothing of the real world in it."""
+"""The environment of one simulated process: an `Environment` with nothing of the real world in it."""
 
 import asyncio
 import errno
@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from ssl import SSLContext
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from client.environment import NS_PER_MS, Environment
+from odradek.client.environment import NS_PER_MS, Environment
 from tests.sim.network import Network
 from tests.sim.process import Process
 

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from broker.cluster.keys import (
+from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
     DEFAULT_BROKER,
     TOPICS_PREFIX,
@@ -30,8 +30,8 @@ from broker.cluster.keys import (
     parse_partition,
     topic_key,
 )
-from broker.cluster.store import Change, Entry, Event
-from broker.replication.partition import Partition
+from odradek.broker.cluster.store import Change, Entry, Event
+from odradek.broker.replication.partition import Partition
 from tests.sim.brokers import Brokers
 from tests.sim.cluster_history import (
     ClusterRecord,
@@ -212,11 +212,11 @@ class Evidence:
     def _logged(self, record: logging.LogRecord) -> None:
         arguments: Any = record.args
         text = str(record.msg)
-        if record.name == "broker.controller.controller" and text.startswith(ELECTED):
+        if record.name == "odradek.broker.controller.controller" and text.startswith(ELECTED):
             kind, name = parse_key(arguments[0])
             assert kind is KeyKind.PARTITION, "it is about one"
             self._announce(self.current(*parse_partition(name)), arguments[1], arguments[2], "elected from outside")
-        elif record.name == "broker.restart" and text.startswith(LAST_IN_SYNC):
+        elif record.name == "odradek.broker.restart" and text.startswith(LAST_IN_SYNC):
             names: list[str] = arguments[2].split(", ")
             keys = [self.current(*_partition(name)) for name in names if name != "…"]
             for key in keys if "…" not in names else sorted(self.states):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from broker.cluster.keys import broker_key
+from odradek.broker.cluster.keys import broker_key
 from tests.broker.log.losing_disk import Fate
 from tests.sim.brokers import DATA_DIRS, Brokers
 from tests.sim.cluster_history import PartitionStored

@@ -6,7 +6,7 @@ It changes nothing, and takes no time of theirs. What is between two looks it do
 from collections.abc import Callable
 from typing import Final
 
-from broker.replication.partition import Partition
+from odradek.broker.replication.partition import Partition
 from tests.sim.evidence import Evidence
 from tests.sim.history import ReplicaSeen
 from tests.sim.machine import Running

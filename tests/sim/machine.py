@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from broker.cluster.store import MetadataStore
+from odradek.broker.cluster.store import MetadataStore
 from tests.broker.log.losing_disk import Outcome
 from tests.sim.clock import Clock
 from tests.sim.device import LosingDevice

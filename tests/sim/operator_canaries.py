@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from broker.changes import Changes, Commit
-from broker.cluster.keys import PartitionState
-from broker.cluster.reassignment import target_replicas
-from broker.log.log import Log
-from broker.replication.deletions import Deletions
-from broker.replication.replicas import Replicas
+from odradek.broker.changes import Changes, Commit
+from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.cluster.reassignment import target_replicas
+from odradek.broker.log.log import Log
+from odradek.broker.replication.deletions import Deletions
+from odradek.broker.replication.replicas import Replicas
 
 Function = Callable[..., Any]
 

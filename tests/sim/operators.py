@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from client.admin.admin import Admin
-from client.admin.configs import ConfigChange, ConfigResource
-from client.admin.replication import ElectionType
-from client.client_error import ClientError
-from client.errors import TopicExists
-from client.topic_partition import TopicPartition
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.configs import ConfigChange, ConfigResource
+from odradek.client.admin.replication import ElectionType
+from odradek.client.client_error import ClientError
+from odradek.client.errors import TopicExists
+from odradek.client.topic_partition import TopicPartition
 from tests.sim.history import Answered, Asked, OperatorAction
 from tests.sim.machine import Main, Running
 from tests.sim.workload import CLIENT_SETTINGS, RETRY_MS

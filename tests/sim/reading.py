@@ -8,19 +8,19 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, Literal
 
-from client.admin.admin import Admin
-from client.cluster.cluster import Cluster
-from client.environment import Environment
-from client.errors import ClientError
-from client.fetching.config import FetchConfig
-from client.fetching.fetch_settings import FetchSettings, Start
-from client.fetching.fetched import FetchedBatch
-from client.fetching.fetcher import Fetcher
-from client.fetching.list_offsets import EARLIEST, LATEST
-from client.fetching.positions import Asked, OffsetOutOfRange
-from client.tasks import Tasks
-from client.topic_partition import TopicPartition
-from protocol.messages.fetch import FetchResponse
+from odradek.client.admin.admin import Admin
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.fetching.fetch_settings import FetchSettings, Start
+from odradek.client.fetching.fetched import FetchedBatch
+from odradek.client.fetching.fetcher import Fetcher
+from odradek.client.fetching.list_offsets import EARLIEST, LATEST
+from odradek.client.fetching.positions import Asked, OffsetOutOfRange
+from odradek.client.tasks import Tasks
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.messages.fetch import FetchResponse
 from tests.sim.history import Placed, Polled, PollFailed
 from tests.sim.machine import Main, Running
 from tests.sim.workload import CLIENT_SETTINGS, RETRY_MS, Workload, number_of

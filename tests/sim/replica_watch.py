@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from broker.log.leftovers import SWAP_SUFFIX
-from broker.log.segment import LOG_SUFFIX
-from broker.memory_disk import MemoryDisk
-from broker.replication.partition import ACKS_ALL, Partition
-from broker.replication.replicas import NEVER_MS
-from protocol.batch import iterate_batches
-from protocol.records import iterate_records
+from odradek.broker.log.leftovers import SWAP_SUFFIX
+from odradek.broker.log.segment import LOG_SUFFIX
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.replication.replicas import NEVER_MS
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.records import iterate_records
 from tests.sim.brokers import Brokers
 from tests.sim.cluster_history import PartitionStored
 from tests.sim.evidence import Evidence

@@ -12,8 +12,8 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.cluster.keys import broker_key, decode_partition, partition_key
-from broker.cluster.store import Txn
+from odradek.broker.cluster.keys import broker_key, decode_partition, partition_key
+from odradek.broker.cluster.store import Txn
 from tests.sim.cluster_history import PartitionStored
 from tests.sim.evidence import Evidence
 from tests.sim.faults import Faults

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from broker.cluster.state import Prepared
-from broker.cluster.store import Change, Event, Lease, LeaseLost, Snapshot, StoreClosed, Txn
-from broker.progress import Progress
+from odradek.broker.cluster.state import Prepared
+from odradek.broker.cluster.store import Change, Event, Lease, LeaseLost, Snapshot, StoreClosed, Txn
+from odradek.broker.progress import Progress
 from tests.sim.network import Network
 from tests.sim.process import Process
 from tests.sim.scheduler import Scheduler, Timer

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from broker.cluster.state import State
+from odradek.broker.cluster.state import State
 
 
 class SimState(State):

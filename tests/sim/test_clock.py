@@ -2,7 +2,7 @@
 
 import pytest
 
-from client.environment import NS_PER_MS
+from odradek.client.environment import NS_PER_MS
 from tests.sim.clock import Clock
 from tests.sim.scheduler import START_S, Scheduler
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.replication.partition import Partition
+from odradek.broker.replication.partition import Partition
 from tests.sim.canaries import CANARIES, sung
 from tests.sim.checker import check
 from tests.sim.cluster_history import UncleanElection

@@ -8,7 +8,7 @@ import random
 from collections.abc import Coroutine
 from typing import Any
 
-from broker.cluster.store import Change, Compacted, Conflict, Lease, LeaseLost, Txn
+from odradek.broker.cluster.store import Change, Compacted, Conflict, Lease, LeaseLost, Txn
 from tests.sim.process import Process
 from tests.sim.store import HOST, SimLease, SimStore, SimStoreClient
 from tests.sim.support import Bench

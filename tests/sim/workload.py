@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
-from client.admin.admin import Admin
-from client.errors import ClientError, TopicExists
-from client.producer.delivery import Delivery
-from client.producer.producer import Producer
-from protocol.records import Record
+from odradek.client.admin.admin import Admin
+from odradek.client.errors import ClientError, TopicExists
+from odradek.client.producer.delivery import Delivery
+from odradek.client.producer.producer import Producer
+from odradek.protocol.records import Record
 from tests.sim.history import Acknowledged, Failed, Sent
 from tests.sim.machine import Main, Running
 from tests.sim.world import World

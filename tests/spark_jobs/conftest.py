@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.session import open_session
+from odradek.spark_jobs.session import open_session
 
 
 @pytest.fixture(scope="session")

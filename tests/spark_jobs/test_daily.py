@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from spark_jobs.daily import DailyDelays, reduce_to_last, summarise
+from odradek.spark_jobs.daily import DailyDelays, reduce_to_last, summarise
 
 
 def delays(

@@ -17,15 +17,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_jobs.daily import DailyDelays, reduce_to_last
-from spark_jobs.delays import DEAD_LETTERS, STATISTICS, DelayOptions, Totals, follow, run_delays
-from spark_jobs.demo.broker_process import BrokerProcess, odradek_command
-from spark_jobs.demo.load import create_topics
-from spark_jobs.demo.verify import differences, read_back, read_records, statistics_without_spark
-from spark_jobs.flight_data import order_of, read_flights, records_in_order
-from spark_jobs.load import LoadOptions, load
-from spark_jobs.report import read_results
-from spark_jobs.sources import Kafka
+from odradek.spark_jobs.daily import DailyDelays, reduce_to_last
+from odradek.spark_jobs.delays import DEAD_LETTERS, STATISTICS, DelayOptions, Totals, follow, run_delays
+from odradek.spark_jobs.demo.broker_process import BrokerProcess, odradek_command
+from odradek.spark_jobs.demo.load import create_topics
+from odradek.spark_jobs.demo.verify import differences, read_back, read_records, statistics_without_spark
+from odradek.spark_jobs.flight_data import order_of, read_flights, records_in_order
+from odradek.spark_jobs.load import LoadOptions, load
+from odradek.spark_jobs.report import read_results
+from odradek.spark_jobs.sources import Kafka
 
 pytestmark = [
     pytest.mark.java,

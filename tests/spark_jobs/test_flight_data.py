@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.flight_data import (
+from odradek.spark_jobs.flight_data import (
     COLUMNS,
     FLIGHT_COUNT,
     Flight,

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from spark_jobs import flights
-from spark_jobs.daily import DailyDelays
-from spark_jobs.delays import DelayOptions, Totals
-from spark_jobs.flights import main
-from spark_jobs.load import LoadOptions
-from spark_jobs.sources import Kafka
+from odradek.spark_jobs import flights
+from odradek.spark_jobs.daily import DailyDelays
+from odradek.spark_jobs.delays import DelayOptions, Totals
+from odradek.spark_jobs.flights import main
+from odradek.spark_jobs.load import LoadOptions
+from odradek.spark_jobs.sources import Kafka
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.daily import DailyDelays
-from spark_jobs.picture import Day, by_day, draw_year, noted_days
+from odradek.spark_jobs.daily import DailyDelays
+from odradek.spark_jobs.picture import Day, by_day, draw_year, noted_days
 
 FIRST = date(2013, 1, 1)
 

@@ -6,7 +6,7 @@ import click
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.session import open_session
+from odradek.spark_jobs.session import open_session
 
 
 def nothing(_name: str) -> None:

@@ -5,8 +5,8 @@ from datetime import date
 
 from rich.console import Console
 
-from spark_jobs.daily import DailyDelays
-from spark_jobs.table import print_table
+from odradek.spark_jobs.daily import DailyDelays
+from odradek.spark_jobs.table import print_table
 
 
 def rendered(*results: DailyDelays) -> list[list[str]]:

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.daily import DailyDelays, reduce_to_last
-from spark_jobs.demo.verify import differences, statistics_without_spark
-from spark_jobs.flight_data import COLUMNS, Flight, order_of, read_flights, record_of
-from spark_jobs.transforms import (
+from odradek.spark_jobs.daily import DailyDelays, reduce_to_last
+from odradek.spark_jobs.demo.verify import differences, statistics_without_spark
+from odradek.spark_jobs.flight_data import COLUMNS, Flight, order_of, read_flights, record_of
+from odradek.spark_jobs.transforms import (
     FLIGHT_SCHEMA,
     as_flight_records,
     as_result_records,

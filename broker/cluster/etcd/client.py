@@ -8,11 +8,11 @@ What etcd answered with a no has not happened, and is repeated only if it was th
 import asyncio
 from typing import Final, NamedTuple
 
-from broker.cluster.etcd.member import CallFailed, Member, Metadata
-from broker.cluster.etcd.members import Members
-from broker.cluster.etcd.messages import AUTHENTICATE, authenticate_request, decode_token
-from broker.cluster.store import Refused, StoreClosed, Unknown, Unreachable
-from client.environment import Environment
+from odradek.broker.cluster.etcd.member import CallFailed, Member, Metadata
+from odradek.broker.cluster.etcd.members import Members
+from odradek.broker.cluster.etcd.messages import AUTHENTICATE, authenticate_request, decode_token
+from odradek.broker.cluster.store import Refused, StoreClosed, Unknown, Unreachable
+from odradek.client.environment import Environment
 
 ATTEMPTS: Final = 3
 """Into how many the time is divided, where there are several members."""

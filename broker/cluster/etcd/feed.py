@@ -9,12 +9,12 @@ revisions is not used: etcd before 3.5.8 could name one whose changes were still
 import asyncio
 from typing import Final
 
-from broker.cluster.etcd.member import CallFailed, Member, Stream
-from broker.cluster.etcd.messages import WatchEvent, WatchReply, decode_watch, progress_request
-from broker.cluster.etcd.wire import MalformedMessage
-from broker.cluster.store import Compacted
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster.etcd.member import CallFailed, Member, Stream
+from odradek.broker.cluster.etcd.messages import WatchEvent, WatchReply, decode_watch, progress_request
+from odradek.broker.cluster.etcd.wire import MalformedMessage
+from odradek.broker.cluster.store import Compacted
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 
 REPLIES_MAX: Final = 16
 

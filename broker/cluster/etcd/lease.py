@@ -6,8 +6,8 @@ of their own, which nothing else can hold up (`Member.converse`), and go on with
 
 from typing import Final
 
-from broker.cluster.etcd.client import Client, EtcdRefusal
-from broker.cluster.etcd.messages import (
+from odradek.broker.cluster.etcd.client import Client, EtcdRefusal
+from odradek.broker.cluster.etcd.messages import (
     LEASE_GRANT,
     LEASE_KEEP_ALIVE,
     LEASE_REVOKE,
@@ -15,7 +15,7 @@ from broker.cluster.etcd.messages import (
     lease_grant_request,
     lease_request,
 )
-from broker.cluster.store import LeaseLost
+from odradek.broker.cluster.store import LeaseLost
 
 _MS_PER_S: Final = 1000
 

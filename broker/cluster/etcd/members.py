@@ -8,12 +8,12 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from broker.cluster.etcd.certificates import Certificates
-from broker.cluster.etcd.member import CallFailed, Member, open_channel
-from broker.cluster.etcd.messages import STATUS, decode_cluster_id
-from broker.cluster.store import Refused, StoreClosed, Unreachable
-from broker.store_address import Endpoint
-from client.environment import Environment
+from odradek.broker.cluster.etcd.certificates import Certificates
+from odradek.broker.cluster.etcd.member import CallFailed, Member, open_channel
+from odradek.broker.cluster.etcd.messages import STATUS, decode_cluster_id
+from odradek.broker.cluster.store import Refused, StoreClosed, Unreachable
+from odradek.broker.store_address import Endpoint
+from odradek.client.environment import Environment
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ change: etcd adds fields and leaves the old ones where they are.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from broker.cluster.etcd.wire import Fields, blob, integer, message, present
+from odradek.broker.cluster.etcd.wire import Fields, blob, integer, message, present
 
 RANGE: Final = "/etcdserverpb.KV/Range"
 TXN: Final = "/etcdserverpb.KV/Txn"

@@ -18,11 +18,11 @@ is reading and writing it; nothing else is needed.
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from broker.cluster.etcd.certificates import load_certificates
-from broker.cluster.etcd.client import Client, Credentials, EtcdRefusal
-from broker.cluster.etcd.lease import grant
-from broker.cluster.etcd.members import Members
-from broker.cluster.etcd.messages import (
+from odradek.broker.cluster.etcd.certificates import load_certificates
+from odradek.broker.cluster.etcd.client import Client, Credentials, EtcdRefusal
+from odradek.broker.cluster.etcd.lease import grant
+from odradek.broker.cluster.etcd.members import Members
+from odradek.broker.cluster.etcd.messages import (
     RANGE,
     TXN,
     KeyValue,
@@ -34,8 +34,8 @@ from broker.cluster.etcd.messages import (
     range_request,
     txn_request,
 )
-from broker.cluster.etcd.watch import Watches
-from broker.cluster.store import (
+from odradek.broker.cluster.etcd.watch import Watches
+from odradek.broker.cluster.store import (
     Change,
     Conflict,
     Entry,
@@ -48,11 +48,11 @@ from broker.cluster.store import (
     Txn,
     check_size,
 )
-from broker.config import BrokerConfig
-from broker.disk import Disk
-from broker.store_address import parse_store_address
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import Disk
+from odradek.broker.store_address import parse_store_address
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 
 PAGE_KEYS: Final = 1000
 PAGE_BYTES: Final = 1024 * 1024

@@ -15,12 +15,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from itertools import groupby
 from typing import Final
 
-from broker.cluster.etcd.client import Client
-from broker.cluster.etcd.feed import Feed
-from broker.cluster.etcd.member import CallFailed
-from broker.cluster.etcd.messages import WATCH, WatchEvent, watch_request
-from broker.cluster.store import Change, Event, StoreClosed
-from client.tasks import Tasks
+from odradek.broker.cluster.etcd.client import Client
+from odradek.broker.cluster.etcd.feed import Feed
+from odradek.broker.cluster.etcd.member import CallFailed
+from odradek.broker.cluster.etcd.messages import WATCH, WatchEvent, watch_request
+from odradek.broker.cluster.store import Change, Event, StoreClosed
+from odradek.client.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ a field says something: `present` and `message` write it always. Fields that we 
 versions of etcd may add some.
 """
 
-from broker.cluster.store import Unknown
+from odradek.broker.cluster.store import Unknown
 
 _CONTINUED = 0x80
 _NUMBER, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5

@@ -4,21 +4,21 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from zlib import crc32
 
-from broker.adopt.metadata_log import DIRECTORY
-from broker.adopt.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
-from broker.checkpoints import CLEAN_SHUTDOWN
-from broker.log.checkpoint import write_partition_metadata
-from broker.log.producers import Producers
-from broker.log.snapshots import encode_snapshot
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import FILE_NAME
-from protocol.batch import read_header
-from protocol.codec import encode
-from protocol.configs import ResourceType
-from protocol.primitives import unsigned_varint, uuid_text
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.schema import Message
+from odradek.broker.adopt.metadata_log import DIRECTORY
+from odradek.broker.adopt.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
+from odradek.broker.checkpoints import CLEAN_SHUTDOWN
+from odradek.broker.log.checkpoint import write_partition_metadata
+from odradek.broker.log.producers import Producers
+from odradek.broker.log.snapshots import encode_snapshot
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import FILE_NAME
+from odradek.protocol.batch import read_header
+from odradek.protocol.codec import encode
+from odradek.protocol.configs import ResourceType
+from odradek.protocol.primitives import unsigned_varint, uuid_text
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.schema import Message
 
 DATA = "data"
 NODE_ID = 1

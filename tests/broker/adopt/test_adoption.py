@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from broker.adopt.adoption import adopt
-from broker.adopt.claim import REVISIONS_SKIPPED, DirectoryRefused
-from broker.adopt.metadata_log import DIRECTORY
-from broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from broker.cluster.image import ClusterImage
-from broker.cluster.journal import decode_file, encode_file
-from broker.disk import Disk, FileDisk
-from broker.memory_disk import MemoryDisk
-from broker.metadata_revision import load_revision
+from odradek.broker.adopt.adoption import adopt
+from odradek.broker.adopt.claim import REVISIONS_SKIPPED, DirectoryRefused
+from odradek.broker.adopt.metadata_log import DIRECTORY
+from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.journal import decode_file, encode_file
+from odradek.broker.disk import Disk, FileDisk
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.metadata_revision import load_revision
 from tests.broker.adopt.kafka_files import (
     CLUSTER_ID,
     DATA,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.adopt.command import adopt
-from broker.disk import FileDisk
+from odradek.broker.adopt.command import adopt
+from odradek.broker.disk import FileDisk
 from tests.broker.adopt.kafka_files import DATA, KafkaDirectory, batch, config, topic_records
 
 

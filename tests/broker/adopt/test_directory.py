@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.adopt.directory import Found, read_directory
-from broker.log.checkpoint import CorruptCheckpoint
+from odradek.broker.adopt.directory import Found, read_directory
+from odradek.broker.log.checkpoint import CorruptCheckpoint
 from tests.broker.adopt.kafka_files import DATA, KafkaDirectory, batch
 
 HEX = "0123456789abcdef" * 2

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.adopt.kafka_metadata import Foreign, KafkaMetadata
-from broker.adopt.metadata_records import (
+from odradek.broker.adopt.kafka_metadata import Foreign, KafkaMetadata
+from odradek.broker.adopt.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ClearElrRecord,
@@ -12,8 +12,8 @@ from broker.adopt.metadata_records import (
     ProducerIdsRecord,
     RemoveTopicRecord,
 )
-from protocol.configs import ResourceType
-from protocol.schema import Message
+from odradek.protocol.configs import ResourceType
+from odradek.protocol.schema import Message
 from tests.broker.adopt.kafka_files import broker_config, config, id_of, topic_records
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.adopt.kafka_metadata import KafkaMetadata
-from broker.adopt.metadata_log import DIRECTORY, UnreadableMetadata, read_metadata_log
-from broker.adopt.metadata_records import ProducerIdsRecord, RemoveTopicRecord
-from protocol.batch import HEADER_SIZE
+from odradek.broker.adopt.kafka_metadata import KafkaMetadata
+from odradek.broker.adopt.metadata_log import DIRECTORY, UnreadableMetadata, read_metadata_log
+from odradek.broker.adopt.metadata_records import ProducerIdsRecord, RemoveTopicRecord
+from odradek.protocol.batch import HEADER_SIZE
 from tests.broker.adopt.kafka_files import (
     DATA,
     KafkaDirectory,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.adopt.metadata_records import (
+from odradek.broker.adopt.metadata_records import (
     DECLARED,
     ConfigRecord,
     PartitionChangeRecord,
@@ -15,8 +15,8 @@ from broker.adopt.metadata_records import (
     TopicRecord,
     read_record,
 )
-from protocol.errors import MalformedMessage
-from protocol.schema import Message
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.schema import Message
 from tests.broker.adopt.kafka_files import id_of, metadata_value
 from tests.jars import APACHE_KAFKA, resolve
 

@@ -4,7 +4,7 @@ from struct import Struct
 
 import pytest
 
-from broker.adopt.partition import PartitionFacts, read_partition
+from odradek.broker.adopt.partition import PartitionFacts, read_partition
 from tests.broker.adopt.kafka_files import (
     DATA,
     KafkaDirectory,

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from broker.adopt.directory import Found
-from broker.adopt.kafka_metadata import KafkaMetadata
-from broker.adopt.metadata_records import PartitionChangeRecord, ProducerIdsRecord
-from broker.adopt.partition import PartitionFacts
-from broker.adopt.plan import PRODUCER_IDS_SKIPPED, Plan, entries, make_plan
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import PRODUCER_IDS_KEY, PartitionState, decode_producer_ids
-from broker.cluster.store import Snapshot
-from protocol.schema import Message, uuid_text
+from odradek.broker.adopt.directory import Found
+from odradek.broker.adopt.kafka_metadata import KafkaMetadata
+from odradek.broker.adopt.metadata_records import PartitionChangeRecord, ProducerIdsRecord
+from odradek.broker.adopt.partition import PartitionFacts
+from odradek.broker.adopt.plan import PRODUCER_IDS_SKIPPED, Plan, entries, make_plan
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import PRODUCER_IDS_KEY, PartitionState, decode_producer_ids
+from odradek.broker.cluster.store import Snapshot
+from odradek.protocol.schema import Message, uuid_text
 from tests.broker.adopt.kafka_files import CLUSTER_ID, NODE_ID, broker_config, config, id_of, topic_records
 
 

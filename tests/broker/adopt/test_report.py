@@ -1,7 +1,7 @@
 """What an adoption says, line by line."""
 
-from broker.adopt.adoption import Adoption, adopt
-from broker.adopt.report import report
+from odradek.broker.adopt.adoption import Adoption, adopt
+from odradek.broker.adopt.report import report
 from tests.broker.adopt.kafka_files import DATA, KafkaDirectory, batch, config, topic_records
 
 

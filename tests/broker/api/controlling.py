@@ -3,9 +3,9 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from broker.cluster.keys import BrokerState, NodeState, PartitionState, node_key
-from broker.cluster.store import Txn
-from broker.context import Context
+from odradek.broker.cluster.keys import BrokerState, NodeState, PartitionState, node_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
 from tests.broker.support import HERE, running_broker, stored_partition
 
 OTHERS = tuple(

@@ -1,10 +1,10 @@
 """What the tests of Fetch share: requests, their answers, and a topic with records."""
 
-from broker.context import Context
-from broker.replication.partition import Partition
-from protocol.batch import iterate_batches
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import (
+from odradek.broker.context import Context
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -13,7 +13,7 @@ from protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 from tests.broker.support import append, ask, batch, make_topic
 
 BY_NAME, BY_ID = 12, 17

@@ -1,16 +1,16 @@
 """What the tests of Produce share: requests, their answers, and batches of idempotent producers."""
 
-from broker.context import Context
-from protocol.messages.produce import (
+from odradek.broker.context import Context
+from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.schema import Buffer
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.schema import Buffer
 from tests.broker.support import ask
 
 ACKS_ALL = -1

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.alter_configs import (
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResource,

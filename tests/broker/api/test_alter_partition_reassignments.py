@@ -1,8 +1,8 @@
 """AlterPartitionReassignments: partitions get other replicas, each by itself, from the controller only."""
 
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import (
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,

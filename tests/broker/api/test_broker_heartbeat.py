@@ -2,11 +2,11 @@
 
 import pytest
 
-from broker.cluster.keys import broker_key
-from broker.cluster.store import Txn
-from broker.context import Caller, Context
-from protocol.errors import ErrorCode
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from odradek.broker.cluster.keys import broker_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Caller, Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from tests.broker.api.controlling import OTHERS, controller
 from tests.broker.support import LISTENER, ask, make_topic
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.cluster.keys import BrokerState, PartitionState, partition_key
-from broker.cluster.store import Txn
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from odradek.broker.cluster.keys import BrokerState, PartitionState, partition_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,

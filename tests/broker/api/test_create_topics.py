@@ -8,19 +8,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.cluster.keys import BrokerState
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Conflict, StoreClosed, Txn
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
+from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Conflict, StoreClosed, Txn
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
     CreateTopicsRequest,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 from tests.broker.support import HERE, ask, make_topic, running_broker
 
 SECOND = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})

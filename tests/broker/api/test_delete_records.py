@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.keys import BrokerState
-from broker.cluster.topics import delete_topic
-from broker.context import Context
-from broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
-from broker.memory_disk import MemoryDisk
-from broker.replication.replicas import Replicas
-from client.tasks import breathe
-from protocol.errors import ErrorCode
-from protocol.messages.delete_records import (
+from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Context
+from odradek.broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.replicas import Replicas
+from odradek.client.tasks import breathe
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from protocol.schema import Buffer
+from odradek.protocol.schema import Buffer
 from tests.broker.support import DATA_DIR, HERE, append, ask, batch, make_topic, running_broker
 
 OTHER = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})

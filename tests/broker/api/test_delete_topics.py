@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
-from protocol.schema import ZERO_UUID
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.schema import ZERO_UUID
 from tests.broker.support import append, ask, batch, make_topic, running_broker
 
 UNKNOWN_ID = bytes(range(16))

@@ -2,10 +2,14 @@
 
 import pytest
 
-from broker.cluster.keys import BrokerState, NodeState, node_key
-from broker.cluster.store import Txn
-from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from odradek.broker.cluster.keys import BrokerState, NodeState, node_key
+from odradek.broker.cluster.store import Txn
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from tests.broker.support import CLUSTER_ID, HERE, ask, running_broker
 
 NOT_ASKED = -(2**31)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import (
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,

@@ -4,10 +4,14 @@ import errno
 
 import pytest
 
-from broker.context import Context
-from broker.memory_disk import MemoryDisk
-from protocol.errors import ErrorCode
-from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResult
+from odradek.broker.context import Context
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResult,
+)
 from tests.broker.support import DATA_DIR, append, ask, batch, make_topic, running_broker
 
 SIZE_BYTES_MAX = 1 << 20

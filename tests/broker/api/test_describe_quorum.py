@@ -2,11 +2,11 @@
 
 import pytest
 
-from broker.cluster.keys import CONTROLLER_KEY, encode_controller
-from broker.cluster.store import Txn
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.describe_quorum import (
+from odradek.broker.cluster.keys import CONTROLLER_KEY, encode_controller
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     QuorumPartitionData,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.cluster.keys import BrokerState, PartitionState, partition_key
-from broker.cluster.store import Txn
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.describe_topic_partitions import (
+from odradek.broker.cluster.keys import BrokerState, PartitionState, partition_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

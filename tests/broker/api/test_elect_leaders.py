@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.keys import NO_LEADER, partition_key
-from broker.cluster.store import Txn
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from odradek.broker.cluster.keys import NO_LEADER, partition_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from tests.broker.api.controlling import controller, stored
 from tests.broker.support import ask, make_topic
 

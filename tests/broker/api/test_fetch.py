@@ -5,23 +5,23 @@ import struct
 
 import pytest
 
-from broker.cluster.keys import BrokerState
-from broker.cluster.topics import delete_topic
-from broker.context import Context
-from broker.memory_disk import MemoryDisk
-from broker.replication.replicas import Replicas
-from protocol.compression import Codec
-from protocol.crc32c import crc32c
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import (
+from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Context
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.compression import Codec
+from odradek.protocol.crc32c import crc32c
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import (
     EpochEndOffset,
     FetchRequest,
     LeaderIdAndEpoch,
     PartitionData,
 )
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.schema import ZERO_UUID
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.schema import ZERO_UUID
 from tests.broker.api.fetching import (
     BY_ID,
     BY_NAME,

@@ -11,16 +11,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cold_reads import TRIES
-from broker.context import Context
-from broker.log.config import LogConfig
-from broker.log.producers import AbortedTxn
-from broker.replication.partition import Partition
-from broker.upkeep import Upkeep
-from protocol.batch import iterate_batches
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import PartitionData
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.broker.cold_reads import TRIES
+from odradek.broker.context import Context
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.replication.partition import Partition
+from odradek.broker.upkeep import Upkeep
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import PartitionData
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker.api.fetching import LARGE, codes, fetched, offsets, request, wanted
 from tests.broker.cold_disk import ColdDisk
 from tests.broker.log.compacted_logs import data_batch, marker_batch

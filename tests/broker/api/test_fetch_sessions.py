@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition
 from tests.broker.api.fetching import (
     BY_ID,
     BY_NAME,

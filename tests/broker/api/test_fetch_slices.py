@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.context import Call, Caller, Context
-from broker.disk import FileDisk
-from broker.disk_page_cache import PageCache
-from broker.file_slice import SLICE_BYTES_MIN, FileSlice
-from broker.log.producers import AbortedTxn
-from protocol.messages.fetch import FetchRequest, PartitionData
+from odradek.broker.context import Call, Caller, Context
+from odradek.broker.disk import FileDisk
+from odradek.broker.disk_page_cache import PageCache
+from odradek.broker.file_slice import SLICE_BYTES_MIN, FileSlice
+from odradek.broker.log.producers import AbortedTxn
+from odradek.protocol.messages.fetch import FetchRequest, PartitionData
 from tests.broker.api.fetching import BY_ID, BY_NAME, request, told, wanted
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.api.fetch import SMALLEST_BATCH_BYTES
-from broker.cluster.keys import BrokerState
-from broker.context import Context
-from broker.log.config import LogConfig
-from broker.log.producers import Producers
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from protocol.batch import BatchHeader, read_header
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
-from protocol.schema import Buffer
+from odradek.broker.api.fetch import SMALLEST_BATCH_BYTES
+from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.context import Context
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.producers import Producers
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.batch import BatchHeader, read_header
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+from odradek.protocol.schema import Buffer
 from tests.broker.api.fetching import BY_NAME, INITIAL, LARGE, codes, fetched, offsets, request, told, wanted
 from tests.broker.log.logs import T0
 from tests.broker.log.transactions import data_of, marker_of

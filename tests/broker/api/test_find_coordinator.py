@@ -2,8 +2,8 @@
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
 from tests.broker.support import ask, running_broker
 
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Snapshot
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.incremental_alter_configs import (
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Snapshot
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     AlterConfigsResourceResponse,

@@ -4,11 +4,11 @@ import errno
 
 import pytest
 
-from broker.cluster.keys import PRODUCER_IDS_KEY
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Txn
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.broker.cluster.keys import PRODUCER_IDS_KEY
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Txn
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.broker.support import ask, running_broker
 
 

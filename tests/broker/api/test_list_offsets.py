@@ -5,10 +5,10 @@ The expected numbers were read from Apache Kafka 4.3.1 with the same records.
 
 import pytest
 
-from broker.context import Context
-from broker.replication.replicas import Replicas
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from odradek.broker.context import Context
+from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,

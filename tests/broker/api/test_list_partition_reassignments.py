@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from broker.cluster.keys import partition_key
-from broker.cluster.store import Txn
-from broker.context import Context
-from protocol.messages.list_partition_reassignments import (
+from odradek.broker.cluster.keys import partition_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from broker.cluster.keys import BrokerState
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Txn
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import (
+from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -17,7 +17,7 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.schema import ZERO_UUID
+from odradek.protocol.schema import ZERO_UUID
 from tests.broker.support import CLUSTER_ID, HERE, ask, make_topic, running_broker
 
 NOT_ASKED = -(2**31)

@@ -1,9 +1,9 @@
 """OffsetForLeaderEpoch says where an epoch ended in the log, so that clients notice what was cut off."""
 
-from broker.context import Context
-from broker.replication.replicas import Replicas
-from protocol.errors import ErrorCode
-from protocol.messages.offset_for_leader_epoch import (
+from odradek.broker.context import Context
+from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.cluster.keys import BrokerState
-from broker.context import CloseConnection
-from broker.memory_disk import Content, MemoryDisk
-from broker.replication.replicas import Replicas
-from protocol.compression import Codec
-from protocol.crc32c import crc32c
-from protocol.errors import ErrorCode
-from protocol.messages.produce import (
+from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.context import CloseConnection
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.compression import Codec
+from odradek.protocol.crc32c import crc32c
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import (
     LeaderIdAndEpoch,
     ProduceRequest,
 )
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.schema import Buffer
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.schema import Buffer
 from tests.broker.api.producing import ACKS_ALL, answers, end_of, idempotent, produced, request
 from tests.broker.support import HERE, ask, ask_if_answered, batch, make_topic, running_broker
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from broker.cluster.topics import delete_topic
-from broker.context import Context
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from protocol.errors import ErrorCode
-from protocol.messages.produce import PartitionProduceResponse
+from odradek.broker.cluster.topics import delete_topic
+from odradek.broker.context import Context
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import PartitionProduceResponse
 from tests.broker.api.producing import Sent, end_of, idempotent, produced
 from tests.broker.support import batch, make_topic, running_broker
 

@@ -5,20 +5,20 @@ The rules themselves are shown in tests/broker/log/test_validation.py; here it i
 
 import pytest
 
-from broker.context import CloseConnection, Context
-from broker.log.validation import RECORD_ERRORS_MAX
-from client.environment import Environment
-from protocol.batch import read_header
-from protocol.compression import Codec
-from protocol.errors import ErrorCode
-from protocol.messages.incremental_alter_configs import (
+from odradek.broker.context import CloseConnection, Context
+from odradek.broker.log.validation import RECORD_ERRORS_MAX
+from odradek.client.environment import Environment
+from odradek.protocol.batch import read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from protocol.messages.produce import PartitionProduceResponse
-from protocol.record_encoding import build_batch
-from protocol.records import Record, iterate_records
+from odradek.protocol.messages.produce import PartitionProduceResponse
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record, iterate_records
 from tests.broker.api.producing import end_of, idempotent, produced, request
 from tests.broker.support import ask, ask_if_answered, batch, make_topic, running_broker
 

@@ -1,10 +1,10 @@
 """UnregisterBroker: a broker that is gone for good is forgotten, with what it was in sync for."""
 
-from broker.cluster.keys import broker_key, node_key
-from broker.cluster.store import Txn
-from broker.context import Context
-from protocol.errors import ErrorCode
-from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.broker.cluster.keys import broker_key, node_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.context import Context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tests.broker.api.controlling import controller, stored
 from tests.broker.support import ask, make_topic
 

@@ -15,9 +15,9 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from enum import Enum
 
-from broker.cluster.local import LocalLease, LocalStore
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Change, Conflict, Lease, LeaseLost, Snapshot, Txn
+from odradek.broker.cluster.local import LocalLease, LocalStore
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Change, Conflict, Lease, LeaseLost, Snapshot, Txn
 
 
 class Fate(Enum):

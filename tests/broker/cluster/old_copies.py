@@ -13,11 +13,11 @@ from collections.abc import AsyncGenerator, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from broker.cluster.lineage import Followed, Lineage, contradiction, start_contradiction
-from broker.cluster.memory import MemoryStore
-from broker.cluster.stamped_store import StampedStore
-from broker.cluster.state import State
-from broker.cluster.store import Change, Conflict, Entry, Lease, Snapshot, StoreWentBack, Txn, Unknown
+from odradek.broker.cluster.lineage import Followed, Lineage, contradiction, start_contradiction
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.stamped_store import StampedStore
+from odradek.broker.cluster.state import State
+from odradek.broker.cluster.store import Change, Conflict, Entry, Lease, Snapshot, StoreWentBack, Txn, Unknown
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.cluster.backup import (
+from odradek.broker.cluster.backup import (
     EPOCHS_SKIPPED,
     BadBackup,
     chunks,
@@ -16,7 +16,7 @@ from broker.cluster.backup import (
     restored_values,
     take_backup,
 )
-from broker.cluster.keys import (
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     CONTROLLER_KEY,
     PRODUCER_IDS_KEY,
@@ -44,7 +44,7 @@ from broker.cluster.keys import (
     topic_config_key,
     topic_key,
 )
-from broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Snapshot
+from odradek.broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Snapshot
 
 TOPIC_ID = bytes(range(16))
 TIME = "2026-11-22T14:00:00Z"

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from broker.cluster import embedded
-from broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from broker.cluster.journal import FORMAT_VERSION, MAGIC, decode_file, encode_commit
-from broker.cluster.store import Change, Conflict, Entry, Event, StoreClosed, StoreDamaged, Txn
-from broker.disk import File, Syncer
-from broker.file_slice import FileSlice
-from broker.memory_disk import Content, MemoryDisk
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.crc32c import crc32c
-from protocol.primitives import Buffer
+from odradek.broker.cluster import embedded
+from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
+from odradek.broker.cluster.journal import FORMAT_VERSION, MAGIC, decode_file, encode_commit
+from odradek.broker.cluster.store import Change, Conflict, Entry, Event, StoreClosed, StoreDamaged, Txn
+from odradek.broker.disk import File, Syncer
+from odradek.broker.file_slice import FileSlice
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.crc32c import crc32c
+from odradek.protocol.primitives import Buffer
 from tests.broker.log.losing_disk import ALL_IS_LOST
 from tests.sim.device import LosingDevice
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cluster import keys
-from broker.cluster.image import NO_CONFIGS, NO_CONTROLLER, ClusterImage, Delta, TopicImage, compare
-from broker.cluster.keys import BrokerState, MalformedMetadata, PartitionState, TopicState
-from broker.cluster.state import State
-from broker.cluster.store import Change, Event, Snapshot, Txn
+from odradek.broker.cluster import keys
+from odradek.broker.cluster.image import NO_CONFIGS, NO_CONTROLLER, ClusterImage, Delta, TopicImage, compare
+from odradek.broker.cluster.keys import BrokerState, MalformedMetadata, PartitionState, TopicState
+from odradek.broker.cluster.state import State
+from odradek.broker.cluster.store import Change, Event, Snapshot, Txn
 
 IDS = [bytes([number]) * 16 for number in range(1, 4)]
 

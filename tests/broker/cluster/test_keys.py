@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cluster import keys
-from broker.cluster.keys import (
+from odradek.broker.cluster import keys
+from odradek.broker.cluster.keys import (
     BrokerState,
     KeyKind,
     MalformedMetadata,
@@ -20,8 +20,8 @@ from broker.cluster.keys import (
     parse_key,
     parse_partition,
 )
-from broker.cluster.values import FORMAT_VERSION
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.values import FORMAT_VERSION
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 TOPIC_ID = bytes(range(16))
 BROKER = BrokerState(7, {"PLAINTEXT": ("::1", 9092), "IN": ("host", 0)}, "rack ä", TOPIC_ID, epoch=5)

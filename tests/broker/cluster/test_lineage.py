@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.cluster import lineage as module
-from broker.cluster.keys import (
+from odradek.broker.cluster import lineage as module
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     ORIGIN_KEY,
     KeyKind,
@@ -17,7 +17,7 @@ from broker.cluster.keys import (
     incarnation_key,
     parse_key,
 )
-from broker.cluster.lineage import (
+from odradek.broker.cluster.lineage import (
     Commit,
     Followed,
     Incarnations,
@@ -29,7 +29,7 @@ from broker.cluster.lineage import (
     encode_commit,
     start_contradiction,
 )
-from broker.cluster.store import Entry, Snapshot
+from odradek.broker.cluster.store import Entry, Snapshot
 from tests.broker.cluster.old_copies import World
 
 NODE_IDS = st.integers(1, 3)

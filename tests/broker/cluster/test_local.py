@@ -4,9 +4,9 @@ from contextlib import aclosing
 
 import pytest
 
-from broker.cluster import state as state_module
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Compacted, Txn
+from odradek.broker.cluster import state as state_module
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Compacted, Txn
 
 
 async def test_a_watcher_that_falls_behind_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.keys import NO_LEADER, PartitionState
-from broker.cluster.partition_changes import (
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.cluster.partition_changes import (
     IsUsable,
     changed,
     may_lead,
@@ -24,7 +24,7 @@ from broker.cluster.partition_changes import (
     without,
     without_directory,
 )
-from broker.cluster.reassignment import cancelled, completed, reassigned
+from odradek.broker.cluster.reassignment import cancelled, completed, reassigned
 
 TOPIC_ID = bytes(range(16))
 THREE = PartitionState(TOPIC_ID, (1, 2, 3), (1, 2, 3), 1, leader_epoch=4, partition_epoch=7)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import CONTROLLER_KEY, NO_LEADER, BrokerState, PartitionState, broker_key
-from broker.cluster.partition_writes import PartitionWrite, commits, leader_was_restarted
-from broker.cluster.store import OPERATIONS_MAX, Conflict, check_size
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import CONTROLLER_KEY, NO_LEADER, BrokerState, PartitionState, broker_key
+from odradek.broker.cluster.partition_writes import PartitionWrite, commits, leader_was_restarted
+from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, check_size
 
 TOPIC_ID = bytes(range(16))
 STATE = PartitionState(TOPIC_ID, (1, 2, 3), (1, 2, 3), 1, leader_epoch=4, revision=50)

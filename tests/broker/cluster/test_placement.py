@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cluster import placement
-from broker.cluster.placement import UsableBroker, place
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster import placement
+from odradek.broker.cluster.placement import UsableBroker, place
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 BROKERS = st.lists(
     st.builds(UsableBroker, st.integers(0, 99), st.sampled_from([None, "a", "b", "c"]), st.booleans()),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from broker.cluster.keys import NO_LEADER, PartitionState
-from broker.cluster.reassignment import (
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.cluster.reassignment import (
     cancelled,
     completed,
     keeps_enough,

@@ -5,10 +5,10 @@ from contextlib import aclosing
 
 import pytest
 
-from broker.cluster.keys import commit_key, incarnation_key
-from broker.cluster.lineage import Commit, Incarnations, Lineage
-from broker.cluster.stamped_store import StampedStore
-from broker.cluster.store import OPERATIONS_MAX, Conflict, MetadataStore, StoreWentBack, Superseded, Txn
+from odradek.broker.cluster.keys import commit_key, incarnation_key
+from odradek.broker.cluster.lineage import Commit, Incarnations, Lineage
+from odradek.broker.cluster.stamped_store import StampedStore
+from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, MetadataStore, StoreWentBack, Superseded, Txn
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
 from tests.broker.cluster.old_copies import OldStore
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.cluster import state as state_module
-from broker.cluster.state import State
-from broker.cluster.store import Compacted, Txn
+from odradek.broker.cluster import state as state_module
+from odradek.broker.cluster.state import State
+from odradek.broker.cluster.store import Compacted, Txn
 
 
 def put(state: State, key: str, value: bytes) -> None:

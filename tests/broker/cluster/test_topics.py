@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
 import pytest
 
-from broker.cluster import keys
-from broker.cluster.image import ClusterImage, TopicImage
-from broker.cluster.keys import PartitionState
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import CHUNK_SIZE, Change, Conflict, Lease, MetadataStore, Snapshot, Txn
-from broker.cluster.topics import (
+from odradek.broker.cluster import keys
+from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import CHUNK_SIZE, Change, Conflict, Lease, MetadataStore, Snapshot, Txn
+from odradek.broker.cluster.topics import (
     add_partitions,
     create_topic,
     delete_topic,
@@ -19,7 +19,7 @@ from broker.cluster.topics import (
     sweep_leftovers,
     write_topic_configs,
 )
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 ID, OTHER_ID = b"\x01" * 16, b"\x02" * 16
 SIZES = [1, CHUNK_SIZE, CHUNK_SIZE + 1, 3 * CHUNK_SIZE + 5]

@@ -9,7 +9,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from broker.cluster.uses import PENDING_MAX, used_by, was_in_use
+from odradek.broker.cluster.uses import PENDING_MAX, used_by, was_in_use
 
 SEEDS = 300
 STEPS = 60

@@ -8,16 +8,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from broker.cluster.image import ClusterImage, Delta
-from broker.cluster.keys import PartitionState, partition_key
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Txn
-from broker.cluster.topics import create_topic
-from broker.config import BrokerConfig
-from broker.controller.controller import Controller
-from broker.metadata import Metadata
-from broker.registration import Identity, Registration
-from client.tasks import Tasks
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.keys import PartitionState, partition_key
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Txn
+from odradek.broker.cluster.topics import create_topic
+from odradek.broker.config import BrokerConfig
+from odradek.broker.controller.controller import Controller
+from odradek.broker.metadata import Metadata
+from odradek.broker.registration import Identity, Registration
+from odradek.client.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.support import stored_partition
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop

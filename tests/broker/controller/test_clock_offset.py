@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from broker.controller.clock_offset import ClockOffset
+from odradek.broker.controller.clock_offset import ClockOffset
 
 NOW_MS = 1_700_000_000_000
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.image import NO_CONTROLLER
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import NO_CONTROLLER
+from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
     NO_LEADER,
     PartitionState,
@@ -20,10 +20,10 @@ from broker.cluster.keys import (
     partition_key,
     stopping_key,
 )
-from broker.cluster.partition_writes import PartitionWrite
-from broker.cluster.store import OPERATIONS_MAX, Conflict, MetadataStore, Txn
-from broker.controller.controller import LOOKED_AT_TOGETHER
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.partition_writes import PartitionWrite
+from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, MetadataStore, Txn
+from odradek.broker.controller.controller import LOOKED_AT_TOGETHER
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.controller.brokers import LEASE_MS, TOPIC_ID, Brokers, brokers, settle, sleep_ms
 
@@ -344,7 +344,7 @@ async def test_an_unclean_election_is_made_only_where_it_is_allowed_and_is_said(
         await sleep_ms(LEASE_MS + 100)
         state = await cluster.state()
         assert (state.leader, state.elr) == (NO_LEADER, (2,))
-        with caplog.at_level(logging.WARNING, "broker.controller.controller"):
+        with caplog.at_level(logging.WARNING, "odradek.broker.controller.controller"):
             allowed = encode_configs({"unclean.leader.election.enable": "true"})
             await cluster.store.commit(Txn(put={broker_config_key(None): allowed}))
             await settle()
@@ -360,7 +360,7 @@ async def test_an_unclean_election_is_said_though_the_answer_to_its_commit_is_lo
         await cluster.create(replace(TRIO, replicas=(1, 2), isr=(2,), leader=2))
         await cluster[2].crash()
         await sleep_ms(LEASE_MS + 100)
-        with caplog.at_level(logging.WARNING, "broker.controller.controller"):
+        with caplog.at_level(logging.WARNING, "odradek.broker.controller.controller"):
             cluster[1].store.fates.append(Fate.LOST)
             allowed = encode_configs({"unclean.leader.election.enable": "true"})
             await cluster.store.commit(Txn(put={broker_config_key(None): allowed}))
@@ -372,7 +372,7 @@ async def test_an_unclean_election_is_said_though_the_answer_to_its_commit_is_lo
 async def test_a_clean_election_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     async with brokers() as cluster:
         await cluster.create(replace(TRIO, leader=2))
-        with caplog.at_level(logging.WARNING, "broker.controller.controller"):
+        with caplog.at_level(logging.WARNING, "odradek.broker.controller.controller"):
             cluster[2].store.is_cut = True
             await fence(cluster, 2)
             await settle()
@@ -441,7 +441,7 @@ async def test_what_cannot_be_removed_does_not_stop_the_controller(
         attempts += 1
         raise Conflict("somebody is at work")
 
-    monkeypatch.setattr("broker.controller.controller.sweep_leftovers", refused)
+    monkeypatch.setattr("odradek.broker.controller.controller.sweep_leftovers", refused)
     async with brokers() as cluster:
         assert attempts == 1
         assert "stays until the next election: somebody is at work" in caplog.text

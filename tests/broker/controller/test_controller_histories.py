@@ -17,13 +17,20 @@ import random
 
 import pytest
 
-from broker.cluster.keys import CONTROLLER_KEY, NO_LEADER, PartitionState, broker_key, decode_controller, stopping_key
-from broker.cluster.partition_changes import changed, with_isr
-from broker.cluster.partition_writes import PartitionWrite
-from broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
-from broker.controller.decisions import decided
-from broker.partition_requests import ElectionType, find, with_elected_leader, with_replicas
-from protocol.errors import KafkaError
+from odradek.broker.cluster.keys import (
+    CONTROLLER_KEY,
+    NO_LEADER,
+    PartitionState,
+    broker_key,
+    decode_controller,
+    stopping_key,
+)
+from odradek.broker.cluster.partition_changes import changed, with_isr
+from odradek.broker.cluster.partition_writes import PartitionWrite
+from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
+from odradek.broker.controller.decisions import decided
+from odradek.broker.partition_requests import ElectionType, find, with_elected_leader, with_replicas
+from odradek.protocol.errors import KafkaError
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
 from tests.broker.controller.brokers import LEASE_MS, TOPIC_ID, Brokers, Member, settle, sleep_ms
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.keys import BrokerState, PartitionState, broker_key
-from broker.cluster.store import Conflict, Txn
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.keys import BrokerState, PartitionState, broker_key
+from odradek.broker.cluster.store import Conflict, Txn
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.controller.brokers import LEASE_MS, TOPIC_ID, brokers, settle, sleep_ms
 

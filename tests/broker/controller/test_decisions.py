@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import NO_LEADER, BrokerState, PartitionState
-from broker.cluster.partition_changes import without_unusable
-from broker.controller.decisions import decided, preferred
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import NO_LEADER, BrokerState, PartitionState
+from odradek.broker.cluster.partition_changes import without_unusable
+from odradek.broker.controller.decisions import decided, preferred
 
 TOPIC_ID = bytes(range(16))
 BROKERS = (1, 2, 3, 4, 5)

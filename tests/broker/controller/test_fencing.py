@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.keys import CONTROLLER_KEY, encode_stopping, stopping_key
-from broker.cluster.store import Txn
-from broker.controller.fencing import ASK_AGAIN_MS, LOOK_MS_MIN, LOOKS_PER_SESSION, Fencing
+from odradek.broker.cluster.keys import CONTROLLER_KEY, encode_stopping, stopping_key
+from odradek.broker.cluster.store import Txn
+from odradek.broker.controller.fencing import ASK_AGAIN_MS, LOOK_MS_MIN, LOOKS_PER_SESSION, Fencing
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.controller.brokers import Brokers, Member, brokers, settle, sleep_ms
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork, MemoryServer, Reach
@@ -150,7 +150,7 @@ async def test_to_fence_a_broker_that_stops_in_order_is_no_warning(
         if has_said_so:
             await cluster.store.commit(Txn(put={stopping_key(2): encode_stopping(1)}))
         await settle()
-        with caplog.at_level(logging.INFO, "broker.controller.controller"):
+        with caplog.at_level(logging.INFO, "odradek.broker.controller.controller"):
             await cluster[1].controller.fence(2, cluster[2].registration.epoch, "nobody listens")
         (told,) = [record for record in caplog.records if "nobody listens" in record.getMessage()]
         assert told.levelno == (logging.INFO if has_said_so else logging.WARNING)

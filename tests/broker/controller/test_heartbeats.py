@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.image import NO_CONTROLLER
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import NO_CONTROLLER
+from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
     BrokerState,
     broker_key,
@@ -15,12 +15,12 @@ from broker.cluster.keys import (
     encode_stopping,
     stopping_key,
 )
-from broker.cluster.store import Txn
-from broker.controller.heartbeats import CLOCK_INTERVAL_MS, RETRY_MS, Heartbeats
-from broker.peers import Peers
-from protocol.errors import ErrorCode
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from protocol.messages.describe_quorum import (
+from odradek.broker.cluster.store import Txn
+from odradek.broker.controller.heartbeats import CLOCK_INTERVAL_MS, RETRY_MS, Heartbeats
+from odradek.broker.peers import Peers
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     QuorumPartition,

@@ -1,6 +1,6 @@
 """Who has been heard of: by hand-made times."""
 
-from broker.controller.liveness import Liveness
+from odradek.broker.controller.liveness import Liveness
 
 TIMEOUT_MS = 1_500.0
 

@@ -5,11 +5,11 @@ from struct import pack_into
 
 import pytest
 
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.partition_check import Report
-from broker.dump.verifying import verify
-from broker.memory_disk import MemoryDisk
-from protocol.crc32c import crc32c
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.verifying import verify
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.crc32c import crc32c
 from tests.broker.dump.laid_down import CLEAN_SHUTDOWN, DATA_DIR, ORDERS, sample_disk, write_checkpoint
 
 FIRST, SECOND, LAST = (f"{ORDERS}/{base_offset:020d}" for base_offset in (0, 8, 15))

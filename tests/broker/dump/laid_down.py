@@ -7,16 +7,16 @@ from all that was ever appended to it, in obvious Python.
 from collections.abc import Sequence
 from struct import pack
 
-from broker.disk import Disk
-from broker.log.aborted import encode_row
-from broker.log.markers import read_marker
-from broker.log.producers import AbortedTxn, Producers
-from broker.log.snapshots import encode_snapshot
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import MetaProperties, store
-from protocol.batch import read_header
-from protocol.compression import Codec
-from protocol.primitives import uuid_text
+from odradek.broker.disk import Disk
+from odradek.broker.log.aborted import encode_row
+from odradek.broker.log.markers import read_marker
+from odradek.broker.log.producers import AbortedTxn, Producers
+from odradek.broker.log.snapshots import encode_snapshot
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import MetaProperties, store
+from odradek.protocol.batch import read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.primitives import uuid_text
 from tests.broker.log.compacted_logs import T0, MemoryLog, MemorySegment, data_batch, marker_batch, open_transactions
 
 DATA_DIR = "data"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.dump.command import dump
+from odradek.broker.dump.command import dump
 from tests.broker.dump.laid_down import sample_disk
 from tests.signals import heed_ctrl_c
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.dump.findings import Note
-from broker.dump.partition_check import Report
-from broker.dump.verifying import verify
-from protocol.primitives import uuid_text
+from odradek.broker.dump.findings import Note
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.verifying import verify
+from odradek.protocol.primitives import uuid_text
 from tests.broker.dump.damages import OTHERS, Case, Damage, check_cases, notes, remove, replace
 from tests.broker.dump.laid_down import (
     CLEAN_SHUTDOWN,

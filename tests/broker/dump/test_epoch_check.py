@@ -4,7 +4,7 @@ where it may begin, is shown too.
 
 import pytest
 
-from broker.memory_disk import MemoryDisk
+from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.dump.damages import (
     EPOCHS,
     FIRST,

@@ -6,12 +6,12 @@ from struct import pack
 
 import pytest
 
-from broker.dump.findings import Inconsistency
-from broker.dump.index_checks import TimeIndexCheck
-from broker.dump.stored import Stored
-from protocol.batch import read_header
-from protocol.record_encoding import build_batch
-from protocol.records import Record
+from odradek.broker.dump.findings import Inconsistency
+from odradek.broker.dump.index_checks import TimeIndexCheck
+from odradek.broker.dump.stored import Stored
+from odradek.protocol.batch import read_header
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
 from tests.broker.dump.damages import (
     FIRST,
     LAST,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.dump.lines import Line, Value, json_of, text_of
+from odradek.broker.dump.lines import Line, Value, json_of, text_of
 
 TEXTS: list[tuple[Value, str]] = [
     (7, "7"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.dump.names import Kind, Name, base_name, in_order, name_of, partitions_in_order
+from odradek.broker.dump.names import Kind, Name, base_name, in_order, name_of, partitions_in_order
 
 TWELVE = f"{12:020d}"
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.disk import Disk
-from broker.dump.partition_check import Report, check_partition
-from broker.memory_disk import MemoryDisk
+from odradek.broker.disk import Disk
+from odradek.broker.dump.partition_check import Report, check_partition
+from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.dump.damages import (
     FIRST,
     LAST,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.dump.names import Kind, Name
-from broker.dump.places import NothingToDump, Place, files_of, place_of
-from broker.memory_disk import MemoryDisk
+from odradek.broker.dump.names import Kind, Name
+from odradek.broker.dump.places import NothingToDump, Place, files_of, place_of
+from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.dump.damages import FIRST
 from tests.broker.dump.laid_down import DATA_DIR, ORDERS, sample_disk
 

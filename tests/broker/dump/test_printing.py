@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.lines import Line
-from broker.dump.partition_check import Report
-from broker.dump.places import files_of
-from broker.dump.printing import Output, Printer, say_checked, say_inconsistency
-from broker.dump.verifying import FileReport
-from broker.memory_disk import MemoryDisk
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.lines import Line
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.places import files_of
+from odradek.broker.dump.printing import Output, Printer, say_checked, say_inconsistency
+from odradek.broker.dump.verifying import FileReport
+from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.dump.damages import FIRST
 from tests.broker.dump.laid_down import DATA_DIR, ORDERS, sample_disk
 

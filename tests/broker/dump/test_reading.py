@@ -4,10 +4,10 @@ where it can be found.
 
 import pytest
 
-from broker.dump.lines import Line, text_of
-from broker.dump.places import files_of
-from broker.dump.reading import DAMAGE, lines_of
-from broker.memory_disk import MemoryDisk
+from odradek.broker.dump.lines import Line, text_of
+from odradek.broker.dump.places import files_of
+from odradek.broker.dump.reading import DAMAGE, lines_of
+from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.dump.damages import (
     EPOCHS,
     FIRST,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.dump.rows import Rows, rows_of
+from odradek.broker.dump.rows import Rows, rows_of
 
 ROW = Struct(">ii")
 numbers = st.integers(-(2**31), 2**31 - 1)

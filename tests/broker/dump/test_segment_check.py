@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.dump.partition_check import Report
-from broker.dump.verifying import verify
-from broker.memory_disk import MemoryDisk
-from protocol.batch import HEADER_SIZE, pack_batch, read_header, rebuild_batch
-from protocol.compression import Codec
-from protocol.record_encoding import encode_records
-from protocol.records import Record
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.verifying import verify
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import HEADER_SIZE, pack_batch, read_header, rebuild_batch
+from odradek.protocol.compression import Codec
+from odradek.protocol.record_encoding import encode_records
+from odradek.protocol.records import Record
 from tests.broker.dump.damages import (
     FIRST,
     LAST,

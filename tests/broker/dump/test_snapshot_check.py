@@ -4,13 +4,13 @@ from struct import pack
 
 import pytest
 
-from broker.dump.findings import Inconsistency
-from broker.dump.replay import Replay
-from broker.dump.snapshot_check import check_snapshot
-from broker.dump.stored import Stored
-from broker.log.producers import ProducedBatch, Producers, ProducerState
-from broker.log.snapshots import encode_snapshot
-from protocol.batch import read_header
+from odradek.broker.dump.findings import Inconsistency
+from odradek.broker.dump.replay import Replay
+from odradek.broker.dump.snapshot_check import check_snapshot
+from odradek.broker.dump.stored import Stored
+from odradek.broker.log.producers import ProducedBatch, Producers, ProducerState
+from odradek.broker.log.snapshots import encode_snapshot
+from odradek.protocol.batch import read_header
 from tests.broker.dump.damages import (
     LAST,
     SECOND,
@@ -117,7 +117,7 @@ def fault_of(replay: Replay, producer_id: int, **fields: int) -> str | None:
     entries = pack(">iqhiqiqiq", 1, producer_id, *wanted.values())
     state = encode_snapshot(Producers())
     assert len(state) == 10
-    from protocol.crc32c import crc32c
+    from odradek.protocol.crc32c import crc32c
 
     try:
         check_snapshot("path", state[:2] + crc32c(entries).to_bytes(4, "big") + entries, replay)

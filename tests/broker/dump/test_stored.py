@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.dump import stored
-from broker.dump.stored import ZeroTail, stored_batches
-from broker.log.batches import Damage
-from broker.memory_disk import MemoryDisk
+from odradek.broker.dump import stored
+from odradek.broker.dump.stored import ZeroTail, stored_batches
+from odradek.broker.log.batches import Damage
+from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.log.compacted_logs import data_batch
 
 SIZES = (0, 1, 500, 3000, 70, 4100, 9000, 5)

@@ -6,9 +6,9 @@ from struct import pack
 
 import pytest
 
-from broker.log.aborted import encode_row
-from broker.log.producers import AbortedTxn
-from broker.memory_disk import MemoryDisk
+from odradek.broker.log.aborted import encode_row
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.dump.damages import (
     FIRST,
     SECOND,

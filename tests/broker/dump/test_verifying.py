@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.dump.partition_check import Report
-from broker.dump.verifying import FileReport, verify
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.verifying import FileReport, verify
 from tests.broker.dump.damages import (
     EPOCHS,
     FIRST,

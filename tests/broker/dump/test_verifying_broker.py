@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from broker.dump.partition_check import Report, check_partition
-from broker.log.config import LogConfig
-from broker.memory_disk import MemoryDisk
-from protocol.batch import check_batch
-from protocol.compression import Codec
-from protocol.record_encoding import build_batch
-from protocol.records import Record
+from odradek.broker.dump.partition_check import Report, check_partition
+from odradek.broker.log.config import LogConfig
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import check_batch
+from odradek.protocol.compression import Codec
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
 from tests.broker.support import DATA_DIR, append, make_topic, running_broker
 
 ORDERS = f"{DATA_DIR}/orders-0"

@@ -11,9 +11,9 @@ import posixpath
 
 import pytest
 
-from broker.dump.findings import Inconsistency, Note
-from broker.dump.partition_check import Report
-from broker.dump.verifying import verify
+from odradek.broker.dump.findings import Inconsistency, Note
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.verifying import verify
 from tests.broker.dump.laid_down import DATA_DIR, ORDERS, sample_disk
 
 SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.dump import segment_check
-from broker.dump.findings import Inconsistency
-from broker.dump.lines import json_of, text_of
-from broker.dump.partition_check import Report
-from broker.dump.places import files_of
-from broker.dump.reading import lines_of
-from broker.dump.verifying import verify
-from broker.memory_disk import MemoryDisk
+from odradek.broker.dump import segment_check
+from odradek.broker.dump.findings import Inconsistency
+from odradek.broker.dump.lines import json_of, text_of
+from odradek.broker.dump.partition_check import Report
+from odradek.broker.dump.places import files_of
+from odradek.broker.dump.reading import lines_of
+from odradek.broker.dump.verifying import verify
+from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.dump.histories import History
 from tests.broker.dump.laid_down import (
     CLEAN_SHUTDOWN,

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
-from broker.log.cleanable import Cleanable, cleanable, grouped
-from broker.log.compaction import Cleaning, LastRecord
-from broker.log.offset_map import SLOT_BYTES, OffsetMap, OffsetMapBuilder
-from broker.log.producers import AbortedTxn
-from broker.log.segment_facts import SegmentFacts
-from protocol.batch import BatchHeader, pack_batch, read_header, rebuild_batch
-from protocol.compression import Codec
-from protocol.record_encoding import build_batch, encode_records
-from protocol.records import Headers, Record, iterate_records
+from odradek.broker.log.cleanable import Cleanable, cleanable, grouped
+from odradek.broker.log.compaction import Cleaning, LastRecord
+from odradek.broker.log.offset_map import SLOT_BYTES, OffsetMap, OffsetMapBuilder
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.log.segment_facts import SegmentFacts
+from odradek.protocol.batch import BatchHeader, pack_batch, read_header, rebuild_batch
+from odradek.protocol.compression import Codec
+from odradek.protocol.record_encoding import build_batch, encode_records
+from odradek.protocol.records import Headers, Record, iterate_records
 
 T0 = 1_700_000_000_000
 HORIZON_BIT = 0x40

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from broker.disk import File
-from broker.memory_disk import Content, MemoryDisk
-from protocol.primitives import Buffer
+from odradek.broker.disk import File
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.primitives import Buffer
 
 
 class CountingDisk(MemoryDisk):

@@ -10,17 +10,17 @@ from typing import TypeVar
 
 import pytest
 
-from broker.disk import Disk, File
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log.tail import Appended
-from broker.memory_disk import Content, MemoryDisk
-from protocol.batch import read_header
-from protocol.compression import Codec
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
-from protocol.record_encoding import build_batch
-from protocol.records import Record, iterate_records
+from odradek.broker.disk import Disk, File
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log.tail import Appended
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.batch import read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import Buffer
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record, iterate_records
 
 DIRECTORY = "data/orders-0"
 T0 = 1_700_000_000_000

@@ -8,14 +8,14 @@ become fewer. Beside it stands all that was ever appended; `check` compares what
 from collections.abc import Iterable
 from itertools import pairwise
 
-from broker.disk import Disk
-from broker.log.batches import walk
-from broker.log.checkpoint import write_partition_metadata
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from protocol.batch import read_header
-from protocol.errors import ErrorCode, KafkaError
-from protocol.records import Record, iterate_records
+from odradek.broker.disk import Disk
+from odradek.broker.log.batches import walk
+from odradek.broker.log.checkpoint import write_partition_metadata
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import read_header
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records import Record, iterate_records
 from tests.broker.keeping import COMPACT, DATA_DIR, DIRECTORY, TOPIC_ID, Kept, Read, read
 from tests.broker.log.compacted_logs import MemoryLog, data_batch, is_commit, last_values, marker_batch, read_committed
 

@@ -3,11 +3,11 @@
 import errno
 import os
 
-from broker.log.config import LogConfig
-from broker.log.flush import Flush
-from broker.log.log import Log
-from broker.memory_disk import Content, MemoryDisk
-from protocol.primitives import Buffer
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.flush import Flush
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.primitives import Buffer
 from tests.broker.log.logs import (
     DIRECTORY,
     T0,

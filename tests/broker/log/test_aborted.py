@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.aborted import CorruptTransactionIndex, TransactionIndex, encode_row
-from broker.log.producers import AbortedTxn
-from broker.memory_disk import Content, MemoryDisk
-from protocol.primitives import Buffer
+from odradek.broker.log.aborted import CorruptTransactionIndex, TransactionIndex, encode_row
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.primitives import Buffer
 from tests.broker.log.logs import Crash, FaultyDisk
 
 PATH = "data/orders-0/00000000000000000100.txnindex"

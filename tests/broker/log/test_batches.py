@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.log.batches import Damage, walk
-from broker.memory_disk import MemoryDisk
-from protocol.batch import HEADER_SIZE
+from odradek.broker.log.batches import Damage, walk
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import HEADER_SIZE
 from tests.broker.log.logs import batch, stored
 
 SMALL = stored(batch(1, 2), 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.log.checkpoint import (
+from odradek.broker.log.checkpoint import (
     CorruptCheckpoint,
     encode_checkpoint,
     encode_offsets,
@@ -11,7 +11,7 @@ from broker.log.checkpoint import (
     read_partition_metadata,
     write_partition_metadata,
 )
-from broker.memory_disk import MemoryDisk
+from odradek.broker.memory_disk import MemoryDisk
 
 TOPIC_ID = bytes(range(16))
 

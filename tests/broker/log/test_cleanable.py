@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.cleanable import Cleanable, cleanable, dirtiest, grouped
-from broker.log.segment_facts import RELATIVE_OFFSET_MAX, SegmentFacts
+from odradek.broker.log.cleanable import Cleanable, cleanable, dirtiest, grouped
+from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX, SegmentFacts
 
 NOW = 1_700_000_000_000
 NO_LAG = 1 << 62

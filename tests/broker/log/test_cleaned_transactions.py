@@ -3,13 +3,13 @@ the ways in which segments bring them."""
 
 import pytest
 
-from broker.log.cleaned_transactions import CleanedTransactions
-from broker.log.producers import AbortedTxn
-from broker.log.uncleanable import UncleanableLog
-from protocol.batch import pack_batch, read_header
-from protocol.record_encoding import build_batch
-from protocol.records import Record
-from protocol.rewriting import emptied
+from odradek.broker.log.cleaned_transactions import CleanedTransactions
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.log.uncleanable import UncleanableLog
+from odradek.protocol.batch import pack_batch, read_header
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
+from odradek.protocol.rewriting import emptied
 from tests.broker.log.compacted_logs import data_batch, marker_batch
 
 

@@ -3,14 +3,14 @@ markers go, and what is refused. Random histories are in `test_compaction_histor
 
 import pytest
 
-from broker.log.compaction import Cleaning, LastRecord, last_records
-from broker.log.offset_map import OffsetMap
-from broker.log.producers import AbortedTxn, Producers
-from broker.log.uncleanable import UncleanableLog
-from protocol.batch import BatchHeader, crc_matches, read_header, rebuild_batch
-from protocol.compression import Codec
-from protocol.records import iterate_records
-from protocol.rewriting import emptied
+from odradek.broker.log.compaction import Cleaning, LastRecord, last_records
+from odradek.broker.log.offset_map import OffsetMap
+from odradek.broker.log.producers import AbortedTxn, Producers
+from odradek.broker.log.uncleanable import UncleanableLog
+from odradek.protocol.batch import BatchHeader, crc_matches, read_header, rebuild_batch
+from odradek.protocol.compression import Codec
+from odradek.protocol.records import iterate_records
+from odradek.protocol.rewriting import emptied
 from tests.broker.log.compacted_logs import T0, data_batch, horizon_of, marker_batch
 
 RETENTION_MS = 100

@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from broker.log.compaction import LastRecord
-from protocol.batch import crc_matches, read_header
-from protocol.compression import Codec
-from protocol.records import Record, iterate_records
+from odradek.broker.log.compaction import LastRecord
+from odradek.protocol.batch import crc_matches, read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.records import Record, iterate_records
 from tests.broker.log.compacted_logs import (
     T0,
     KeyValue,

@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.log.offset_map import SLOT_BYTES
-from protocol.batch import read_header
-from protocol.records import iterate_records
+from odradek.broker.log.offset_map import SLOT_BYTES
+from odradek.protocol.batch import read_header
+from odradek.protocol.records import iterate_records
 from tests.broker.keeping import COMPACT, DIRECTORY, Kept
 from tests.broker.log.compacted_logs import KeyValue
 from tests.broker.log.logs import read_all

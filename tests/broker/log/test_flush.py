@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from broker.disk import FileDisk
-from broker.log.log import Log
+from odradek.broker.disk import FileDisk
+from odradek.broker.log.log import Log
 from tests.broker.log.logs import (
     DIRECTORY,
     T0,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import File, FileDisk
-from broker.log.flush import DataNotSynced
-from broker.log.leftovers import UNSYNCED
-from broker.log.log import Log
-from broker.memory_disk import Content
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
+from odradek.broker.disk import File, FileDisk
+from odradek.broker.log.flush import DataNotSynced
+from odradek.broker.log.leftovers import UNSYNCED
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import Content
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import Buffer
 from tests.broker.log.logs import (
     DIRECTORY,
     STORAGE,

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.disk import File
-from broker.disk_descriptors import Descriptor
-from broker.disk_page_cache import NotCached
-from broker.file_slice import FileSlice
-from broker.log import indexed_file
-from broker.log.config import LogConfig
-from broker.log.segment import Segment, segment_path
-from broker.memory_disk import Content, MemoryDisk
+from odradek.broker.disk import File
+from odradek.broker.disk_descriptors import Descriptor
+from odradek.broker.disk_page_cache import NotCached
+from odradek.broker.file_slice import FileSlice
+from odradek.broker.log import indexed_file
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.segment import Segment, segment_path
+from odradek.broker.memory_disk import Content, MemoryDisk
 from tests.broker.log.logs import T0, Model, batch, copied
 
 DIRECTORY = "d"

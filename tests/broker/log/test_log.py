@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import FileDisk
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log.segment import remove_files
-from broker.log.tail import Appended
-from broker.memory_disk import Content, MemoryDisk
-from protocol.batch import read_header
-from protocol.compression import Codec
-from protocol.errors import ErrorCode
+from odradek.broker.disk import FileDisk
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log.segment import remove_files
+from odradek.broker.log.tail import Appended
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.batch import read_header
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode
 from tests.broker.log.logs import (
     DIRECTORY,
     STORAGE,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from protocol.batch import iterate_batches
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import iterate_batches
 from tests.broker.log.damaged_logs import (
     COUNT,
     Written,

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import Content
-from protocol.errors import KafkaError
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import Content
+from odradek.protocol.errors import KafkaError
 from tests.broker.log.logs import (
     DIRECTORY,
     STORAGE,

@@ -18,10 +18,10 @@ test_partitions_flipped_bits.py. Damage of other kinds is in test_log_damaged_fi
 
 import pytest
 
-from broker.log.config import LogConfig
-from broker.memory_disk import MemoryDisk
-from protocol.batch import HEADER_SIZE
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.config import LogConfig
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.damaged_logs import COUNT, Written, add, check_goes_on, check_lookups, check_reads
 from tests.broker.log.logs import DIRECTORY, T0, Model, append, batch, known_producers, open_log
 

@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from protocol.compression import Codec
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import DIRECTORY, T0, Model, append, assert_same, batch, open_log, stored
 
 timestamps = st.lists(st.integers(T0 - 50, T0 + 50), min_size=1, max_size=4)

@@ -5,8 +5,8 @@ Each case says what the device had, and what it had not, when power failed (losi
 
 import pytest
 
-from broker.log.config import LogConfig
-from broker.log.log import Log
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
 from tests.broker.log.logs import T0, Model, append, assert_same, batch, known_producers, open_log, read_all
 from tests.broker.log.losing_disk import ALL_IS_KEPT, ALL_IS_LOST, Chosen, LosingDisk, Outcome
 

@@ -12,10 +12,10 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from broker.log.config import LogConfig
-from broker.log.flush import Flush
-from broker.log.log import Log
-from protocol.batch import crc_matches, iterate_batches
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.flush import Flush
+from odradek.broker.log.log import Log
+from odradek.protocol.batch import crc_matches, iterate_batches
 from tests.broker.log.logs import (
     T0,
     Known,

@@ -8,11 +8,11 @@ import os
 
 import pytest
 
-from broker.disk import File
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import Content, MemoryDisk
-from protocol.errors import KafkaError
+from odradek.broker.disk import File
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.errors import KafkaError
 from tests.broker.log.logs import DIRECTORY, STORAGE, T0, Model, append, assert_same, batch, open_log
 
 CONFIG = LogConfig(segment_bytes=300, index_interval_bytes=80)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import FileDisk
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log.lookup import TimestampOffset
-from broker.memory_disk import MemoryDisk
-from protocol.batch import HEADER_SIZE
-from protocol.compression import Codec
-from protocol.errors import ErrorCode
+from odradek.broker.disk import FileDisk
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log.lookup import TimestampOffset
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode
 from tests.broker.log.logs import (
     T0,
     Model,

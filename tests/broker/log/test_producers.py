@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.log.markers import Marker
-from broker.log.producers import SEQUENCE_MAX, CompletedTxn, ProducedBatch, Producers
-from protocol.batch import BatchHeader, read_header
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.markers import Marker
+from odradek.broker.log.producers import SEQUENCE_MAX, CompletedTxn, ProducedBatch, Producers
+from odradek.protocol.batch import BatchHeader, read_header
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import T0, batch
 
 ABORT, COMMIT = Marker(True, 5), Marker(False, 5)

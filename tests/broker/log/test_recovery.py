@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import FileDisk
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from protocol.batch import HEADER_SIZE
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.disk import FileDisk
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import (
     DIRECTORY,
     T0,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.log.replicated import LogEnd, check_replicated
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.replicated import LogEnd, check_replicated
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import T0, batch, stored
 from tests.broker.log.transactions import marker_of
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.retention import UNLIMITED, Retention, deletable
-from broker.log.segment_facts import SegmentFacts
+from odradek.broker.log.retention import UNLIMITED, Retention, deletable
+from odradek.broker.log.segment_facts import SegmentFacts
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.log.aborted import encode_row
-from broker.log.compaction import Cleaning, LastRecord
-from broker.log.config import LogConfig
-from broker.log.offset_map import OffsetMap, OffsetMapBuilder
-from broker.log.producers import AbortedTxn
-from broker.log.rewriting import WRITE_BYTES, batches_of, build_map, discard, write_group
-from broker.log.segment import Segment, segment_path
-from broker.log.segments import Source, Written
-from broker.log.uncleanable import UncleanableLog
-from broker.memory_disk import Content, MemoryDisk
-from protocol.batch import read_header
-from protocol.primitives import Buffer
+from odradek.broker.log.aborted import encode_row
+from odradek.broker.log.compaction import Cleaning, LastRecord
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.offset_map import OffsetMap, OffsetMapBuilder
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.log.rewriting import WRITE_BYTES, batches_of, build_map, discard, write_group
+from odradek.broker.log.segment import Segment, segment_path
+from odradek.broker.log.segments import Source, Written
+from odradek.broker.log.uncleanable import UncleanableLog
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.batch import read_header
+from odradek.protocol.primitives import Buffer
 from tests.broker.log.compacted_logs import KeyValue, data_batch, marker_batch
 from tests.broker.log.logs import DIRECTORY, T0, FaultyDisk, full
 

@@ -6,15 +6,15 @@ from functools import partial
 
 import pytest
 
-from broker.disk import Disk
-from broker.log.aborted import encode_row
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log.producers import AbortedTxn
-from broker.log.segments import Written
-from broker.memory_disk import MemoryDisk
-from protocol.batch import iterate_batches
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.disk import Disk
+from odradek.broker.log.aborted import encode_row
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log.producers import AbortedTxn
+from odradek.broker.log.segments import Written
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.compacted_logs import data_batch, marker_batch
 from tests.broker.log.logs import (
     DIRECTORY,

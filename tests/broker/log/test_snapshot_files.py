@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from broker.log.producers import ProducedBatch, Producers, ProducerState
-from broker.log.snapshot_files import SnapshotFiles
-from broker.log.snapshots import encode_snapshot
-from broker.memory_disk import Content, MemoryDisk
-from protocol.primitives import Buffer
+from odradek.broker.log.producers import ProducedBatch, Producers, ProducerState
+from odradek.broker.log.snapshot_files import SnapshotFiles
+from odradek.broker.log.snapshots import encode_snapshot
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.primitives import Buffer
 
 DIRECTORY = "data/orders-0"
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.markers import Marker
-from broker.log.producers import BATCHES_KEPT, SEQUENCE_MAX, ProducedBatch, Producers, ProducerState
-from broker.log.snapshots import (
+from odradek.broker.log.markers import Marker
+from odradek.broker.log.producers import BATCHES_KEPT, SEQUENCE_MAX, ProducedBatch, Producers, ProducerState
+from odradek.broker.log.snapshots import (
     CorruptSnapshot,
     SnapshotEntry,
     decode_snapshot,
     encode_snapshot,
     read_entries,
 )
-from protocol.batch import BatchHeader, pack_batch, read_header
-from protocol.crc32c import crc32c
+from odradek.protocol.batch import BatchHeader, pack_batch, read_header
+from odradek.protocol.crc32c import crc32c
 
 T0 = 1_700_000_000_000
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from broker.disk import Disk
-from broker.memory_disk import Content
-from protocol.primitives import Buffer
+from odradek.broker.disk import Disk
+from odradek.broker.memory_disk import Content
+from odradek.protocol.primitives import Buffer
 from tests.broker.keeping import DATA_DIR, DIRECTORY, Read
 from tests.broker.log.logs import Crash, FaultyDisk, contents, full
 from tests.broker.log.losing_disk import LosingDisk, Outcome

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from broker.memory_disk import Content, MemoryDisk
-from protocol.batch import iterate_batches
-from protocol.errors import ErrorCode
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.errors import ErrorCode
 from tests.broker.log.compacted_logs import data_batch
 from tests.broker.log.logs import (
     DIRECTORY,

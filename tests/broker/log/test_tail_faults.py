@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.log.batches import walk
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from protocol.batch import iterate_batches
-from protocol.errors import KafkaError
+from odradek.broker.log.batches import walk
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.errors import KafkaError
 from tests.broker.log.logs import (
     DIRECTORY,
     STORAGE,

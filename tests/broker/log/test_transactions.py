@@ -13,13 +13,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.log.producers import Producers
-from broker.log.recovery import replay
-from broker.memory_disk import Content, MemoryDisk
-from protocol.errors import ErrorCode, KafkaError
-from protocol.primitives import Buffer
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.log.producers import Producers
+from odradek.broker.log.recovery import replay
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import Buffer
 from tests.broker.log.logs import DIRECTORY, Crash, FaultyDisk, append, assert_same, batch, error_of, open_log
 from tests.broker.log.losing_disk import ALL_IS_LOST, Fate, LosingDisk
 from tests.broker.log.transactions import TxnModel, assert_transactions, data_of, marker_of

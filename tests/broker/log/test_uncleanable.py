@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.log.uncleanable import UncleanableLog, check_batch, reading
-from protocol.batch import HEADER_SIZE, read_header
-from protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.broker.log.uncleanable import UncleanableLog, check_batch, reading
+from odradek.protocol.batch import HEADER_SIZE, read_header
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from tests.broker.log.compacted_logs import data_batch
 
 BATCH = data_batch(7, (b"a", b"1"), (b"b", b"2"))

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.config import BrokerConfig, TopicConfig
-from broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
-from broker.option import LONG_MAX
-from protocol.batch import HEADER_SIZE, BatchHeader, crc_matches, read_header
-from protocol.compression import Codec, compress
-from protocol.errors import ErrorCode, KafkaError
-from protocol.record_encoding import build_batch
-from protocol.records import Record, iterate_records
+from odradek.broker.config import BrokerConfig, TopicConfig
+from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
+from odradek.broker.option import LONG_MAX
+from odradek.protocol.batch import HEADER_SIZE, BatchHeader, crc_matches, read_header
+from odradek.protocol.compression import Codec, compress
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record, iterate_records
 from tests.protocol import plain
 
 NOW = 1_700_000_000_000

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from broker.log.log import Log
-from broker.log.producers import AbortedTxn, Producers
-from protocol.batch import BatchHeader, iterate_batches, read_header
-from protocol.record_encoding import build_batch
-from protocol.records import Record, iterate_records
+from odradek.broker.log.log import Log
+from odradek.broker.log.producers import AbortedTxn, Producers
+from odradek.protocol.batch import BatchHeader, iterate_batches, read_header
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record, iterate_records
 from tests.broker.log.logs import T0, Known, Model
 
 EPOCH = 3

@@ -17,29 +17,29 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from broker.fetch_sessions import CachedPartition, FetchSession, FetchSessions, PartitionKey
-from broker.replication.fetcher import Connect
-from broker.replication.follower_state import FetchPosition
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import ClientError
-from client.network.connection import Connection, open_connection
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.fetch import (
+from odradek.broker.fetch_sessions import CachedPartition, FetchSession, FetchSessions, PartitionKey
+from odradek.broker.replication.fetcher import Connect
+from odradek.broker.replication.follower_state import FetchPosition
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import ClientError
+from odradek.client.network.connection import Connection, open_connection
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from protocol.messages.list_offsets import (
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from protocol.schema import Request, Response
+from odradek.protocol.schema import Request, Response
 from tests.broker.log.logs import append
 from tests.broker.replication.replicas_world import Led
 from tests.client.broker_connection import BrokerConnection

@@ -12,19 +12,19 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.disk import File
-from broker.log.config import LogConfig
-from broker.log.leftovers import UNSYNCED
-from broker.log.log import Log
-from broker.memory_disk import Content, MemoryDisk
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from broker.replication.syncs import Syncs
-from client.environment import Environment
-from client.tasks import Tasks, running_tasks
-from protocol.batch import read_header
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import File
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.leftovers import UNSYNCED
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replication.syncs import Syncs
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks, running_tasks
+from odradek.protocol.batch import read_header
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import T0, batch
 
 DIRECTORY = "data/orders-0"

@@ -3,8 +3,8 @@
 Broker 0 leads; the others fetch when the test says so. The image follows the store when the test says so.
 """
 
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
     BrokerState,
     PartitionState,
     broker_key,
@@ -12,17 +12,17 @@ from broker.cluster.keys import (
     partition_key,
     stopping_key,
 )
-from broker.cluster.store import Txn
-from broker.cluster.topics import create_topic
-from broker.config import BrokerConfig
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from broker.replication.isr_writer import IsrWriter
-from broker.replication.partition import Partition
-from broker.replication.roles import Roles
-from broker.replication.syncs import Syncs
-from client.tasks import Tasks
+from odradek.broker.cluster.store import Txn
+from odradek.broker.cluster.topics import create_topic
+from odradek.broker.config import BrokerConfig
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.isr_writer import IsrWriter
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.roles import Roles
+from odradek.broker.replication.syncs import Syncs
+from odradek.client.tasks import Tasks
 from tests.broker.alone import NobodyFetches
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.support import append, batch, stored_partition

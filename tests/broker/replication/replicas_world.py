@@ -4,15 +4,15 @@ The leader's rules are those of KIP-595 in few lines: epochs are compared before
 no more, so that epochs do not tell, counts for nothing (divergence.py).
 """
 
-from broker.config import BrokerConfig
-from broker.log.log import Log
-from broker.replication.durability import Durability
-from broker.replication.follower_state import FetchPosition
-from broker.replication.syncs import Syncs
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import EpochEndOffset, PartitionData
+from odradek.broker.config import BrokerConfig
+from odradek.broker.log.log import Log
+from odradek.broker.replication.durability import Durability
+from odradek.broker.replication.follower_state import FetchPosition
+from odradek.broker.replication.syncs import Syncs
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.fetch import EpochEndOffset, PartitionData
 
 FLUSH_EACH = {"flush.messages": "1"}
 

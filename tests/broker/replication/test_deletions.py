@@ -8,13 +8,13 @@ from collections.abc import Collection
 
 import pytest
 
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from broker.replication.deletions import Deletions
-from broker.replication.replicas import Replicas
-from client.environment import Environment
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.deletions import Deletions
+from odradek.broker.replication.replicas import Replicas
+from odradek.client.environment import Environment
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 pytestmark = pytest.mark.virtual_time
 

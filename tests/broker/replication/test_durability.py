@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.log.log import Log
-from broker.replication.partition import Partition
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config import BrokerConfig
+from odradek.broker.log.log import Log
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.gated import (
     EACH,
     LONG_MS,

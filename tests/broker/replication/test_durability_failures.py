@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.gated import (
     EACH,
     LONG_MS,

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.memory_disk import MemoryDisk
-from broker.replication.fetcher import HURRY_AGAIN_MS, HURRY_MS, WARNED_AFTER_MS
-from protocol.messages.fetch import FetchPartition
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.fetcher import HURRY_AGAIN_MS, HURRY_MS, WARNED_AFTER_MS
+from odradek.protocol.messages.fetch import FetchPartition
 from tests.broker.log.logs import append, open_log, read_all
 from tests.broker.replication.fake_leader import PORT
 from tests.broker.replication.fetcher_world import BROKER_EPOCH, EPOCH, World, data, world
@@ -172,7 +172,7 @@ async def test_a_leader_that_is_away_for_a_moment_is_no_warning_and_one_that_sta
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def levels() -> list[int]:
-        return [record.levelno for record in caplog.records if record.name == "broker.replication.fetcher"]
+        return [record.levelno for record in caplog.records if record.name == "odradek.broker.replication.fetcher"]
 
     with caplog.at_level(logging.INFO):
         async with world() as it:

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from broker.memory_disk import MemoryDisk
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchResponse
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchResponse
 from tests.broker.log.logs import T0, FaultyDisk, append, batch, full, open_log, stored
 from tests.broker.replication.fake_leader import PORT
 from tests.broker.replication.fetcher_world import EPOCH, data, world

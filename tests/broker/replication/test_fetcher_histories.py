@@ -10,12 +10,12 @@ import random
 
 import pytest
 
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from broker.replication.follower_state import FetchPosition
-from protocol.batch import iterate_batches
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchResponse, PartitionData
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.follower_state import FetchPosition
+from odradek.protocol.batch import iterate_batches
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchResponse, PartitionData
 from tests.broker.log.logs import append, open_log, read_all
 from tests.broker.replication.fake_leader import PORT, FakeLeader
 from tests.broker.replication.fetcher_world import World, data, world

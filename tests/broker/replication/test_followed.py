@@ -6,12 +6,12 @@ import os
 
 import pytest
 
-from broker.log.config import LogConfig
-from broker.memory_disk import MemoryDisk
-from broker.replication.followed import Following
-from broker.replication.follower_state import FetchPosition, Phase
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import EpochEndOffset, PartitionData
+from odradek.broker.log.config import LogConfig
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.followed import Following
+from odradek.broker.replication.follower_state import FetchPosition, Phase
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import EpochEndOffset, PartitionData
 from tests.broker.log.logs import T0, FaultyDisk, append, batch, open_log, read_all, stored
 from tests.broker.replication.replicas_world import FollowingReplica
 

@@ -15,12 +15,12 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from broker.replication.followed import Following
-from broker.replication.follower_state import Phase
-from protocol.batch import iterate_batches
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.followed import Following
+from odradek.broker.replication.follower_state import Phase
+from odradek.protocol.batch import iterate_batches
 from tests.broker.log.logs import T0, append, batch, open_log, read_all
 from tests.broker.replication.replicas_world import FollowingReplica, Led
 

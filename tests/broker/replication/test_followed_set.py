@@ -1,9 +1,9 @@
 """Who is looked at for the next request, and who waits, as partitions come, go and fail."""
 
-from broker.memory_disk import MemoryDisk
-from broker.replication.followed_set import FollowedSet
-from broker.replication.quota import ReplicationQuota
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.followed_set import FollowedSet
+from odradek.broker.replication.quota import ReplicationQuota
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import open_log
 from tests.broker.replication.replicas_world import FollowingReplica
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.replication.follower_state import (
+from odradek.broker.replication.follower_state import (
     MOVES,
     RETRY_FIRST_MS,
     UNDER_WAY,
@@ -15,7 +15,7 @@ from broker.replication.follower_state import (
     after_out_of_range,
     truncation_offset,
 )
-from protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 BACKOFF_MS = 1000.0
 # Our log: epoch 1 from 0, epoch 3 from 10, epoch 6 from 20, the end at 30.

@@ -16,12 +16,12 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.keys import PartitionState, decode_partition, partition_key
-from broker.cluster.store import Conflict
-from broker.config import BrokerConfig
-from broker.registration import Identity
-from broker.restart import Findings, Found, give_up_seats
-from protocol.schema import ZERO_UUID
+from odradek.broker.cluster.keys import PartitionState, decode_partition, partition_key
+from odradek.broker.cluster.store import Conflict
+from odradek.broker.config import BrokerConfig
+from odradek.broker.registration import Identity
+from odradek.broker.restart import Findings, Found, give_up_seats
+from odradek.protocol.schema import ZERO_UUID
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.replication.isr_world import LAG_MS_MAX, TOPIC_ID, IsrWorld, settle
 

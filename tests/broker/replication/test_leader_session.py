@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.fetch_sessions import EPOCH_MAX, FetchSessions, PartitionKey
-from broker.replication.follower_state import FetchPosition
-from broker.replication.leader_session import Changes, LeaderSession, PartitionId, by_topic
-from protocol.messages.fetch import FetchPartition
+from odradek.broker.fetch_sessions import EPOCH_MAX, FetchSessions, PartitionKey
+from odradek.broker.replication.follower_state import FetchPosition
+from odradek.broker.replication.leader_session import Changes, LeaderSession, PartitionId, by_topic
+from odradek.protocol.messages.fetch import FetchPartition
 
 TOPIC = b"o" * 16
 

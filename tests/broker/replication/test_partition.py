@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from broker.replication.partition import ACKS_ALL, Partition
-from broker.replication.replicas import Replicas
-from broker.replication.syncs import Syncs
-from client.environment import Environment
-from client.tasks import Tasks
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.config import BrokerConfig
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replication.syncs import Syncs
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.support import append, batch
 
 TOPIC_ID = bytes(range(16))

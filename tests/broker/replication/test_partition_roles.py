@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.keys import PartitionState
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.test_partition import TRIO, follower_at, parked, partition_with
 from tests.broker.support import append, batch
 

@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.log.config import LogConfig
-from broker.log.log import Log
-from broker.memory_disk import MemoryDisk
-from broker.replication.isolation import Isolation
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from broker.replication.syncs import Syncs
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.config import BrokerConfig
+from odradek.broker.log.config import LogConfig
+from odradek.broker.log.log import Log
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.replication.isolation import Isolation
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replication.syncs import Syncs
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 from tests.broker.log.transactions import TxnModel, filtered
 
 SEGMENT_BYTES = 300

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.option import LONG_MAX
-from broker.replication.quota import SECONDS_SAVED, WAIT_MS_MAX, ReplicationQuota, is_throttled
+from odradek.broker.option import LONG_MAX
+from odradek.broker.replication.quota import SECONDS_SAVED, WAIT_MS_MAX, ReplicationQuota, is_throttled
 
 
 def test_there_is_room_until_a_second_is_used_up() -> None:

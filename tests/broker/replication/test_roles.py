@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.keys import NO_LEADER, PartitionState
-from broker.replication.partition import Partition
-from broker.replication.roles import Key, Roles
-from protocol.errors import ErrorCode, KafkaError
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.roles import Key, Roles
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.isr_world import TOPIC_ID, IsrWorld, settle
 
 pytestmark = pytest.mark.virtual_time

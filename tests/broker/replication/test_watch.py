@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from broker.context import Context
-from broker.replication.partition import Partition
-from broker.replication.replicas import Replicas
-from broker.replication.watch import Watch
+from odradek.broker.context import Context
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replication.watch import Watch
 from tests.broker.support import append, batch, make_topic, running_broker
 
 ONE = batch(b"a" * 100)

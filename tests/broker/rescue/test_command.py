@@ -9,15 +9,15 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.cluster.backup import decode_backup
-from broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from broker.cluster.image import ClusterImage
-from broker.cluster.journal import decode_file
-from broker.cluster.keys import CLUSTER_KEY, encode_restoring
-from broker.cluster.store import Snapshot, Txn
-from broker.disk import FileDisk
-from broker.rescue import restoring
-from broker.rescue.command import backup, rebuild, restore
+from odradek.broker.cluster.backup import decode_backup
+from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.journal import decode_file
+from odradek.broker.cluster.keys import CLUSTER_KEY, encode_restoring
+from odradek.broker.cluster.store import Snapshot, Txn
+from odradek.broker.disk import FileDisk
+from odradek.broker.rescue import restoring
+from odradek.broker.rescue.command import backup, rebuild, restore
 from tests.broker.adopt.kafka_files import DATA, KafkaDirectory, batch
 from tests.etcd_server import EtcdServer
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from broker.adopt.claim import REVISIONS_SKIPPED, DirectoryRefused
-from broker.cluster.backup import Backup, decode_backup, encode_backup
-from broker.cluster.embedded import FILE_NAME
-from broker.cluster.journal import decode_file, encode_file
-from broker.cluster.keys import CLUSTER_KEY, encode_cluster
-from broker.memory_disk import MemoryDisk
-from broker.meta_properties import ForeignDirectory
-from broker.metadata_revision import load_revision
-from broker.rescue.directory import backup_of_directory, restore_directory
+from odradek.broker.adopt.claim import REVISIONS_SKIPPED, DirectoryRefused
+from odradek.broker.cluster.backup import Backup, decode_backup, encode_backup
+from odradek.broker.cluster.embedded import FILE_NAME
+from odradek.broker.cluster.journal import decode_file, encode_file
+from odradek.broker.cluster.keys import CLUSTER_KEY, encode_cluster
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.meta_properties import ForeignDirectory
+from odradek.broker.metadata_revision import load_revision
+from odradek.broker.rescue.directory import backup_of_directory, restore_directory
 from tests.broker.servers import broker_on, started
 from tests.broker.wire import batch, connected, create_topic, produced
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.adopt.directory import Found
-from broker.adopt.partition import PartitionFacts
-from broker.cluster.backup import EPOCHS_SKIPPED, Backup
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.adopt.directory import Found
+from odradek.broker.adopt.partition import PartitionFacts
+from odradek.broker.cluster.backup import EPOCHS_SKIPPED, Backup
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     PRODUCER_IDS_KEY,
     NodeState,
@@ -25,10 +25,10 @@ from broker.cluster.keys import (
     topic_config_key,
     topic_key,
 )
-from broker.cluster.store import Snapshot
-from broker.meta_properties import MetaProperties
-from broker.rescue.plan import Directory, NotRebuildable, RebuildPlan, as_backup, entries, make_plan
-from protocol.primitives import uuid_text
+from odradek.broker.cluster.store import Snapshot
+from odradek.broker.meta_properties import MetaProperties
+from odradek.broker.rescue.plan import Directory, NotRebuildable, RebuildPlan, as_backup, entries, make_plan
+from odradek.protocol.primitives import uuid_text
 
 CLUSTER_ID = "a-cluster"
 ORDERS, OTHER = bytes(range(16)), bytes(range(16, 32))

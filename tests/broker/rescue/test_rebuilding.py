@@ -2,20 +2,20 @@
 
 import pytest
 
-from broker.adopt.claim import REVISIONS_SKIPPED, DirectoryRefused
-from broker.cluster.backup import EPOCHS_SKIPPED
-from broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from broker.cluster.image import ClusterImage
-from broker.cluster.journal import encode_file
-from broker.cluster.keys import NODES_PREFIX, node_key
-from broker.cluster.lineage import Followed
-from broker.cluster.store import Entry
-from broker.disk import LockHeld
-from broker.log.checkpoint import LOG_START_OFFSETS
-from broker.memory_disk import MemoryDisk
-from broker.metadata_revision import RecordedRevision, load_revision
-from broker.rescue.plan import RebuildPlan
-from broker.rescue.rebuilding import rebuild, rebuild_with
+from odradek.broker.adopt.claim import REVISIONS_SKIPPED, DirectoryRefused
+from odradek.broker.cluster.backup import EPOCHS_SKIPPED
+from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.journal import encode_file
+from odradek.broker.cluster.keys import NODES_PREFIX, node_key
+from odradek.broker.cluster.lineage import Followed
+from odradek.broker.cluster.store import Entry
+from odradek.broker.disk import LockHeld
+from odradek.broker.log.checkpoint import LOG_START_OFFSETS
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.metadata_revision import RecordedRevision, load_revision
+from odradek.broker.rescue.plan import RebuildPlan
+from odradek.broker.rescue.rebuilding import rebuild, rebuild_with
 from tests.broker.adopt.kafka_files import KafkaDirectory, batch, id_of
 from tests.broker.servers import broker_on, started
 from tests.broker.wire import batch as new_batch

@@ -4,9 +4,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.cluster.backup import EPOCHS_SKIPPED, Backup, decode_backup, encode_backup, restored_values, take_backup
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import (
+from odradek.broker.cluster.backup import (
+    EPOCHS_SKIPPED,
+    Backup,
+    decode_backup,
+    encode_backup,
+    restored_values,
+    take_backup,
+)
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     ORIGIN_KEY,
     MalformedMetadata,
@@ -16,10 +23,10 @@ from broker.cluster.keys import (
     partition_key,
     topic_key,
 )
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import Txn
-from broker.rescue import restoring
-from broker.rescue.restoring import RestoreInterrupted, RestoreRefused, clear, restore
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import Txn
+from odradek.broker.rescue import restoring
+from odradek.broker.rescue.restoring import RestoreInterrupted, RestoreRefused, clear, restore
 
 TOPIC_ID = bytes(range(16))
 PARTITIONS = 200

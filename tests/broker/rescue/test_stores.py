@@ -2,11 +2,11 @@
 
 import pytest
 
-from broker.adopt.claim import DirectoryRefused
-from broker.cluster.embedded import FILE_NAME
-from broker.cluster.store import StoreClosed, Txn
-from broker.memory_disk import MemoryDisk
-from broker.rescue.stores import opened
+from odradek.broker.adopt.claim import DirectoryRefused
+from odradek.broker.cluster.embedded import FILE_NAME
+from odradek.broker.cluster.store import StoreClosed, Txn
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.rescue.stores import opened
 from tests.etcd_server import EtcdServer
 
 

@@ -5,11 +5,11 @@ import errno
 
 import pytest
 
-from broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from broker.cluster.memory import MemoryStore
-from broker.cluster.store import MetadataStore, Txn
-from broker.memory_disk import MemoryDisk
-from broker.txn.producer_ids import BLOCK_SIZE, ProducerIds
+from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import MetadataStore, Txn
+from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.txn.producer_ids import BLOCK_SIZE, ProducerIds
 
 
 class CountingStore(MemoryStore):

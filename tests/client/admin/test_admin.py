@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from client.admin.admin import Admin
-from client.admin.cluster import BrokerDescription
-from client.admin.config import AdminConfig
-from client.admin.configs import ConfigChange, ConfigResource, ConfigSource, ConfigType, ResourceType
-from client.admin.errors import ItemsFailed
-from client.errors import (
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.cluster import BrokerDescription
+from odradek.client.admin.config import AdminConfig
+from odradek.client.admin.configs import ConfigChange, ConfigResource, ConfigSource, ConfigType, ResourceType
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.errors import (
     BrokerError,
     ClientClosed,
     ClientError,
@@ -24,17 +24,17 @@ from client.errors import (
     UnknownTopic,
     UnsupportedVersion,
 )
-from client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
-from client.tasks import running_tasks
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.delete_records import DeleteRecordsRequest
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest
-from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from protocol.messages.list_offsets import ListOffsetsRequest
-from protocol.messages.metadata import MetadataRequest
+from odradek.client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
+from odradek.client.tasks import running_tasks
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_records import DeleteRecordsRequest
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.admin_handlers import LOG_DIR, Served, serve_admin
 from tests.client.broker_faults import disconnect_after, edited, late, never
 from tests.client.reading_handlers import Reading, fill, serve_reading

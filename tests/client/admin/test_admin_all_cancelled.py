@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from client.admin.admin import Admin
-from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from odradek.client.admin.admin import Admin
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tests.client.admin_handlers import serve_admin
 from tests.client.broker_faults import late
 from tests.client.scripted_broker import scripted_cluster

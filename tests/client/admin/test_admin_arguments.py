@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from client.admin.admin import Admin
-from client.admin.configs import ConfigResource
-from client.admin.topics import NewTopic
-from client.topic_partition import TopicPartition
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.configs import ConfigResource
+from odradek.client.admin.topics import NewTopic
+from odradek.client.topic_partition import TopicPartition
 from tests.client.admin_handlers import serve_admin
 from tests.client.scripted_broker import scripted_cluster
 

@@ -1,7 +1,14 @@
 """Resources, sources and types of options: their names for people, and numbers that a newer broker may send."""
 
-from client.admin.configs import ConfigEntry, ConfigResource, ConfigSource, ConfigType, ResourceType, described_configs
-from protocol.messages.describe_configs import (
+from odradek.client.admin.configs import (
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ConfigType,
+    ResourceType,
+    described_configs,
+)
+from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,

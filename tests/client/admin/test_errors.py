@@ -2,8 +2,8 @@
 
 import pickle
 
-from client.admin.errors import ItemsFailed
-from client.errors import AuthorizationError, ConnectionFailed, TopicExists
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.errors import AuthorizationError, ConnectionFailed, TopicExists
 
 
 def test_it_names_what_failed_and_the_first_reasons() -> None:

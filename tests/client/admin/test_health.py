@@ -2,10 +2,10 @@
 
 import pytest
 
-from client.admin.health import out_of_sync, partition_healths
-from client.admin.replication import Reassignment
-from client.admin.topics import PartitionDescription, TopicDescription
-from client.topic_partition import TopicPartition
+from odradek.client.admin.health import out_of_sync, partition_healths
+from odradek.client.admin.replication import Reassignment
+from odradek.client.admin.topics import PartitionDescription, TopicDescription
+from odradek.client.topic_partition import TopicPartition
 
 P0 = TopicPartition("orders", 0)
 

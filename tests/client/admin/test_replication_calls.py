@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from client.admin.admin import Admin
-from client.admin.errors import ItemsFailed
-from client.admin.replication import ElectionType, QuorumReplica, Reassignment
-from client.client_error import ClientError
-from client.errors import BrokerError, UnknownTopic, UnsupportedVersion
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from protocol.messages.describe_quorum import DescribeQuorumRequest
-from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from protocol.messages.elect_leaders import ElectLeadersRequest
-from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.admin.replication import ElectionType, QuorumReplica, Reassignment
+from odradek.client.client_error import ClientError
+from odradek.client.errors import BrokerError, UnknownTopic, UnsupportedVersion
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
+from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.client.admin_handlers import serve_admin
 from tests.client.broker_faults import disconnect_after, edited
 from tests.client.replication_handlers import Replicated, serve_replication

@@ -6,17 +6,24 @@ from typing import Any
 
 import pytest
 
-from client.admin.admin import Admin
-from client.admin.configs import ConfigSource, ResourceType
-from client.admin.errors import ItemsFailed
-from client.admin.topics import NewTopic, PartitionDescription, TopicListing
-from client.errors import BrokerError, ClientError, ConnectionFailed, TopicExists, UnknownTopic, UnsupportedVersion
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.metadata import MetadataRequest
-from protocol.primitives import uuid_text
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.configs import ConfigSource, ResourceType
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.admin.topics import NewTopic, PartitionDescription, TopicListing
+from odradek.client.errors import (
+    BrokerError,
+    ClientError,
+    ConnectionFailed,
+    TopicExists,
+    UnknownTopic,
+    UnsupportedVersion,
+)
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import CreatePartitionsRequest
+from odradek.protocol.messages.create_topics import CreateTopicsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.primitives import uuid_text
 from tests.client.admin_handlers import Served, serve_admin
 from tests.client.broker_faults import disconnect_after, disconnect_before, edited, never
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

@@ -8,8 +8,8 @@ import asyncio
 
 import pytest
 
-from client.cluster.cluster import CONTROLLER
-from client.errors import (
+from odradek.client.cluster.cluster import CONTROLLER
+from odradek.client.errors import (
     AuthorizationError,
     ClientClosed,
     ClientError,
@@ -17,10 +17,10 @@ from client.errors import (
     InvalidTopic,
     MetadataTimeout,
 )
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import NodeEndpoint
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import NodeEndpoint
 from tests.client.broker_faults import (
     disconnect_before,
     error,

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from client.cluster.cluster import CONTROLLER
-from client.errors import ConnectionFailed, RequestTimedOut, UnsupportedVersion
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.client.cluster.cluster import CONTROLLER
+from odradek.client.errors import ConnectionFailed, RequestTimedOut, UnsupportedVersion
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.client.broker_faults import Fault, disconnect_after, disconnect_before, garbage, late, never
 from tests.client.running_cluster import INIT, begun, opened, running
 from tests.client.scripted_broker import scripted_cluster

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from client.cluster.cluster import CONTROLLER
-from client.cluster.nodes import Opener
-from client.errors import AuthenticationFailed, ConnectionFailed
-from client.network.connection import Connection
+from odradek.client.cluster.cluster import CONTROLLER
+from odradek.client.cluster.nodes import Opener
+from odradek.client.errors import AuthenticationFailed, ConnectionFailed
+from odradek.client.network.connection import Connection
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.certificates import make_certificates
 from tests.client.memory_network import Reach
@@ -137,7 +137,7 @@ async def test_close_does_not_wait_for_a_token_provider_for_ever(call: int, capl
         await client.cluster.close()
         await client.tasks.close()
         assert 1_000 < client.now_ms() - began_ms < 10_000
-        [warning] = [each.getMessage() for each in caplog.records if each.name == "client.tasks"]
+        [warning] = [each.getMessage() for each in caplog.records if each.name == "odradek.client.tasks"]
         assert "broker-0.test:9092" in warning
         assert (scripted.network.open_clients() == []) == (call > 1)
         release.set()

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from client.cluster.link import Link, Standing, least_loaded
-from client.network.connection import Connection
+from odradek.client.cluster.link import Link, Standing, least_loaded
+from odradek.client.network.connection import Connection
 
 NOW_MS = 10_000.0
 PATIENCE_MS = 1_000.0

@@ -6,10 +6,10 @@ any order of answers.
 
 import pytest
 
-from client.cluster.metadata import Question
-from protocol.errors import ErrorCode
-from protocol.messages.produce import NodeEndpoint
-from protocol.schema import ZERO_UUID
+from odradek.client.cluster.metadata import Question
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import NodeEndpoint
+from odradek.protocol.schema import ZERO_UUID
 from tests.client.metadata_answers import ID_B, answer, broker, failing, partition, topic
 from tests.client.metadata_client import MAX_AGE_MS, Client
 

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from client.errors import AuthorizationError, InvalidTopic
-from protocol.errors import ErrorCode
+from odradek.client.errors import AuthorizationError, InvalidTopic
+from odradek.protocol.errors import ErrorCode
 from tests.client.metadata_answers import answer, failing, topic
 from tests.client.metadata_client import MAX_AGE_MS, MAX_IDLE_MS, Client
 
@@ -24,7 +24,7 @@ def test_what_a_wait_cannot_cure_is_told_to_all_and_asked_again_after_a_while(
 ) -> None:
     client.use("a", "good")
     client.refresh(topic("good", 1), failing("a", code))
-    assert caplog.record_tuples[-1][:2] == ("client.cluster.metadata", logging.WARNING)
+    assert caplog.record_tuples[-1][:2] == ("odradek.client.cluster.metadata", logging.WARNING)
     for _ in range(3):
         client.use("a")
         error = client.metadata.error_of("a")

@@ -12,10 +12,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from client.cluster.metadata import Metadata, Question
-from client.errors import AuthorizationError
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from odradek.client.cluster.metadata import Metadata, Question
+from odradek.client.errors import AuthorizationError
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from tests.client.metadata_answers import answer, failing, topic
 
 NAMES = ("a", "b", "c")

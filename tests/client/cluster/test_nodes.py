@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from client.cluster.topic_metadata import Node
-from client.configuration.client_config import ClientConfig
-from client.errors import AuthenticationFailed, ClientError, ConfigError, ConnectionFailed, UnsupportedVersion
-from client.network.connection import Connection
+from odradek.client.cluster.topic_metadata import Node
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import AuthenticationFailed, ClientError, ConfigError, ConnectionFailed, UnsupportedVersion
+from odradek.client.network.connection import Connection
 from tests.client.nodes_scene import FakeConnection, Scene, gaps, scene
 from tests.client.virtual_time import VirtualEnvironment
 
@@ -103,7 +103,7 @@ async def test_an_opener_that_breaks_off_is_a_failure_and_told(caplog: pytest.Lo
 
 
 async def test_the_first_second_fourth_failure_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "client.cluster.nodes")
+    caplog.set_level(logging.DEBUG, "odradek.client.cluster.nodes")
     async with scene() as found:
         found.name(1)
         found.opener.failures[1] = ConnectionFailed("broker 1", "refused")
@@ -114,7 +114,7 @@ async def test_the_first_second_fourth_failure_is_a_warning(caplog: pytest.LogCa
 
 
 async def test_a_connection_lost_once_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "client.cluster.nodes")
+    caplog.set_level(logging.DEBUG, "odradek.client.cluster.nodes")
     async with scene() as found:
         found.name(1)
         for _ in range(3):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from client.cluster.waiters import Waiters
+from odradek.client.cluster.waiters import Waiters
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop
 
 pytestmark = pytest.mark.virtual_time

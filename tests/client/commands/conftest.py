@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.admin.admin import Admin
-from client.admin.config import AdminConfig
-from client.commands.failures import CommandFailed
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.config import AdminConfig
+from odradek.client.commands.failures import CommandFailed
 
-SET_BY_COMMANDS = ("", "client", "client.fetching")
+SET_BY_COMMANDS = ("", "odradek.client", "odradek.client.fetching")
 
 
 @pytest.fixture(autouse=True)

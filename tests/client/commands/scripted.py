@@ -8,10 +8,10 @@ from typing import Any
 import click
 import pytest
 
-from client.admin.admin import Admin
-from client.commands.failures import CommandFailed
-from client.commands.options import Target
-from client.errors import ClientError
+from odradek.client.admin.admin import Admin
+from odradek.client.commands.failures import CommandFailed
+from odradek.client.commands.options import Target
+from odradek.client.errors import ClientError
 from tests.client.admin_handlers import Served, serve_admin
 from tests.client.replication_handlers import Replicated, serve_replication
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

@@ -4,13 +4,17 @@ import asyncio
 
 import pytest
 
-from client.admin.configs import ResourceType
-from client.admin.replication import Reassignment
-from client.commands.awaited import waiting_for
-from client.commands.partitions import partitions
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse, DescribeConfigsResult
+from odradek.client.admin.configs import ResourceType
+from odradek.client.admin.replication import Reassignment
+from odradek.client.commands.awaited import waiting_for
+from odradek.client.commands.partitions import partitions
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from tests.client.commands.scripted import ran, replicated_cluster
 from tests.client.commands.test_partitions import until
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from client.admin.configs import ResourceType
-from client.commands.cluster import cluster
-from client.commands.failures import CommandFailed
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.describe_quorum import DescribeQuorumRequest
-from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.client.admin.configs import ResourceType
+from odradek.client.commands.cluster import cluster
+from odradek.client.commands.failures import CommandFailed
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
+from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tests.client.broker_faults import disconnect_before, edited
 from tests.client.commands.scripted import on_terminal, ran, replicated_cluster
 

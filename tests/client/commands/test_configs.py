@@ -5,9 +5,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from client.admin.configs import ConfigEntry, ConfigResource, ConfigSource, ConfigType
-from client.commands.configs import configs, resource_of
-from client.commands.warnings import is_unknown
+from odradek.client.admin.configs import ConfigEntry, ConfigResource, ConfigSource, ConfigType
+from odradek.client.commands.configs import configs, resource_of
+from odradek.client.commands.warnings import is_unknown
 from tests.client.commands.scripted import ran, replicated_cluster
 
 

@@ -7,14 +7,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from client.admin.config import AdminConfig
-from client.commands.consume import Beginning, From, consume, print_all, start_of
-from client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
-from client.errors import ClientError, broker_error
-from client.fetching.fetched import FetchedBatch
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.records import Record
+from odradek.client.admin.config import AdminConfig
+from odradek.client.commands.consume import Beginning, From, consume, print_all, start_of
+from odradek.client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
+from odradek.client.errors import ClientError, broker_error
+from odradek.client.fetching.fetched import FetchedBatch
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import Record
 
 P0 = TopicPartition("orders", 0)
 

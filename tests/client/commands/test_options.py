@@ -6,12 +6,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from client.admin.config import AdminConfig
-from client.commands.failures import USAGE, CommandFailed
-from client.commands.options import Assignment, Target, on_target
-from client.errors import ConfigError
-from client.fetching.config import FetchConfig
-from client.producer.config import ProducerConfig
+from odradek.client.admin.config import AdminConfig
+from odradek.client.commands.failures import USAGE, CommandFailed
+from odradek.client.commands.options import Assignment, Target, on_target
+from odradek.client.errors import ConfigError
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.producer.config import ProducerConfig
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.commands.failures import OutputClosed
-from client.commands.output import Cell, aligned, print_json, print_line, print_table, separated
+from odradek.client.commands.failures import OutputClosed
+from odradek.client.commands.output import Cell, aligned, print_json, print_line, print_table, separated
 
 COLUMNS = ("NAME", "SIZE", "INTERNAL")
 ROWS: list[tuple[Cell, ...]] = [("orders", 12, True), ("x", 1234, False), ("a\tb", None, None)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.commands.pace import Pace
+from odradek.client.commands.pace import Pace
 
 START_MS = 1_000_000.0
 

@@ -13,15 +13,15 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from client.admin.configs import ResourceType
-from client.admin.errors import ItemsFailed
-from client.commands.failures import CommandFailed
-from client.commands.partitions import partitions
-from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from protocol.messages.elect_leaders import ElectLeadersRequest
-from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.client.admin.configs import ResourceType
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.commands.failures import CommandFailed
+from odradek.client.commands.partitions import partitions
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tests.client.admin_handlers import Served
 from tests.client.broker_faults import disconnect_before
 from tests.client.commands.scripted import on_terminal, ran, replicated_cluster

@@ -11,16 +11,16 @@ from typing import NoReturn, Self
 import pytest
 from click.testing import CliRunner
 
-from client.admin.config import AdminConfig
-from client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
-from client.commands.options import Target
-from client.commands.produce import Progress, Sending, produce, producer_config
-from client.commands.record_text import RecordToSend
-from client.errors import MetadataTimeout
-from client.producer.config import ProducerConfig
-from client.producer.producer import Producer
-from protocol.errors import ErrorCode
-from protocol.messages.produce import ProduceRequest
+from odradek.client.admin.config import AdminConfig
+from odradek.client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
+from odradek.client.commands.options import Target
+from odradek.client.commands.produce import Progress, Sending, produce, producer_config
+from odradek.client.commands.record_text import RecordToSend
+from odradek.client.errors import MetadataTimeout
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.producer import Producer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import error, never
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
@@ -266,7 +266,7 @@ def test_whether_the_topic_exists_is_asked_over_connections_as_they_were_set_for
 ) -> None:
     lines = tmp_path / "lines"
     lines.write_bytes(b"one\n")
-    monkeypatch.setattr("client.producer.producer.Producer", NoProducer)
+    monkeypatch.setattr("odradek.client.producer.producer.Producer", NoProducer)
     with lines.open() as given:
         monkeypatch.setattr(sys, "stdin", given)
         with pytest.raises(SystemExit):

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
-from client.commands.replicas import broker_ids, parse_replicas, read_targets
-from client.topic_partition import TopicPartition
+from odradek.client.commands.replicas import broker_ids, parse_replicas, read_targets
+from odradek.client.topic_partition import TopicPartition
 
 
 def test_brokers_are_written_with_commas() -> None:

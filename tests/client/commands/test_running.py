@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from client.admin.errors import ItemsFailed
-from client.commands.failures import CommandFailed
-from client.commands.running import exit_code_of
-from client.errors import (
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.commands.failures import CommandFailed
+from odradek.client.commands.running import exit_code_of
+from odradek.client.errors import (
     AuthenticationFailed,
     AuthorizationError,
     BufferExhausted,
@@ -25,18 +25,18 @@ from client.errors import (
     UnknownTopic,
     broker_error,
 )
-from client.fetching.fetched import CorruptRecords
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
+from odradek.client.fetching.fetched import CorruptRecords
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
 from tests.signals import heed_ctrl_c
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PRELUDE = """
 import asyncio, sys
-from client.commands.failures import CommandFailed, OutputClosed
-from client.commands.output import print_line
-from client.commands.running import run
-from client.errors import *
+from odradek.client.commands.failures import CommandFailed, OutputClosed
+from odradek.client.commands.output import print_line
+from odradek.client.commands.running import run
+from odradek.client.errors import *
 """
 
 
@@ -106,7 +106,7 @@ def test_an_error_is_one_sentence_and_no_traceback() -> None:
 
 def test_each_item_that_failed_has_its_sentence() -> None:
     raised = "raise ItemsFailed('X', {1: UnknownTopic(3, what='one'), 2: UnknownTopic(3, what='two')}, {})"
-    code, _, err = ended(f"from client.admin.errors import ItemsFailed\n{raised}")
+    code, _, err = ended(f"from odradek.client.admin.errors import ItemsFailed\n{raised}")
     assert code == 1
     assert [line.split()[:2] for line in err.splitlines()] == [["Error:", "one"], ["Error:", "two"]]
 
@@ -119,11 +119,11 @@ def test_a_mistake_of_ours_is_told_as_one_and_shown_on_request() -> None:
 
 
 def test_what_the_client_logs_is_for_those_who_ask_but_for_what_a_reader_misses() -> None:
-    body = "from logging import getLogger\ngetLogger('client.cluster.nodes').error('x')\n"
-    body += "getLogger('client.fetching.fetcher').warning('y')"
-    assert ended(body) == (0, "", "WARNING client.fetching.fetcher: y\n")
+    body = "from logging import getLogger\ngetLogger('odradek.client.cluster.nodes').error('x')\n"
+    body += "getLogger('odradek.client.fetching.fetcher').warning('y')"
+    assert ended(body) == (0, "", "WARNING odradek.client.fetching.fetcher: y\n")
     code, _, err = ended(body, is_verbose=True)
-    assert (code, "ERROR client.cluster.nodes: x\n" in err) == (0, True)
+    assert (code, "ERROR odradek.client.cluster.nodes: x\n" in err) == (0, True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

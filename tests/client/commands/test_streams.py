@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.commands.failures import CommandFailed, OutputClosed
-from client.commands.streams import LineReader, Writer
+from odradek.client.commands.failures import CommandFailed, OutputClosed
+from odradek.client.commands.streams import LineReader, Writer
 
 pytestmark = pytest.mark.both_loops
 PATIENCE_S = 20.0

@@ -13,18 +13,18 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from client.admin.configs import ResourceType
-from client.admin.errors import ItemsFailed
-from client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
-from client.commands.running import exit_code_of
-from client.commands.topics import parse_assignment, topics
-from client.errors import ClientError, ConnectionFailed, UnknownTopic
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest
-from protocol.messages.list_offsets import ListOffsetsRequest
-from protocol.messages.metadata import MetadataRequest
+from odradek.client.admin.configs import ResourceType
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
+from odradek.client.commands.running import exit_code_of
+from odradek.client.commands.topics import parse_assignment, topics
+from odradek.client.errors import ClientError, ConnectionFailed, UnknownTopic
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import CreatePartitionsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.admin_handlers import Served, serve_admin
 from tests.client.broker_faults import disconnect_before, edited
 from tests.client.commands import scripted as scripted_command

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from client.configuration.addresses import Address
-from client.configuration.client_config import ClientConfig
-from client.errors import ConfigError
+from odradek.client.configuration.addresses import Address
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from client.admin.config import AdminConfig
-from client.configuration.client_config import ClientConfig
-from client.configuration.kafka_settings import NOT_HERE
-from client.configuration.settings import INT_MAX, LONG_MAX, Kind, Row, rows
-from client.environment import Environment
-from client.errors import ConfigError
-from client.fetching.config import FetchConfig
-from client.metrics.metrics import NO_METRICS
-from client.producer.config import ProducerConfig
-from client.producer.interceptors import Interceptor
-from client.producer.record import ProducerRecord
-from client.producer.serialization import serialize_json, serialize_str
-from protocol.compression import Codec
+from odradek.client.admin.config import AdminConfig
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.configuration.kafka_settings import NOT_HERE
+from odradek.client.configuration.settings import INT_MAX, LONG_MAX, Kind, Row, rows
+from odradek.client.environment import Environment
+from odradek.client.errors import ConfigError
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.metrics.metrics import NO_METRICS
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.record import ProducerRecord
+from odradek.client.producer.serialization import serialize_json, serialize_str
+from odradek.protocol.compression import Codec
 from tests.client.golden import java_facts
 
 JAVA = java_facts.read()

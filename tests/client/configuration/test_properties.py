@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.configuration.properties import parse_properties
+from odradek.client.configuration.properties import parse_properties
 
 
 @pytest.mark.parametrize(

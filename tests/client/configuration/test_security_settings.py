@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from client.admin.config import AdminConfig
-from client.configuration.settings import rows
-from client.errors import ConfigError
-from client.fetching.config import FetchConfig
-from client.producer.config import ProducerConfig
+from odradek.client.admin.config import AdminConfig
+from odradek.client.configuration.settings import rows
+from odradek.client.errors import ConfigError
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.producer.config import ProducerConfig
 
 CONTEXT = ssl.create_default_context()
 

@@ -8,12 +8,12 @@ from typing import Any, assert_type, overload
 
 import pytest
 
-from client.admin.config import AdminConfig
-from client.configuration.addresses import Address
-from client.configuration.signatures import config_of, configured_by
-from client.errors import ConfigError
-from client.producer.config import ProducerConfig
-from client.producer.interceptors import Interceptor
+from odradek.client.admin.config import AdminConfig
+from odradek.client.configuration.addresses import Address
+from odradek.client.configuration.signatures import config_of, configured_by
+from odradek.client.errors import ConfigError
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.interceptors import Interceptor
 
 SERVERS = "localhost:9092"
 

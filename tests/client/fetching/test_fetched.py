@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.errors import ClientError
-from client.fetching.fetched import Chunk, CorruptRecords
-from client.topic_partition import TopicPartition
-from protocol.batch import HEADER_SIZE
-from protocol.compression import Codec
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import AbortedTransaction
-from protocol.record_encoding import build_batch
-from protocol.records import Record
+from odradek.client.errors import ClientError
+from odradek.client.fetching.fetched import Chunk, CorruptRecords
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import AbortedTransaction
+from odradek.protocol.record_encoding import build_batch
+from odradek.protocol.records import Record
 
 PARTITION = TopicPartition("t", 0)
 ABORT, COMMIT = 0, 1

@@ -5,8 +5,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from client.cluster.cluster import Cluster
-from client.errors import (
+from odradek.client.cluster.cluster import Cluster
+from odradek.client.errors import (
     AuthenticationFailed,
     AuthorizationError,
     BrokerError,
@@ -14,15 +14,15 @@ from client.errors import (
     UnknownTopic,
     UnsupportedVersion,
 )
-from client.fetching.config import FetchConfig
-from client.fetching.fetch_settings import FetchSettings, Start
-from client.fetching.fetcher import settings_of
-from client.fetching.positions import OffsetOutOfRange, Positions
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest
-from protocol.messages.list_offsets import ListOffsetsRequest
-from protocol.messages.metadata import MetadataRequest
+from odradek.client.fetching.config import FetchConfig
+from odradek.client.fetching.fetch_settings import FetchSettings, Start
+from odradek.client.fetching.fetcher import settings_of
+from odradek.client.fetching.positions import OffsetOutOfRange, Positions
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.broker_faults import disconnect_after, disconnect_before, edited, garbage, late, never
 from tests.client.reading_handlers import fill
 from tests.client.running_fetcher import P0, P1, P2, TOPIC, fetching, read, reading_cluster, values

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from client.fetching.fetch_settings import Start
-from client.topic_partition import TopicPartition
+from odradek.client.fetching.fetch_settings import Start
+from odradek.client.topic_partition import TopicPartition
 from tests.client.reading_handlers import fill
 from tests.client.running_fetcher import P0, TOPIC, fetching, reading_cluster
 

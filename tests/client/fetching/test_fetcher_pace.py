@@ -2,10 +2,10 @@
 
 import pytest
 
-from client.errors import ClientError
-from client.fetching.fetch_settings import Start
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest
+from odradek.client.errors import ClientError
+from odradek.client.fetching.fetch_settings import Start
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchRequest
 from tests.client.broker_faults import late
 from tests.client.reading_handlers import fill
 from tests.client.running_cluster import begun

@@ -1,7 +1,7 @@
 """ListOffsets from the asking side: what stands in the request, which version it needs, what each answer becomes."""
 
-from client.errors import BrokerError, UnknownTopic
-from client.fetching.list_offsets import (
+from odradek.client.errors import BrokerError, UnknownTopic
+from odradek.client.fetching.list_offsets import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
@@ -10,10 +10,10 @@ from client.fetching.list_offsets import (
     listed_offsets,
     lowest_version,
 )
-from client.topic_partition import TopicPartition
-from protocol.codec import decode, encode
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,

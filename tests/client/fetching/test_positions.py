@@ -2,14 +2,14 @@
 
 import pytest
 
-from client.errors import AuthorizationError, ClientError, ConnectionFailed, RequestTimedOut
-from client.fetching.fetch_settings import Start
-from client.fetching.fetched import CorruptRecords
-from client.fetching.list_offsets import EARLIEST, LATEST, ListedOffset
-from client.fetching.positions import PASSING, STALE_METADATA, OffsetOutOfRange
-from client.topic_partition import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchResponse
+from odradek.client.errors import AuthorizationError, ClientError, ConnectionFailed, RequestTimedOut
+from odradek.client.fetching.fetch_settings import Start
+from odradek.client.fetching.fetched import CorruptRecords
+from odradek.client.fetching.list_offsets import EARLIEST, LATEST, ListedOffset
+from odradek.client.fetching.positions import PASSING, STALE_METADATA, OffsetOutOfRange
+from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchResponse
 from tests.client.fetch_answers import A0, A1, B0, NO_EPOCHS, NO_IDS, ask, batch, fetch, positions, response, taken
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.errors import ConnectionFailed, RequestTimedOut
-from client.fetching.fetch_settings import Start
-from client.fetching.list_offsets import ListedOffset
-from client.fetching.positions import Asked, Position, Positions
-from client.topic_partition import TopicPartition
+from odradek.client.errors import ConnectionFailed, RequestTimedOut
+from odradek.client.fetching.fetch_settings import Start
+from odradek.client.fetching.list_offsets import ListedOffset
+from odradek.client.fetching.positions import Asked, Position, Positions
+from odradek.client.topic_partition import TopicPartition
 from tests.client.fetch_answers import NO_EPOCHS, NO_IDS, ask, batch, positions, response
 
 

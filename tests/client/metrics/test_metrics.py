@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from client.metrics import metrics
-from client.metrics.metrics import (
+from odradek.client.metrics import metrics
+from odradek.client.metrics.metrics import (
     BATCH_SIZE,
     BUCKETS,
     BUFFER_AVAILABLE_BYTES,

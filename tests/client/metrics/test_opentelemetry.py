@@ -7,7 +7,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, NumberDataPoint
 
-from client.metrics.metrics import (
+from odradek.client.metrics.metrics import (
     BUFFER_AVAILABLE_BYTES,
     METADATA_AGE,
     METRICS,
@@ -15,7 +15,7 @@ from client.metrics.metrics import (
     REQUEST_LATENCY,
     client_metrics,
 )
-from client.metrics.opentelemetry import OpenTelemetryMetrics
+from odradek.client.metrics.opentelemetry import OpenTelemetryMetrics
 from tests.client.recorded_metrics import tell_all
 
 

@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from client.metrics.metrics import (
+from odradek.client.metrics.metrics import (
     BATCH_SIZE,
     BUFFER_AVAILABLE_BYTES,
     METADATA_AGE,
@@ -14,7 +14,7 @@ from client.metrics.metrics import (
     REQUEST_LATENCY,
     client_metrics,
 )
-from client.metrics.prometheus import PrometheusMetrics
+from odradek.client.metrics.prometheus import PrometheusMetrics
 from tests.client.recorded_metrics import tell_all
 
 

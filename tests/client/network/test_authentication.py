@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
-from client.network.authentication import Authenticator
-from client.network.connection import Connection, open_connection
-from client.network.negotiation import Versions
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.network.authentication import Authenticator
+from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.negotiation import Versions
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tests.client.broker_faults import throttled
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.memory_network import MemoryEnvironment

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.network.backoff import Backoff
+from odradek.client.network.backoff import Backoff
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,20 @@ from typing import Any
 
 import pytest
 
-from client.configuration.client_config import ClientConfig
-from client.environment import Environment
-from client.errors import AuthenticationFailed, ClientError, ConnectionFailed, RequestTimedOut, UnsupportedVersion
-from client.metrics.metrics import Metric
-from client.network.connection import Connection, open_connection
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.produce import ProduceRequest
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.environment import Environment
+from odradek.client.errors import (
+    AuthenticationFailed,
+    ClientError,
+    ConnectionFailed,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
+from odradek.client.metrics.metrics import Metric
+from odradek.client.network.connection import Connection, open_connection
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.certificates import Certificates, make_certificates
 from tests.client.loopback import ALL_RANGES, Loopback, Peer, each_by_itself, frame_of, ranges_answer

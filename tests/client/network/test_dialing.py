@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from client.configuration.client_config import ClientConfig
-from client.errors import ClientError, ConnectionFailed
-from client.network.dialing import Target, broker_name, dial, find_targets
-from client.network.tls import TlsContexts
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.network.dialing import Target, broker_name, dial, find_targets
+from odradek.client.network.tls import TlsContexts
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork, Reach
 
 pytestmark = pytest.mark.virtual_time

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.network.exchange import Framer, Sent, response_in
-from protocol.codec import encode_parts
-from protocol.errors import MalformedMessage
-from protocol.frames import RequestHeader, request_frame, response_frame
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.metadata import MetadataResponse
-from protocol.schema import Request, Response
+from odradek.client.network.exchange import Framer, Sent, response_in
+from odradek.protocol.codec import encode_parts
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import RequestHeader, request_frame, response_frame
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.metadata import MetadataResponse
+from odradek.protocol.schema import Request, Response
 from tests.protocol.strategies import declared_versions, messages
 
 REQUESTS: list[tuple[type[Request[Any]], int]] = [

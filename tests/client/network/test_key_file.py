@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.network.key_file import key_file
+from odradek.client.network.key_file import key_file
 
 
 def test_it_holds_the_texts_is_private_and_is_gone_afterwards() -> None:

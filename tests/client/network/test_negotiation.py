@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from client.errors import ConnectionFailed, UnsupportedVersion
-from client.network.negotiation import SOFTWARE_NAME, SOFTWARE_PATTERN, SOFTWARE_VERSION, Versions, negotiate
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import ProduceRequest
+from odradek.client.errors import ConnectionFailed, UnsupportedVersion
+from odradek.client.network.negotiation import SOFTWARE_NAME, SOFTWARE_PATTERN, SOFTWARE_VERSION, Versions, negotiate
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import ProduceRequest
 
 BROKER = "broker 1 (kafka.test:9092)"
 

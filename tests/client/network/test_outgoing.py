@@ -11,8 +11,8 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.network.outgoing import PIECE_BYTES, Outgoing
-from protocol.primitives import Buffer
+from odradek.client.network.outgoing import PIECE_BYTES, Outgoing
+from odradek.protocol.primitives import Buffer
 
 Step = tuple[str, int]
 

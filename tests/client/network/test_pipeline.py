@@ -7,11 +7,16 @@ from typing import Any, cast
 
 import pytest
 
-from client.errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
-from client.network.connection import Connection
-from client.network.pipeline import RESPONSE_BYTES_MAX
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseBroker
-from protocol.primitives import Buffer
+from odradek.client.errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
+from odradek.client.network.connection import Connection
+from odradek.client.network.pipeline import RESPONSE_BYTES_MAX
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+)
+from odradek.protocol.primitives import Buffer
 from tests.client.loopback import Loopback, Peer, Received, frame_of
 from tests.client.questions import VERSION, Outcomes, Result, echo, ended, question, reply, send_all, silent
 

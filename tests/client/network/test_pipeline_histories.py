@@ -10,13 +10,13 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.configuration.client_config import ClientConfig
-from client.errors import ClientError
-from client.network.connection import Connection, open_connection
-from protocol.codec import decode
-from protocol.frames import FrameReader, read_request_header
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import ClientError
+from odradek.client.network.connection import Connection, open_connection
+from odradek.protocol.codec import decode
+from odradek.protocol.frames import FrameReader, read_request_header
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.client.loopback import ALL_RANGES, REQUESTS, Received, frame_of, ranges_answer
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork
 from tests.client.memory_pipe import torn_randomly

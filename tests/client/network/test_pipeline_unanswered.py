@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from client.errors import ConnectionFailed, RequestTimedOut
-from protocol.messages.metadata import MetadataRequest
+from odradek.client.errors import ConnectionFailed, RequestTimedOut
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.certificates import make_certificates
 from tests.client.loopback import Loopback, Peer
 from tests.client.questions import VERSION, Outcomes, ended, produce, question, reply, silent

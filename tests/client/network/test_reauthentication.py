@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from client.configuration.client_config import ClientConfig
-from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
-from client.metrics.metrics import (
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.metrics.metrics import (
     FAILED_AUTHENTICATION_TOTAL,
     FAILED_REAUTHENTICATION_TOTAL,
     NO_METRICS,
     Metrics,
     client_metrics,
 )
-from client.network.connection import Connection, open_connection
-from client.network.reauthentication import DELAY_MS_MIN
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from protocol.messages.sasl_handshake import SaslHandshakeRequest
+from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.reauthentication import DELAY_MS_MIN
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.client.broker_faults import late
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.recorded_metrics import RecordedMetrics

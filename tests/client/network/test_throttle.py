@@ -2,9 +2,9 @@
 
 import pytest
 
-from client.network.throttle import THROTTLE_MS_MAX, silence_ms
-from protocol.declared import declared_messages
-from protocol.schema import Response
+from odradek.client.network.throttle import THROTTLE_MS_MAX, silence_ms
+from odradek.protocol.declared import declared_messages
+from odradek.protocol.schema import Response
 
 # The first version of each response of ours whose Java class says `shouldClientThrottle`. DescribeCluster says so in no
 # version, and OffsetForLeaderEpoch neither: Java overlooks both, whose brokers throttle as they do for all others.

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from client.configuration.client_config import ClientConfig
-from client.errors import AuthenticationFailed, ClientError, ConnectionFailed
-from client.network.tls import TlsContexts, refusal, server_name
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.network.tls import TlsContexts, refusal, server_name
 from tests.client.certificates import PASSWORD, Certificates, make_certificates
 
 BROKER = "broker 1 (kafka.test:9093)"

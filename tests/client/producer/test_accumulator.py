@@ -6,8 +6,8 @@ histories in test_accumulator_histories.py, batches that are too large in test_a
 
 import pytest
 
-from client.producer.batch import BATCH_OVERHEAD_BYTES
-from client.producer.idempotence import Idempotence
+from odradek.client.producer.batch import BATCH_OVERHEAD_BYTES
+from odradek.client.producer.idempotence import Idempotence
 from tests.client.core import INFINITY, Core
 
 

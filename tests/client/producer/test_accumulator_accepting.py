@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.producer.accumulator import RATIO_SAFETY
-from client.producer.batch import BATCH_OVERHEAD_BYTES, PUT_OFF_BYTES, RUN_RECORDS, ProducerBatch, estimated_size
-from protocol.batch import HEADER_SIZE
-from protocol.compression import Codec
+from odradek.client.producer.accumulator import RATIO_SAFETY
+from odradek.client.producer.batch import (
+    BATCH_OVERHEAD_BYTES,
+    PUT_OFF_BYTES,
+    RUN_RECORDS,
+    ProducerBatch,
+    estimated_size,
+)
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.compression import Codec
 from tests.client.core import NOW, Core, lost
 
 

@@ -4,8 +4,8 @@ from contextvars import copy_context
 
 import pytest
 
-from client.errors import UndeliveredRecords
-from client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch
+from odradek.client.errors import UndeliveredRecords
+from odradek.client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch
 from tests.client.core import INFINITY, Core, lost
 
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from client.producer.idempotence import Key
-from protocol.compression import Codec
-from protocol.errors import ErrorCode
+from odradek.client.producer.idempotence import Key
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ErrorCode
 from tests.client.accumulator_world import KEYS, Start, World
 from tests.client.model_broker import Fault, is_ascending
 

@@ -6,9 +6,9 @@ by default: batches of 64 KiB and limits of 2 KiB.
 
 import pytest
 
-from client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch
-from protocol.batch import HEADER_SIZE
-from protocol.compression import Codec
+from odradek.client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch
+from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.compression import Codec
 from tests.client.accumulator_world import Start, World
 from tests.client.core import Core
 from tests.client.producer.test_accumulator_histories import check_end

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.errors import ClientError, ConnectionFailed, RecordTooLarge, UndeliveredRecords
-from client.producer.acks import Acks
-from client.producer.results import Ack, ProduceResult, Results
+from odradek.client.errors import ClientError, ConnectionFailed, RecordTooLarge, UndeliveredRecords
+from odradek.client.producer.acks import Acks
+from odradek.client.producer.results import Ack, ProduceResult, Results
 from tests.client import batches
 from tests.client.deliveries import CountedResults
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.producer.batch import (
+from odradek.client.producer.batch import (
     BATCH_OVERHEAD_BYTES,
     COLUMN_RECORDS,
     PUT_OFF_BYTES,
@@ -22,10 +22,10 @@ from client.producer.batch import (
     ProducerBatch,
     estimated_size,
 )
-from protocol.batch import HEADER_SIZE, check_batch, patched_prefix, read_header
-from protocol.compression import LEVELS, Codec, decompress
-from protocol.record_encoding import build_batch, encode_records
-from protocol.records import Record, check_records, iterate_records
+from odradek.protocol.batch import HEADER_SIZE, check_batch, patched_prefix, read_header
+from odradek.protocol.compression import LEVELS, Codec, decompress
+from odradek.protocol.record_encoding import build_batch, encode_records
+from odradek.protocol.records import Record, check_records, iterate_records
 from tests.client.batches import NOW, append, closed, filled, new_batch, records_of, sealed
 from tests.protocol.golden import files
 

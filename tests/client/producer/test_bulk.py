@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from client.errors import (
+from odradek.client.errors import (
     BatchError,
     BufferExhausted,
     ClientError,
@@ -17,10 +17,10 @@ from client.errors import (
     ProducerClosed,
     UndeliveredRecords,
 )
-from client.producer.bulk import SLICE, SLICE_BYTES, SLICE_FIRST, TURN_BYTES, Bulk, Columns, feed_all
-from client.producer.producer import Producer
-from client.taking import RUN_MAX
-from protocol.messages.produce import ProduceRequest
+from odradek.client.producer.bulk import SLICE, SLICE_BYTES, SLICE_FIRST, TURN_BYTES, Bulk, Columns, feed_all
+from odradek.client.producer.producer import Producer
+from odradek.client.taking import RUN_MAX
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import never
 from tests.client.producing import TOPIC, begun, made, producing, turns
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from client.producer.delivery import Delivery
-from client.producer.interceptors import Interceptor
-from client.producer.record import ProducerRecord
+from odradek.client.producer.delivery import Delivery
+from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.record import ProducerRecord
 from tests.client.producing import TOPIC, begun, producing
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 from tests.client.virtual_time import virtual_loop

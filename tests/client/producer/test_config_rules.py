@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from client.configuration.client_config import ClientConfig
-from client.errors import ConfigError
-from client.producer.config import ProducerConfig
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import ConfigError
+from odradek.client.producer.config import ProducerConfig
 from tests.client.golden import java_facts
 from tests.jars import KAFKA_VERSION
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from client.errors import (
+from odradek.client.errors import (
     ConnectionFailed,
     RecordRefused,
     UndeliveredRecords,
 )
-from client.producer.delivery import Ack, Delivery, settle
-from protocol.errors import ErrorCode
+from odradek.client.producer.delivery import Ack, Delivery, settle
+from odradek.protocol.errors import ErrorCode
 from tests.client.deliveries import NOW, Batch, CountedResults, ack, lost, raises_lost, turns
 
 pytestmark = pytest.mark.virtual_time

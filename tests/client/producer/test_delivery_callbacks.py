@@ -11,14 +11,14 @@ from contextvars import ContextVar, copy_context
 
 import pytest
 
-from client.errors import (
+from odradek.client.errors import (
     ClientError,
     ConnectionFailed,
     DeliveryPending,
     UndeliveredRecords,
     WrongLoop,
 )
-from client.producer.delivery import Delivery, settle
+from odradek.client.producer.delivery import Delivery, settle
 from tests.client.deliveries import Batch, ack, turns
 from tests.client.virtual_time import run_virtual
 

@@ -5,8 +5,8 @@
 
 import pytest
 
-from client.producer.idempotence import EPOCH_MAX, SequenceGap
-from protocol.errors import ErrorCode, Reaction
+from odradek.client.producer.idempotence import EPOCH_MAX, SequenceGap
+from odradek.protocol.errors import ErrorCode, Reaction
 from tests.client.idempotence_driver import KEY, OTHER, OUT_OF_ORDER, UNKNOWN_ID, Batch, Driver
 
 

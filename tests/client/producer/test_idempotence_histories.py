@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from client.producer.idempotence import Key
-from protocol.errors import ErrorCode
+from odradek.client.producer.idempotence import Key
+from odradek.protocol.errors import ErrorCode
 from tests.client.model_broker import Fault, ModelPartition, is_ascending
 from tests.client.model_producer import ModelProducer
 

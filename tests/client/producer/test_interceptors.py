@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError, MetadataMissing
-from client.producer.delivery import Ack
-from client.producer.interceptors import Interceptor, Interceptors
-from client.producer.record import ProducerRecord
+from odradek.client.errors import ClientError, MetadataMissing
+from odradek.client.producer.delivery import Ack
+from odradek.client.producer.interceptors import Interceptor, Interceptors
+from odradek.client.producer.record import ProducerRecord
 
 RECORD = ProducerRecord("orders", b"value", key=b"k", headers=(("a", b"1"),))
 ACK = Ack("orders", 3, 17, 1_700_000_000_000)

@@ -1,8 +1,8 @@
 """The accumulator follows the settings of its producer: each is where it belongs."""
 
-from client.producer.config import ProducerConfig
-from client.producer.limits import Limits
-from protocol.compression import Codec
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.limits import Limits
+from odradek.protocol.compression import Codec
 
 
 def test_limits_are_those_of_the_configuration() -> None:

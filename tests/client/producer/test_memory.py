@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from client.producer.memory import BufferMemory, Claim
+from odradek.client.producer.memory import BufferMemory, Claim
 
 LIMIT = 100
 

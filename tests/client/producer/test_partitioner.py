@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.producer.partitioner import NewBatchListener, Partitioner, StickyPartitioner
+from odradek.client.producer.partitioner import NewBatchListener, Partitioner, StickyPartitioner
 
 SIZE = 1000
 

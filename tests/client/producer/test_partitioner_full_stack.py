@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from client.producer.producer import Producer
-from protocol.messages.produce import ProduceRequest
+from odradek.client.producer.producer import Producer
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import never
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from client.errors import BatchError, ClientError, RecordTooLarge, UndeliveredRecords
-from client.producer.delivery import Ack
-from client.producer.interceptors import Interceptor
-from client.producer.producer import Producer
-from client.producer.record import ProducerRecord
-from protocol.messages.produce import ProduceRequest
+from odradek.client.errors import BatchError, ClientError, RecordTooLarge, UndeliveredRecords
+from odradek.client.producer.delivery import Ack
+from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.producer import Producer
+from odradek.client.producer.record import ProducerRecord
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import late
 from tests.client.producing import TOPIC, begun, producing
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
@@ -52,7 +52,7 @@ async def test_a_failure_after_a_split_is_told_to_interceptors_and_reported(
     async with producing(cluster, interceptors=[auditor], batch_size=10_000, linger_ms=50) as producer:
         for size in (100, 3_000, 101, 102):
             await producer.send(TOPIC, bytes(size))
-        with pytest.raises(UndeliveredRecords) as raised, caplog.at_level(logging.ERROR, "client"):
+        with pytest.raises(UndeliveredRecords) as raised, caplog.at_level(logging.ERROR, "odradek.client"):
             await producer.flush()
         assert raised.value.count == 1
         assert isinstance(raised.value.errors[0][2], RecordTooLarge)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.errors import (
+from odradek.client.errors import (
     BatchError,
     BufferExhausted,
     BufferFull,
@@ -23,15 +23,15 @@ from client.errors import (
     SerializationError,
     UndeliveredRecords,
 )
-from client.producer.acks import Acks
-from client.producer.delivery import Ack, Delivery
-from client.producer.interceptors import Interceptor
-from client.producer.producer import Producer
-from client.producer.record import ProducerRecord
-from client.producer.serialization import serialize_json, serialize_str
-from protocol.errors import ErrorCode
-from protocol.messages.produce import ProduceRequest
-from protocol.murmur2 import partition_for_key
+from odradek.client.producer.acks import Acks
+from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.producer import Producer
+from odradek.client.producer.record import ProducerRecord
+from odradek.client.producer.serialization import serialize_json, serialize_str
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.murmur2 import partition_for_key
 from tests.client.broker_faults import error, late, never
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from client.cluster.refresher import Refresher
-from client.errors import ClientError
-from client.producer.delivery import Ack, Delivery
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import ProduceRequest
+from odradek.client.cluster.refresher import Refresher
+from odradek.client.errors import ClientError
+from odradek.client.producer.delivery import Ack, Delivery
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import late
 from tests.client.producing import TOPIC, begun, made, producing, turns
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

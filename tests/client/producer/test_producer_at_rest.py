@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from client.errors import ClientError, ProducerClosed, UndeliveredRecords
-from client.producer.producer import Producer
+from odradek.client.errors import ClientError, ProducerClosed, UndeliveredRecords
+from odradek.client.producer.producer import Producer
 from tests.broker.wire import connected, create_topic, running_broker
 
 SECONDS = 10

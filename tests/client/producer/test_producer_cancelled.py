@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from client.metrics.metrics import BATCH_SIZE
-from client.producer.accumulator import BATCH_WEIGHT
-from client.producer.delivery import Delivery
-from client.producer.interceptors import Interceptor
-from client.producer.producer import BACKLOG_MAX, Producer
-from client.producer.record import ProducerRecord
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import ProduceRequest
+from odradek.client.metrics.metrics import BATCH_SIZE
+from odradek.client.producer.accumulator import BATCH_WEIGHT
+from odradek.client.producer.delivery import Delivery
+from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.producer import BACKLOG_MAX, Producer
+from odradek.client.producer.record import ProducerRecord
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import late
 from tests.client.producing import TOPIC, begun, producing, turns
 from tests.client.recorded_metrics import RecordedMetrics

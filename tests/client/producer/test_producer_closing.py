@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from client.errors import (
+from odradek.client.errors import (
     ClientError,
     ProducerClosed,
     ProducerNotStarted,
     UndeliveredRecords,
     WrongLoop,
 )
-from client.producer.producer import Producer
-from protocol.messages.produce import ProduceRequest
+from odradek.client.producer.producer import Producer
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import late, never
 from tests.client.producing import TOPIC, producing
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from client.errors import BatchError, ProducerClosed
-from client.producer.delivery import Delivery
-from client.producer.producer import Producer
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import ProduceRequest
+from odradek.client.errors import BatchError, ProducerClosed
+from odradek.client.producer.delivery import Delivery
+from odradek.client.producer.producer import Producer
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import late, never
 from tests.client.producing import TOPIC, begun, made, turns
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

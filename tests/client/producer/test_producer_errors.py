@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError, DeliveryTimeout, RecordTooLarge
-from protocol.errors import ErrorCode, Reaction
-from protocol.messages.produce import ProduceRequest, ProduceResponse
+from odradek.client.errors import ClientError, DeliveryTimeout, RecordTooLarge
+from odradek.protocol.errors import ErrorCode, Reaction
+from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tests.client.broker_faults import edited, error
 from tests.client.scripted_broker import scripted_cluster
 from tests.client.story import TOPIC, Record, Story, tell

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError, DeliveryTimeout, MetadataTimeout
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.produce import ProduceRequest
-from protocol.schema import Request
+from odradek.client.errors import ClientError, DeliveryTimeout, MetadataTimeout
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.schema import Request
 from tests.client.broker_faults import (
     Ending,
     Fault,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from client.errors import PartitionVanished
-from client.producer.producer import Producer
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.produce import ProduceRequest
+from odradek.client.errors import PartitionVanished
+from odradek.client.producer.producer import Producer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import edited, error, late
 from tests.client.producing import TOPIC, producing
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

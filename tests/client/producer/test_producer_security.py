@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from client.errors import AuthenticationFailed
-from protocol.messages.produce import ProduceRequest
-from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from odradek.client.errors import AuthenticationFailed
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from tests.client.broker_faults import disconnect_before, torn
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.certificates import NAMES, Certificates, make_certificates, sign

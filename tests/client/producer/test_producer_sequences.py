@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from protocol.messages.produce import ProduceRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import Fault, disconnect_after, disconnect_before, edited, error, late, slow
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 from tests.client.story import TOPIC, Story, tell

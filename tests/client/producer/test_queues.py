@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.producer.batch import ProducerBatch
-from client.producer.partitioner import StickyPartitioner
-from client.producer.queues import PartitionQueue, TopicQueues
+from odradek.client.producer.batch import ProducerBatch
+from odradek.client.producer.partitioner import StickyPartitioner
+from odradek.client.producer.queues import PartitionQueue, TopicQueues
 from tests.client.batches import append, new_batch, records_of
 
 

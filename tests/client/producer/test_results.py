@@ -14,20 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.errors import (
+from odradek.client.errors import (
     ClientError,
     ConnectionFailed,
     RecordRefused,
     UndeliveredRecords,
     WrongLoop,
 )
-from client.producer.results import (
+from odradek.client.producer.results import (
     Ack,
     ProduceResult,
     Results,
     all_ended,
 )
-from protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode
 from tests.client import batches
 from tests.client.deliveries import CountedResults
 
@@ -356,7 +356,7 @@ def test_a_callback_that_raises_is_logged_and_the_others_are_called(
 
     result.add_callback(0, broken, None, copy_context(), True)
     result.add_callback(1, called.append, 1, copy_context(), True)
-    with caplog.at_level(logging.ERROR, "client.producer.results"):
+    with caplog.at_level(logging.ERROR, "odradek.client.producer.results"):
         result.complete(0, -1)
     assert called == [1]
     assert len(caplog.records) == 1

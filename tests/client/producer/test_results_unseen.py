@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from client.errors import BrokerError, ClientError, ConnectionFailed, DeliveryTimeout, UndeliveredRecords
-from client.metrics.metrics import UNOBSERVED_ERROR_TOTAL, Metric
-from client.producer.results import FAILED_RESULTS_MAX, LOG_INTERVAL_MS, SAMPLE_MAX, ProduceResult, Results
-from protocol.errors import ErrorCode
+from odradek.client.errors import BrokerError, ClientError, ConnectionFailed, DeliveryTimeout, UndeliveredRecords
+from odradek.client.metrics.metrics import UNOBSERVED_ERROR_TOTAL, Metric
+from odradek.client.producer.results import FAILED_RESULTS_MAX, LOG_INTERVAL_MS, SAMPLE_MAX, ProduceResult, Results
+from odradek.protocol.errors import ErrorCode
 
 
 def lost() -> ClientError:
@@ -145,7 +145,7 @@ def test_failures_that_nobody_waits_for_are_logged_now_and_then(caplog: pytest.L
     owner, clock = watched()
     seen = new_result(1, owner)
     seen.observe((0,))
-    with caplog.at_level(logging.ERROR, "client.producer.results"):
+    with caplog.at_level(logging.ERROR, "odradek.client.producer.results"):
         seen.fail(lost())
         assert caplog.messages == []
         new_result(2, owner).fail(DeliveryTimeout("orders", 3, 120_000))

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError, ProducerClosed, UndeliveredRecords
-from client.producer import batch
-from client.producer.producer import Producer
-from protocol.compression import Codec
-from protocol.compression import compress as compress_really
-from protocol.messages.produce import ProduceRequest
+from odradek.client.errors import ClientError, ProducerClosed, UndeliveredRecords
+from odradek.client.producer import batch
+from odradek.client.producer.producer import Producer
+from odradek.protocol.compression import Codec
+from odradek.protocol.compression import compress as compress_really
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 from tests.client.virtual_time import virtual_loop
 

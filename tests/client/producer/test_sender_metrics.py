@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError, UndeliveredRecords
-from client.metrics.metrics import (
+from odradek.client.errors import ClientError, UndeliveredRecords
+from odradek.client.metrics.metrics import (
     PRODUCE_THROTTLE_TIME,
     PRODUCER_EPOCH_BUMP_TOTAL,
     RECORD_ERROR_TOTAL,
     RECORD_SEND_TOTAL,
     REQUESTS_IN_FLIGHT,
 )
-from client.producer.producer import Producer
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from protocol.messages.produce import ProduceRequest
+from odradek.client.producer.producer import Producer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import disconnect_after, edited, error, late, throttled
 from tests.client.recorded_metrics import RecordedMetrics
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

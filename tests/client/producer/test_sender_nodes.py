@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError
-from client.producer.delivery import Delivery
-from client.producer.producer import Producer
-from protocol.messages.metadata import MetadataRequest
+from odradek.client.errors import ClientError
+from odradek.client.producer.delivery import Delivery
+from odradek.client.producer.producer import Producer
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
 pytestmark = pytest.mark.virtual_time

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from client.errors import AuthorizationError, ClientError, UnsupportedVersion
-from client.producer.producer import Producer
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from protocol.messages.produce import ProduceRequest
+from odradek.client.errors import AuthorizationError, ClientError, UnsupportedVersion
+from odradek.client.producer.producer import Producer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import edited, error, late
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
@@ -40,7 +40,7 @@ async def failure_of_one(producer: Producer) -> ClientError:
 async def test_without_rights_it_asks_again_when_there_is_a_record_and_has_its_id_when_they_are_given(
     code: ErrorCode, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with scripted_cluster() as cluster, caplog.at_level(logging.WARNING, "client"):
+    with scripted_cluster() as cluster, caplog.at_level(logging.WARNING, "odradek.client"):
         rule = cluster.on(InitProducerIdRequest, error(code), times=None)
         async with made(cluster) as producer:
             await asyncio.sleep(600)
@@ -76,7 +76,7 @@ async def test_without_rights_a_stream_of_records_asks_at_the_pace_of_the_backof
 
 async def test_it_is_said_again_when_the_rights_were_there_and_are_gone(caplog: pytest.LogCaptureFixture) -> None:
     """An id is asked for again where the epochs of the last one are used up."""
-    with scripted_cluster() as cluster, caplog.at_level(logging.ERROR, "client"):
+    with scripted_cluster() as cluster, caplog.at_level(logging.ERROR, "odradek.client"):
         cluster.on(InitProducerIdRequest, error(CURABLE[0]))
         cluster.on(InitProducerIdRequest, edited(take_last_epoch), nth=2)
         cluster.on(InitProducerIdRequest, error(CURABLE[0]), nth=3, times=2)
@@ -94,7 +94,7 @@ async def test_it_is_said_again_when_the_rights_were_there_and_are_gone(caplog: 
 
 @pytest.mark.parametrize("code", FATAL, ids=lambda code: code.name)
 async def test_any_other_refusal_is_the_end(code: ErrorCode, caplog: pytest.LogCaptureFixture) -> None:
-    with scripted_cluster() as cluster, caplog.at_level(logging.ERROR, "client"):
+    with scripted_cluster() as cluster, caplog.at_level(logging.ERROR, "odradek.client"):
         cluster.on(InitProducerIdRequest, late(1_000), error(code), times=None)
         async with made(cluster) as producer:
             waiting = await producer.send("orders", b"refused")

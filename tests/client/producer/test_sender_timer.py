@@ -2,7 +2,7 @@
 
 import pytest
 
-from client.producer.producer import Producer
+from odradek.client.producer.producer import Producer
 from tests.client.scripted_broker import scripted_cluster
 
 

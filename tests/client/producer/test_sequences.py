@@ -5,9 +5,9 @@ By examples, through the state that the sender uses; `test_idempotence_histories
 
 import pytest
 
-from client.producer.idempotence import Idempotence
-from client.producer.sequences import MOVES, SEQUENCE_COUNT, State, incremented
-from protocol.errors import ErrorCode, Reaction
+from odradek.client.producer.idempotence import Idempotence
+from odradek.client.producer.sequences import MOVES, SEQUENCE_COUNT, State, incremented
+from odradek.protocol.errors import ErrorCode, Reaction
 from tests.client.idempotence_driver import KEY, OTHER, Batch, Driver
 
 

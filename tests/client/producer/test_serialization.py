@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.errors import SerializationError
-from client.producer import serialization
-from client.producer.serialization import (
+from odradek.client.errors import SerializationError
+from odradek.client.producer import serialization
+from odradek.client.producer.serialization import (
     Serializer,
     encoded_headers,
     require_bytes,
@@ -23,7 +23,7 @@ from client.producer.serialization import (
     serialize_str,
     serialized,
 )
-from protocol.records import HEADERS_MAX
+from odradek.protocol.records import HEADERS_MAX
 from tests.client.golden import java_facts
 
 JAVA: dict[str, list[tuple[Any, str | None]]] = java_facts.read()["serializers"]

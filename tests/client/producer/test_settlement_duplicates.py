@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from client.producer.producer import Producer
-from protocol.messages.produce import ProduceRequest, ProduceResponse
+from odradek.client.producer.producer import Producer
+from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tests.client.broker_faults import disconnect_after, edited
 from tests.client.scripted_broker import scripted_cluster
 

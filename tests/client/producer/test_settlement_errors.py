@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from client.errors import ClientError
-from client.producer.producer import Producer
-from protocol.errors import ErrorCode
-from protocol.messages.produce import BatchIndexAndErrorMessage, ProduceRequest, ProduceResponse
+from odradek.client.errors import ClientError
+from odradek.client.producer.producer import Producer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import BatchIndexAndErrorMessage, ProduceRequest, ProduceResponse
 from tests.client.broker_faults import edited, error
 from tests.client.scripted_broker import scripted_cluster
 

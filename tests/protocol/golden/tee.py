@@ -14,12 +14,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from protocol import codec
-from protocol.declared import declared_messages
-from protocol.frames import read_response_header, response_frame
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.produce import ProduceRequest
-from protocol.schema import Request
+from odradek.protocol import codec
+from odradek.protocol.declared import declared_messages
+from odradek.protocol.frames import read_response_header, response_frame
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.schema import Request
 
 
 class Exchange(NamedTuple):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.demo import broker_process
-from spark_jobs.demo.broker_process import BrokerProcess, odradek_command, ready_address
-from spark_jobs.demo.steps import DemoFailed
+from odradek.spark_jobs.demo import broker_process
+from odradek.spark_jobs.demo.broker_process import BrokerProcess, odradek_command, ready_address
+from odradek.spark_jobs.demo.steps import DemoFailed
 
 STAND_IN = """
 import os, signal, socket, sys

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.demo.etcd_process import EtcdProcess
-from spark_jobs.demo.steps import DemoFailed
+from odradek.spark_jobs.demo.etcd_process import EtcdProcess
+from odradek.spark_jobs.demo.steps import DemoFailed
 
 
 def port_of(etcd: EtcdProcess) -> int:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from spark_jobs.demo import failover
-from spark_jobs.demo.failover import Failover, Loss, Stream, longest_pause_s, lose_leaders, print_failover
-from spark_jobs.demo.steps import DemoFailed, Steps
-from spark_jobs.demo.three_brokers import NODE_IDS, ThreeBrokers
+from odradek.spark_jobs.demo import failover
+from odradek.spark_jobs.demo.failover import Failover, Loss, Stream, longest_pause_s, lose_leaders, print_failover
+from odradek.spark_jobs.demo.steps import DemoFailed, Steps
+from odradek.spark_jobs.demo.three_brokers import NODE_IDS, ThreeBrokers
 
 RECORDS = [(b"key %d" % (number % 50), b"value %d" % number) for number in range(6_000)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.demo.load import Digest
+from odradek.spark_jobs.demo.load import Digest
 
 Records = list[tuple[bytes, bytes]]
 RECORDS: Records = [(b"UA", b"one"), (b"AA", b"two"), (b"", b"three")]

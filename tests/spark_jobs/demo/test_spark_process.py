@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.demo.spark_process import SparkProcess, Topics, committed_batches, delays_command, first_batch
-from spark_jobs.demo.steps import DemoFailed
+from odradek.spark_jobs.demo.spark_process import SparkProcess, Topics, committed_batches, delays_command, first_batch
+from odradek.spark_jobs.demo.steps import DemoFailed
 
 # Arguments: checkpoint, number of commits, exit status (or `stay`). The child stands for the JVM: it holds the write
 # end of the named pipe `alive` open as long as it lives.
@@ -109,7 +109,7 @@ def test_committed_batches_counts_commits_only(tmp_path: Path) -> None:
 def test_the_command_names_everything() -> None:
     """Broker, topics, checkpoint and batch size reach the job's command line."""
     words = delays_command("127.0.0.1:1", Topics("f", "r", "d"), Path("c"), 10)
-    assert words[:6] == [sys.executable, "-u", "-m", "spark_jobs.flights", "delays", "--bootstrap-servers"]
+    assert words[:6] == [sys.executable, "-u", "-m", "odradek.spark_jobs.flights", "delays", "--bootstrap-servers"]
     pairs = dict(zip(words[5::2], words[6::2], strict=True))
     assert pairs == {
         "--bootstrap-servers": "127.0.0.1:1",

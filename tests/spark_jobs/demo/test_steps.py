@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from spark_jobs.demo.steps import DemoFailed, Steps
+from odradek.spark_jobs.demo.steps import DemoFailed, Steps
 
 
 def test_finished_steps_have_times_and_a_failed_one_does_not() -> None:

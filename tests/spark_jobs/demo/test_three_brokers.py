@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.demo.three_brokers import ThreeBrokers, odradek_member
+from odradek.spark_jobs.demo.three_brokers import ThreeBrokers, odradek_member
 
 
 def answers(address: str) -> bool:

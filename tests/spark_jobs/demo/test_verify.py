@@ -5,9 +5,9 @@ from datetime import date
 
 import pytest
 
-from spark_jobs.daily import DailyDelays
-from spark_jobs.demo.verify import Results, differences, statistics_without_spark
-from spark_jobs.flight_data import Flight
+from odradek.spark_jobs.daily import DailyDelays
+from odradek.spark_jobs.demo.verify import Results, differences, statistics_without_spark
+from odradek.spark_jobs.flight_data import Flight
 
 DAY = date(2013, 7, 10)
 KEY = ("UA", DAY)

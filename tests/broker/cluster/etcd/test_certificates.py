@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.cluster.etcd.certificates import Certificates, load_certificates
-from broker.config import BrokerConfig
-from broker.disk import FileDisk
-from broker.option import ConfigError
-from client.environment import Environment
+from odradek.broker.cluster.etcd.certificates import Certificates, load_certificates
+from odradek.broker.config import BrokerConfig
+from odradek.broker.disk import FileDisk
+from odradek.broker.option import ConfigError
+from odradek.client.environment import Environment
 from tests.client import certificates as made
 
 CA, CERTIFICATE, KEY = (f"metadata.etcd.{what}.location" for what in ("ca", "certificate", "key"))

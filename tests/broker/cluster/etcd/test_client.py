@@ -9,12 +9,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from broker.cluster.etcd.client import Client, EtcdRefusal
-from broker.cluster.etcd.member import CallFailed, Member
-from broker.cluster.etcd.members import Members
-from broker.cluster.etcd.messages import TXN
-from broker.cluster.store import Refused, StoreClosed, Txn, Unknown, Unreachable
-from client.environment import Environment
+from odradek.broker.cluster.etcd.client import Client, EtcdRefusal
+from odradek.broker.cluster.etcd.member import CallFailed, Member
+from odradek.broker.cluster.etcd.members import Members
+from odradek.broker.cluster.etcd.messages import TXN
+from odradek.broker.cluster.store import Refused, StoreClosed, Txn, Unknown, Unreachable
+from odradek.client.environment import Environment
 from tests.apache_kafka import free_ports
 from tests.broker.cluster.etcd.relay import relay
 from tests.client.certificates import Certificates, make_certificates

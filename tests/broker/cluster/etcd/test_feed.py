@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.cluster.etcd.feed import REPLIES_MAX, Feed
-from broker.cluster.etcd.member import CallFailed, Member, Stream
-from broker.cluster.etcd.messages import WatchEvent, progress_request
-from broker.cluster.etcd.wire import blob, integer, message
-from broker.cluster.store import Compacted
-from broker.store_address import Endpoint
-from client.environment import Environment
-from client.tasks import Tasks
+from odradek.broker.cluster.etcd.feed import REPLIES_MAX, Feed
+from odradek.broker.cluster.etcd.member import CallFailed, Member, Stream
+from odradek.broker.cluster.etcd.messages import WatchEvent, progress_request
+from odradek.broker.cluster.etcd.wire import blob, integer, message
+from odradek.broker.cluster.store import Compacted
+from odradek.broker.store_address import Endpoint
+from odradek.client.environment import Environment
+from odradek.client.tasks import Tasks
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.virtual_time]
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from broker.cluster.store import LeaseLost, Txn, Unknown
+from odradek.broker.cluster.store import LeaseLost, Txn, Unknown
 from tests.broker.cluster.etcd.relay import relay
 from tests.etcd_server import EtcdServer
 from tests.etcd_stores import etcd_store

@@ -8,10 +8,10 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 from grpc import aio
 
-from broker.cluster.etcd import member as member_module
-from broker.cluster.etcd.member import CallFailed, Member, open_channel
-from broker.cluster.etcd.messages import WATCH, watch_request
-from broker.store_address import Endpoint
+from odradek.broker.cluster.etcd import member as member_module
+from odradek.broker.cluster.etcd.member import CallFailed, Member, open_channel
+from odradek.broker.cluster.etcd.messages import WATCH, watch_request
+from odradek.broker.store_address import Endpoint
 from tests.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.asyncio

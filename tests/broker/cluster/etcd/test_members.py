@@ -6,8 +6,8 @@ from contextlib import aclosing
 
 import pytest
 
-from broker.cluster.etcd.store import EtcdStore
-from broker.cluster.store import Conflict, Refused, Txn, Unknown, Unreachable
+from odradek.broker.cluster.etcd.store import EtcdStore
+from odradek.broker.cluster.store import Conflict, Refused, Txn, Unknown, Unreachable
 from tests.apache_kafka import free_ports
 from tests.etcd_process import Etcd
 from tests.etcd_server import EtcdServer

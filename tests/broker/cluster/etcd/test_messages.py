@@ -3,7 +3,7 @@
 That etcd agrees is what test_store.py and its neighbours show; here it is one message at a time, with made-up answers.
 """
 
-from broker.cluster.etcd.messages import (
+from odradek.broker.cluster.etcd.messages import (
     KeyValue,
     LeaseReply,
     RangeReply,
@@ -24,7 +24,7 @@ from broker.cluster.etcd.messages import (
     txn_request,
     watch_request,
 )
-from broker.cluster.etcd.wire import Fields, blob, integer, message
+from odradek.broker.cluster.etcd.wire import Fields, blob, integer, message
 
 HEADER = message(1, integer(1, 77) + integer(2, 1) + integer(3, 1000) + integer(4, 3))
 

@@ -10,15 +10,15 @@ from contextlib import aclosing
 
 import pytest
 
-from broker.cluster.etcd import store as store_module
-from broker.cluster.etcd.client import EtcdRefusal
-from broker.cluster.etcd.messages import RangeReply
-from broker.cluster.etcd.store import EtcdStore
-from broker.cluster.image import ClusterImage
-from broker.cluster.keys import PartitionState, decode_partition
-from broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Refused, StoreWentBack, Txn
-from broker.cluster.topics import create_topic, delete_topic
-from broker.store_address import PREFIX_SIZE_MAX
+from odradek.broker.cluster.etcd import store as store_module
+from odradek.broker.cluster.etcd.client import EtcdRefusal
+from odradek.broker.cluster.etcd.messages import RangeReply
+from odradek.broker.cluster.etcd.store import EtcdStore
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.keys import PartitionState, decode_partition
+from odradek.broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Refused, StoreWentBack, Txn
+from odradek.broker.cluster.topics import create_topic, delete_topic
+from odradek.broker.store_address import PREFIX_SIZE_MAX
 from tests.etcd_server import EtcdServer
 from tests.etcd_stores import etcd_store
 
@@ -253,5 +253,5 @@ async def test_an_etcd_that_was_emptied_is_noticed_by_whoever_knew_it() -> None:
 
 def test_grpc_is_not_imported_unless_a_store_is_on_etcd() -> None:
     """It takes a tenth of a second, and 15 MB."""
-    program = "import sys, odradek.cli, broker.command, broker.server; sys.exit('grpc' in sys.modules)"
+    program = "import sys, odradek.cli, odradek.broker.command, odradek.broker.server; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

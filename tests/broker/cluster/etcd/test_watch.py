@@ -7,8 +7,8 @@ from contextlib import aclosing, contextmanager
 
 import pytest
 
-from broker.cluster.etcd.store import EtcdStore
-from broker.cluster.store import Change, Compacted, Event, Snapshot, Txn
+from odradek.broker.cluster.etcd.store import EtcdStore
+from odradek.broker.cluster.store import Change, Compacted, Event, Snapshot, Txn
 from tests.broker.cluster.etcd.relay import relay
 from tests.etcd_server import EtcdServer
 from tests.etcd_stores import etcd_store, told
@@ -36,7 +36,7 @@ def saying(text: str) -> Generator[asyncio.Event]:
             if text in record.getMessage():
                 event.set()
 
-    listener, logger = Listener(), logging.getLogger("broker.cluster.etcd.watch")
+    listener, logger = Listener(), logging.getLogger("odradek.broker.cluster.etcd.watch")
     logger.addHandler(listener)
     try:
         yield event
@@ -96,7 +96,7 @@ async def test_a_watch_goes_on_where_it_was_when_etcd_was_restarted(caplog: pyte
                     revision += 2
                     waiting = asyncio.ensure_future(anext(changes))
                 waiting.cancel()
-    said = [record.getMessage() for record in caplog.records if record.name.startswith("broker.cluster.etcd")]
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("odradek.broker.cluster.etcd")]
     assert len([text for text in said if "do not come, and are asked for again" in text]) == 2
     assert len([text for text in said if "come again" in text]) == 2
 

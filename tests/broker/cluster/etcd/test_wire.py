@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cluster.etcd.wire import Fields, MalformedMessage, blob, integer, message, present, varint
+from odradek.broker.cluster.etcd.wire import Fields, MalformedMessage, blob, integer, message, present, varint
 
 NUMBERS = st.integers(min_value=1, max_value=2**29 - 1)
 LONGS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
