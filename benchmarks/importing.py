@@ -13,7 +13,7 @@ from benchmarks.machine import REPOSITORY
 from benchmarks.results import Outcome
 
 LIBRARIES = ("uvloop", "crc32c", "cramjam", "murmurhash2")
-BROKER = ("odradek.broker.command", "odradek.broker.running")
+BROKER = ("odradek.broker.launch.serve_command", "odradek.broker.launch.run_broker")
 PROCESSES_PER_RUN = 4
 BAR = Bar("≤", 60.0)
 SCRIPT = """

@@ -24,10 +24,10 @@ from benchmarks.bench import Bench
 from benchmarks.machine import REPOSITORY
 from benchmarks.results import Outcome
 from benchmarks.table import markdown
-from odradek.broker.adopt.plan import topic_values
 from odradek.broker.cluster.keys import KeyKind, PartitionState, decode_partition, parse_key, parse_partition
 from odradek.broker.cluster.placement import UsableBroker, place
 from odradek.broker.cluster.store import Change, Txn
+from odradek.broker.offline.adopt.plan import topic_values
 from tests.sim.brokers import Brokers
 from tests.sim.machine import Machine
 from tests.sim.process import Cpu

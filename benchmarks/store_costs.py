@@ -22,7 +22,7 @@ from benchmarks.metadata_costs import replicas_of
 from odradek.broker.cluster.etcd.store import EtcdStore
 from odradek.broker.cluster.keys import PartitionState, partition_key
 from odradek.broker.cluster.store import OPERATIONS_MAX, Txn
-from odradek.client.tasks import Tasks
+from odradek.runtime.tasks import Tasks
 from tests.etcd_process import Etcd
 from tests.etcd_stores import etcd_store
 

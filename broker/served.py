@@ -22,7 +22,6 @@ from odradek.broker.api import (
     describe_quorum,
     describe_topic_partitions,
     elect_leaders,
-    fetch,
     find_coordinator,
     incremental_alter_configs,
     init_producer_id,
@@ -33,7 +32,8 @@ from odradek.broker.api import (
     produce,
     unregister_broker,
 )
-from odradek.broker.context import Api
+from odradek.broker.api.fetch import consumer as fetch
+from odradek.broker.handling.context import Api
 from odradek.protocol.messages.alter_configs import AlterConfigsRequest
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from odradek.protocol.messages.api_versions import ApiVersionsRequest

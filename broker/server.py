@@ -2,8 +2,8 @@
 
 Start: lock the directories → who are we (`meta.properties`) → does the metadata belong here → the metadata store →
 listen (bound, not yet accepting) → is our id free → give up what was lost → open the logs → register → accept → decide
-who leads at which epoch, if nobody else does (`member.py`). Who is registered is elected, and whoever does not accept
-connections is taken for dead: so the logs are open by then.
+who leads at which epoch, if nobody else does (`cluster_member.py`). Who is registered is elected, and whoever does not
+accept connections is taken for dead: so the logs are open by then.
 
 Stop: give up what others can lead → no new requests → running ones answered → logs flushed → store closed → lock
 given back.
@@ -16,45 +16,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from odradek.broker import adoption_note
 from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.image import ClusterImage, Delta
 from odradek.broker.cluster.keys import CLUSTER_KEY, MalformedMetadata, decode_cluster, encode_cluster
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.store import Conflict, MetadataStore, Snapshot, StoreClosed, StoreWentBack, Superseded, Txn
-from odradek.broker.config import BrokerConfig
-from odradek.broker.connection import Connection, ConnectionTable
-from odradek.broker.context import Context, Endpoint
-from odradek.broker.data_directories import DataDirectories, Unusable
-from odradek.broker.data_directory import DataDirectory
-from odradek.broker.disk import Disk, socket_budget
-from odradek.broker.fetch_sessions import FetchSessions
-from odradek.broker.follower_sessions import FollowerSessions
-from odradek.broker.known_metadata import KnownMetadata
-from odradek.broker.listeners import Listener
+from odradek.broker.cluster_member import Member, leader_epochs
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.listeners import Listener
+from odradek.broker.config.store_address import parse_store_address
+from odradek.broker.directories import adoption_note
+from odradek.broker.directories.data_directories import DataDirectories, Unusable
+from odradek.broker.directories.data_directory import DataDirectory
+from odradek.broker.directories.known_metadata import KnownMetadata
+from odradek.broker.directories.metadata_revision import check_place
+from odradek.broker.disk.disk import Disk, socket_budget
+from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.fetching.consumer_sessions import FetchSessions
+from odradek.broker.handling.context import Context, Endpoint
 from odradek.broker.log.checkpoint import CorruptCheckpoint
-from odradek.broker.loop_lag import LoopLag
-from odradek.broker.member import Member, leader_epochs
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.broker.metadata import Metadata
-from odradek.broker.metadata_revision import check_place
-from odradek.broker.metrics import Metrics
-from odradek.broker.metrics_page import Collector, MetricsPage
-from odradek.broker.offline_replicas import OfflineReplicas
-from odradek.broker.partitions import Partitions
-from odradek.broker.refusals import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
-from odradek.broker.registration import Identity, Registration
+from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.offline_replicas import OfflineReplicas
+from odradek.broker.membership.registration import Identity, Registration
+from odradek.broker.membership.startup_losses import Findings, give_up_seats, look_at_all, note_boot
+from odradek.broker.network.connection import Connection, ConnectionTable
+from odradek.broker.network.request_budget import RequestMemory
+from odradek.broker.observability.loop_lag import LoopLag
+from odradek.broker.observability.prometheus_page import Collector, MetricsPage
+from odradek.broker.observability.request_metrics import Metrics
+from odradek.broker.partitions.maintenance import Upkeep
+from odradek.broker.partitions.table import Partitions
+from odradek.broker.replication.follower_sessions import FollowerSessions
 from odradek.broker.replication.quota import ReplicationQuota
-from odradek.broker.request_memory import RequestMemory
-from odradek.broker.restart import Findings, give_up_seats, look_at_all, note_boot
 from odradek.broker.served import BY_KEY
-from odradek.broker.store_address import parse_store_address
+from odradek.broker.startup_errors import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
 from odradek.broker.txn.producer_ids import ProducerIds
-from odradek.broker.upkeep import Upkeep
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
 from odradek.protocol.schema import uuid_text
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

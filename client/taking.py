@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any, Final, TypeVar
 
-from odradek.client.tasks import breathe
+from odradek.runtime.tasks import breathe
 
 __all__ = ["TURN_MS", "Taking", "taken"]
 

@@ -15,7 +15,7 @@ Loader = Callable[[], click.Command]
 
 
 def _serve() -> click.Command:
-    from odradek.broker.command import serve
+    from odradek.broker.launch.serve_command import serve
 
     return serve
 
@@ -58,8 +58,8 @@ def _partitions() -> click.Command:
 
 def _cluster() -> click.Command:
     """`status` asks brokers; the others are the broker's, or work on the store of the metadata."""
-    from odradek.broker.cluster_command import run
-    from odradek.broker.rescue.command import backup, rebuild, restore
+    from odradek.broker.launch.cluster_command import run
+    from odradek.broker.offline.rescue.command import backup, rebuild, restore
     from odradek.client.commands.cluster import cluster
 
     for command in (run, backup, restore, rebuild):
@@ -68,13 +68,13 @@ def _cluster() -> click.Command:
 
 
 def _dump() -> click.Command:
-    from odradek.broker.dump.command import dump
+    from odradek.broker.offline.dump.command import dump
 
     return dump
 
 
 def _adopt() -> click.Command:
-    from odradek.broker.adopt.command import adopt
+    from odradek.broker.offline.adopt.command import adopt
 
     return adopt
 

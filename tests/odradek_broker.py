@@ -3,7 +3,7 @@
     with OdradekBroker(tmp_path / "data", "--set", "num.partitions=3") as broker:
         KafkaProducer(bootstrap_servers=broker.bootstrap)
         broker.kill()
-        odradek.broker.restart()
+        odradek.broker.membership.startup_losses()
 
 It counts as started when it has printed its ready line, and its address is taken from there: the first start takes a
 free loopback port, later ones the same. How it is stopped, paused and cleaned up stands in `child_process.py`.

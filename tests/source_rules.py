@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-# Time, chance and tasks come from client/environment.py and client/tasks.py, so that a simulator can replace them.
-# (`from threading import get_ident` asks in which thread one is, and starts none.)
+# Time, chance and tasks come from odradek/runtime/environment.py and odradek/runtime/tasks.py, so that a simulator can
+# replace them. (`from threading import get_ident` asks in which thread one is, and starts none.)
 AIR = re.compile(
     r"(time|uuid|random|secrets)(\..*)?"
     r"|os\.(urandom|getrandom)"
@@ -19,7 +19,7 @@ AIR = re.compile(
     r"|asyncio\.(create_task|ensure_future|TaskGroup|wait|as_completed|to_thread)"
 )
 METHODS = frozenset({"create_task", "ensure_future", "run_in_executor"})
-# Files are opened, written, synced and renamed by broker/disk.py alone.
+# Files are opened, written, synced and renamed by broker/disk/disk.py alone.
 FILES = re.compile(
     r"open|io\.open"
     r"|os\.(open|fdopen|read|write|writev|pread|preadv|pwrite|pwritev|sendfile|fsync|fdatasync|sync|truncate|ftruncate"

@@ -39,17 +39,17 @@ UNMIRRORED = {
     "tests/protocol/test_fuzz.py": "it is about all messages",
 }
 SEAMS = {
-    "client/environment.py": "the seam to clocks, entropy and threads",
-    "client/tasks.py": "the seam to tasks",
-    "broker/replaced_file.py": "the only lock: two threads may write a checkpoint",
+    "odradek/runtime/environment.py": "the seam to clocks, entropy and threads",
+    "odradek/runtime/tasks.py": "the seam to tasks",
+    "broker/disk/atomic_file.py": "the only lock: two threads may write a checkpoint",
 }
 DISKS = {
-    "broker/disk.py": "the seam to files",
-    "broker/disk_descriptors.py": "a part of it",
-    "broker/disk_file.py": "a part of it",
-    "broker/disk_page_cache.py": "a part of it",
-    "broker/file_slice.py": "a part of it",
-    "client/environment.py": "the boot id of the machine, a seam, too",
+    "broker/disk/disk.py": "the seam to files",
+    "broker/disk/disk_descriptors.py": "a part of it",
+    "broker/disk/disk_file.py": "a part of it",
+    "broker/disk/disk_page_cache.py": "a part of it",
+    "broker/disk/file_slice.py": "a part of it",
+    "odradek/runtime/environment.py": "the boot id of the machine, a seam, too",
     "client/network/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",
 }
 
@@ -165,7 +165,7 @@ def test_files_are_touched_by_the_disk_alone() -> None:
 
 
 def ours() -> list[Path]:
-    return python_files("broker", "client")
+    return python_files("broker", "client", "odradek/runtime")
 
 
 def refuse_uses_outside(exceptions: dict[str, str], uses: dict[str, list[str]]) -> None:

@@ -6,10 +6,10 @@ Otherwise it is like that one.
 Versions: 2 flexible.
 """
 
-from odradek.broker.alterations import new_topic_overrides, replace_broker
-from odradek.broker.changes import Changes
-from odradek.broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
-from odradek.broker.context import Call, Context
+from odradek.broker.config.alterations import new_topic_overrides, replace_broker
+from odradek.broker.handling.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.metadata_change import Changes
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_configs import (

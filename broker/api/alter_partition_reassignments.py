@@ -8,12 +8,12 @@ where fewer are added than removed, all of the target; and when without those th
 Versions: 1 whether the number of replicas may change (KIP-860).
 """
 
-from odradek.broker.changes import Changes
 from odradek.broker.cluster.keys import partition_key
 from odradek.broker.cluster.partition_writes import PartitionWrite
-from odradek.broker.context import Call, Context
-from odradek.broker.forwarding import forward
-from odradek.broker.partition_requests import find, with_replicas
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.forwarding import forward
+from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.partition_plans import find, with_replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -9,7 +9,7 @@ Versions: 3 flexible, client software name and version (KIP-511), features (KIP-
 
 import re
 
-from odradek.broker.context import Call, Context
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 

@@ -7,7 +7,7 @@ to the controller, too (controller/fencing.py). A broker that is about to stop s
 Versions: 1 offline log directories (KIP-858).
 """
 
-from odradek.broker.context import Call, Context
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 

@@ -9,9 +9,9 @@ Versions: 2 flexible. 3 THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
 
 from collections import Counter
 
-from odradek.broker.changes import Changes
-from odradek.broker.context import Call, Context
-from odradek.broker.new_topics import enlarge, plan_partitions
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.topic_plans import enlarge, plan_partitions
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

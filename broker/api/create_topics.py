@@ -11,10 +11,10 @@ Versions: 4 defaults by -1 (KIP-464). 5 flexible, answers counts and configurati
 
 from collections import Counter
 
-from odradek.broker.alterations import new_topic_overrides
-from odradek.broker.changes import Changes
-from odradek.broker.context import Call, Context
-from odradek.broker.new_topics import NewTopic, check_new_name, create, plan_topic
+from odradek.broker.config.alterations import new_topic_overrides
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.topic_plans import NewTopic, check_new_name, create, plan_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,

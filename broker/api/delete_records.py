@@ -17,10 +17,9 @@ Versions: 2 flexible.
 import asyncio
 from typing import NamedTuple
 
-from odradek.broker.cluster_view import is_internal
-from odradek.broker.context import Call, Context, of_partition
+from odradek.broker.handling.client_view import is_internal
+from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.replication.partition import Partition
-from odradek.client.tasks import run_together
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -29,6 +28,7 @@ from odradek.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from odradek.runtime.tasks import run_together
 
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1

@@ -7,10 +7,10 @@ it). When the answer is out the name is free again.
 Versions: 3 TOPIC_DELETION_DISABLED (KIP-322). 4 flexible. 5 error messages (KIP-599). 6 topic ids (KIP-516).
 """
 
-from odradek.broker.changes import Changes
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.topics import delete_topic
-from odradek.broker.context import Call, Context
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.metadata_change import Changes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,

@@ -6,9 +6,9 @@ Versions: 1 endpoint type (KIP-919): this is an endpoint of brokers, and answers
 2 fenced brokers, where they are asked for (KIP-1073).
 """
 
-from odradek.broker.auth.operations import CLUSTER_OPERATIONS, NOT_ASKED
-from odradek.broker.cluster_view import controller_for, fenced_nodes, usable_brokers
-from odradek.broker.context import Call, Context
+from odradek.broker.access.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from odradek.broker.handling.client_view import controller_for, fenced_nodes, usable_brokers
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,

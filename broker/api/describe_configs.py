@@ -7,9 +7,9 @@ than topic and broker are not supported (INVALID_REQUEST).
 Versions: 1 source and synonyms (KIP-226). 3 type and documentation (KIP-569). 4 flexible.
 """
 
-from odradek.broker.config import ConfigEntry
-from odradek.broker.config_resources import broker_of, topic_of, unsupported
-from odradek.broker.context import Call, Context
+from odradek.broker.config.broker_config import ConfigEntry
+from odradek.broker.handling.config_resources import broker_of, topic_of, unsupported
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (

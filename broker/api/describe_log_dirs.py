@@ -9,8 +9,8 @@ Versions: 2 flexible. 3 an error for the whole answer. 4 total and usable bytes 
 
 from collections.abc import Iterable
 
-from odradek.broker.context import Call, Context
-from odradek.broker.data_directory import DataDirectory
+from odradek.broker.directories.data_directory import DataDirectory
+from odradek.broker.handling.context import Call, Context
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_log_dirs import (

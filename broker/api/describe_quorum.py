@@ -11,7 +11,7 @@ The controller says, as Kafka's leader does, that it has fetched now: so others 
 Versions: 1 timestamps (KIP-836). 2 error messages, directory ids, nodes (KIP-853).
 """
 
-from odradek.broker.context import Call, Context
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_quorum import (
     METADATA_TOPIC,

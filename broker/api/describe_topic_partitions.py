@@ -7,11 +7,11 @@ goes on. Unlike in Metadata a partition without a usable leader is no error: its
 Versions: 0 only so far.
 """
 
-from odradek.broker.auth.operations import TOPIC_OPERATIONS
+from odradek.broker.access.operations import TOPIC_OPERATIONS
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.keys import check_topic_name
-from odradek.broker.cluster_view import is_internal, last_known, leader_for, offline_replicas
-from odradek.broker.context import Call, Context
+from odradek.broker.handling.client_view import is_internal, last_known, leader_for, offline_replicas
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,

@@ -6,12 +6,12 @@ that need no election. An unclean election may lose what was acknowledged: it is
 Versions: 0 the preferred leader. 1 the election's type. 2 flexible.
 """
 
-from odradek.broker.changes import Changes
 from odradek.broker.cluster.keys import partition_key
 from odradek.broker.cluster.partition_writes import PartitionWrite
-from odradek.broker.context import Call, Context
-from odradek.broker.forwarding import forward
-from odradek.broker.partition_requests import ElectionType, find, with_elected_leader
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.forwarding import forward
+from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.partition_plans import ElectionType, find, with_elected_leader
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,

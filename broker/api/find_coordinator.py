@@ -8,7 +8,7 @@ Versions: 0 one group. 1 key type (KIP-98). 3 flexible. 4 several keys at once, 
 switches lz4 on by it.
 """
 
-from odradek.broker.context import Call, Context
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 

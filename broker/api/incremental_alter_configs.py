@@ -9,11 +9,11 @@ Versions: 1 flexible.
 
 from functools import partial
 
-from odradek.broker.alterations import Alteration, alter_broker, alter_topic, check_operations
-from odradek.broker.changes import Changes
-from odradek.broker.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
-from odradek.broker.context import Call, Context
-from odradek.broker.topic_options import TOPIC_OPTIONS
+from odradek.broker.config.alterations import Alteration, alter_broker, alter_topic, check_operations
+from odradek.broker.config.topic_options import TOPIC_OPTIONS
+from odradek.broker.handling.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.metadata_change import Changes
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.incremental_alter_configs import (

@@ -9,7 +9,7 @@ Versions: 2 flexible. 3 the producer's present id and epoch (KIP-360). 4 PRODUCE
 """
 
 from odradek.broker.cluster.store import StoreClosed
-from odradek.broker.context import Call, Context
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

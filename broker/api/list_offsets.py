@@ -18,8 +18,8 @@ Versions: 2 isolation level (KIP-98). 4 leader epochs (KIP-320). 5 OFFSET_NOT_AV
 
 from typing import NamedTuple
 
-from odradek.broker.cold_reads import patiently
-from odradek.broker.context import Call, Context, of_partition
+from odradek.broker.disk.cold_reads import patiently
+from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.replication.divergence import end_offset_for_epoch
 from odradek.broker.replication.isolation import READ_COMMITTED
 from odradek.broker.replication.partition import Partition

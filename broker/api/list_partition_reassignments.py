@@ -6,7 +6,7 @@ Versions: 0 the API (KIP-455).
 """
 
 from odradek.broker.cluster.image import TopicImage
-from odradek.broker.context import Call, Context
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

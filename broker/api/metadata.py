@@ -14,13 +14,19 @@ id. 4 auto-creation is asked for. 5 offline replicas (KIP-112). 7 leader epochs 
 (KIP-430), of the cluster until 10. 9 flexible. 10 topic ids in the answer (KIP-516). 12 and in the request.
 """
 
-from odradek.broker.auth.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from odradek.broker.changes import Changes
+from odradek.broker.access.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.keys import PartitionState, check_topic_name
-from odradek.broker.cluster_view import controller_for, is_internal, leader_for, offline_replicas, usable_brokers
-from odradek.broker.context import Call, Context
-from odradek.broker.new_topics import DEFAULT, check_new_name, create, plan_topic
+from odradek.broker.handling.client_view import (
+    controller_for,
+    is_internal,
+    leader_for,
+    offline_replicas,
+    usable_brokers,
+)
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.topic_plans import DEFAULT, check_new_name, create, plan_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
     MetadataRequest,

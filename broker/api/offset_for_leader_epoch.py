@@ -7,7 +7,7 @@ not know, as one later than its own.
 Versions: 2 current leader epoch (KIP-320). 3 replica id. 4 flexible.
 """
 
-from odradek.broker.context import Call, Context, of_partition
+from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.replication.divergence import end_offset_for_epoch
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_for_leader_epoch import (

@@ -8,9 +8,9 @@ acknowledged is there, if it is anywhere, and nobody could elect it cleanly any 
 Versions: 0 the API (KIP-631).
 """
 
-from odradek.broker.changes import Changes
-from odradek.broker.context import Call, Context
-from odradek.broker.forwarding import forward
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.forwarding import forward
+from odradek.broker.handling.metadata_change import Changes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 

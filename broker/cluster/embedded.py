@@ -27,8 +27,8 @@ from odradek.broker.cluster.journal import Journal, decode_file, encode_commit, 
 from odradek.broker.cluster.local import LocalStore
 from odradek.broker.cluster.state import Prepared, State
 from odradek.broker.cluster.store import StoreDamaged
-from odradek.broker.disk import Disk, File
-from odradek.client.tasks import Tasks
+from odradek.broker.disk.disk import Disk, File
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

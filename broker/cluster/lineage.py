@@ -12,8 +12,8 @@ So a revision says nothing. What only one history has are random values, written
     /cluster/origin                written by `odradek cluster restore` and `rebuild`, and by `adopt`: a value that it
                                    has alone, and the revision up to which this history takes the place of any other
 
-A running broker has these in its image, and each data directory has them on its disk (metadata_revision.py), as
-`Followed`: of each broker the newest commit that was seen.
+A running broker has these in its image, and each data directory has them on its disk
+(directories/metadata_revision.py), as `Followed`: of each broker the newest commit that was seen.
 
 **A store follows** what is known if it has all of these commits in its past (`contradiction`). Of each broker:
 

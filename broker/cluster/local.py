@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from odradek.broker.cluster.state import Prepared, State
 from odradek.broker.cluster.store import Change, Lease, LeaseLost, Snapshot, StoreClosed, Txn
-from odradek.broker.progress import Progress
+from odradek.runtime.progress import Progress
 
 
 class LocalLease:

@@ -37,8 +37,8 @@ from odradek.broker.cluster.keys import (
 )
 from odradek.broker.cluster.partition_changes import IsUsable
 from odradek.broker.cluster.store import CHUNK_SIZE, Conflict, MetadataStore, Snapshot, Txn
-from odradek.client.tasks import breathe
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.runtime.tasks import breathe
 
 ATTEMPTS_MAX = 5
 LOOKED_AT_TOGETHER = 1000

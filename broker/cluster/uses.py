@@ -7,8 +7,8 @@ current one, which is the last that committed anything, and each directory notes
     the one that the store named current at the last start, those that began since and committed nothing, as far as is
     known, and the last one
 
-A process notes itself durably before its first commit (metadata_revision.py), and without a commit it is not
-registered, so it acknowledges nothing. Hence:
+A process notes itself durably before its first commit (directories/metadata_revision.py), and without a commit it is
+not registered, so it acknowledges nothing. Hence:
 
 * The newest directory notes the current process. It noted it before that one's first commit, and what came later, and
   committed nothing, kept it. A commit that arrives when the next process has begun is of one that is noted.

@@ -32,14 +32,14 @@ from odradek.broker.cluster.partition_changes import is_last, without
 from odradek.broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
 from odradek.broker.cluster.topics import sweep_leftovers
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.decisions import decided, preferred
-from odradek.broker.metadata import Metadata
-from odradek.broker.progress import Progress
-from odradek.broker.registration import Registration
-from odradek.client.environment import Environment
-from odradek.client.tasks import breathe
+from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.registration import Registration
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.runtime.environment import Environment
+from odradek.runtime.progress import Progress
+from odradek.runtime.tasks import breathe
 
 logger = logging.getLogger(__name__)
 

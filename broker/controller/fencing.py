@@ -6,7 +6,8 @@ is killed loses its sockets one by one, and may take the question as long as it 
 connection is lost, too, it is asked again. Anything else means nothing; then, as without any loss, silence for
 `broker.session.timeout.ms` decides.
 
-A broker that is fenced though it lives finds that out from the metadata, and registers anew (registration.py).
+A broker that is fenced though it lives finds that out from the metadata, and registers anew
+(membership/registration.py).
 
 A controller that hears less than half of the cluster fences nobody for silence: it gives way, for it may be cut off
 from the others, who hear one another. Fenced again and again, they could lead nothing for as long as that lasts.
@@ -19,13 +20,13 @@ from typing import Final
 
 from odradek.broker.cluster.image import ClusterImage, Delta
 from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.liveness import Liveness
-from odradek.broker.metadata import Metadata
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.broker.membership.image_follower import Metadata
 from odradek.protocol.errors import KafkaError
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -18,13 +18,11 @@ from contextlib import suppress
 from odradek.broker.cluster.image import ClusterImage, Delta
 from odradek.broker.cluster.keys import CONTROLLER_KEY
 from odradek.broker.cluster.store import Conflict, StoreClosed, Txn
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.clock_offset import ClockOffset
-from odradek.broker.metadata import Metadata
-from odradek.broker.peers import Peer, Peers
-from odradek.broker.progress import Progress
-from odradek.broker.registration import Registration
-from odradek.client.environment import Environment
+from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.peers import Peer, Peers
+from odradek.broker.membership.registration import Registration
 from odradek.client.network.connection import Connection
 from odradek.protocol.errors import ErrorCode, code_of
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -34,6 +32,8 @@ from odradek.protocol.messages.describe_quorum import (
     QuorumPartitionData,
     QuorumTopicData,
 )
+from odradek.runtime.environment import Environment
+from odradek.runtime.progress import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Iterator
 from struct import Struct
 
-from odradek.broker.disk import Disk, File
+from odradek.broker.disk.disk import Disk, File
 from odradek.broker.log.producers import AbortedTxn
 
 logger = logging.getLogger(__name__)

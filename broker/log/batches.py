@@ -7,7 +7,7 @@ over like any other. The file is read in bounded pieces; where batches are large
 from collections.abc import Iterator
 from struct import Struct
 
-from odradek.broker.disk import File
+from odradek.broker.disk.disk import File
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
 from odradek.protocol.primitives import Buffer

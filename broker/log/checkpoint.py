@@ -6,7 +6,7 @@
     orders 1 12
 
 `leader-epoch-checkpoint` in a partition's directory has entries `epoch start_offset`; those of the data directory
-(checkpoints.py) have `topic partition offset`. All are replaced as a whole.
+(directories/checkpoints.py) have `topic partition offset`. All are replaced as a whole.
 
     version: 0
     topic_id: 3xI2yV0ZQ1ixyKcJ9pRPvA
@@ -14,7 +14,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.disk import Disk
 from odradek.protocol.primitives import uuid_from_text, uuid_text
 
 VERSION = 0

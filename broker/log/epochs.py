@@ -17,11 +17,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.atomic_file import ReplacedFile
+from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.checkpoint import CorruptCheckpoint, encode_checkpoint, read_epochs
 from odradek.broker.log.storage_errors import storage_error
-from odradek.broker.replaced_file import ReplacedFile
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ meanwhile. The two ends differ in what they are for:
 
 from collections.abc import Callable, Sequence
 
-from odradek.broker.disk import Disk, Syncer
+from odradek.broker.disk.disk import Disk, Syncer
 from odradek.broker.log.segment import Segment
 
 

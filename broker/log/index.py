@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from odradek.broker.disk import Disk, File
+from odradek.broker.disk.disk import Disk, File
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ nothing; so is one that has no entry for a long stretch of the log, where every 
 import logging
 from typing import Generic, NamedTuple, TypeVar
 
-from odradek.broker.disk import Disk, File
-from odradek.broker.file_slice import SLICE_BYTES_MIN, FileSlice
+from odradek.broker.disk.disk import Disk, File
+from odradek.broker.disk.file_slice import SLICE_BYTES_MIN, FileSlice
 from odradek.broker.log.batches import BOUNDS, LENGTH_OVERHEAD, Damage
 from odradek.broker.log.index import CorruptIndex, OffsetEntry, OffsetIndex
 from odradek.protocol.batch import HEADER_SIZE, MAGIC

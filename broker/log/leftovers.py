@@ -14,7 +14,7 @@ import logging
 import re
 from dataclasses import dataclass, field
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batches import Damage, walk
 from odradek.broker.log.checkpoint import PARTITION_METADATA
 from odradek.broker.log.epochs import LEADER_EPOCHS

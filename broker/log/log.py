@@ -15,7 +15,7 @@ the log takes no more appends until the next start, which copies what is in doub
 import logging
 from collections.abc import Callable
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batch_epochs import BatchEpochs
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.flush import DataNotSynced, Flush

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.disk import Disk
 from odradek.broker.log.aborted import CorruptTransactionIndex
 from odradek.broker.log.batches import Damage, walk, walk_segment
 from odradek.broker.log.config import LogConfig

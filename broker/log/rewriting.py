@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.disk import Disk
 from odradek.broker.log.aborted import encode_row
 from odradek.broker.log.batches import LENGTH_OVERHEAD
 from odradek.broker.log.compaction import Cleaning

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 
-from odradek.broker.disk import Disk, File
+from odradek.broker.disk.disk import Disk, File
 from odradek.broker.log.aborted import TransactionIndex
 from odradek.broker.log.batches import Damage, walk_segment
 from odradek.broker.log.config import LogConfig

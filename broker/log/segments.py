@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from odradek.broker.disk import Disk
-from odradek.broker.file_slice import SLICE_BYTES_MIN, FileSlice
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.file_slice import SLICE_BYTES_MIN, FileSlice
 from odradek.broker.log.aborted import CorruptTransactionIndex
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.config import LogConfig

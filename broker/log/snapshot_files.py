@@ -10,7 +10,7 @@ recovery point syncs it (flush.py). One that is damaged or missing costs a longe
 
 import logging
 
-from odradek.broker.disk import Disk, File
+from odradek.broker.disk.disk import Disk, File
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.snapshots import SNAPSHOT_SUFFIX, CorruptSnapshot, decode_snapshot, encode_snapshot
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batches import LENGTH_OVERHEAD
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.epochs import EpochCache

@@ -9,7 +9,7 @@ the segment look older than it is, the batches behind the last one tell.
 
 from contextlib import suppress
 
-from odradek.broker.disk import Disk, File
+from odradek.broker.disk.disk import Disk, File
 from odradek.broker.log.batches import Damage, walk
 from odradek.broker.log.index import CorruptIndex, TimeEntry, TimeIndex
 from odradek.broker.log.indexed_file import IndexedFile

@@ -19,8 +19,8 @@ and at which price: docs/decisions/005-record-validation.md.
 
 from typing import Final, NamedTuple
 
-from odradek.broker.config import TopicConfig
-from odradek.broker.option import LONG_MAX
+from odradek.broker.config.broker_config import TopicConfig
+from odradek.broker.config.option import LONG_MAX
 from odradek.protocol.batch import HEADER_SIZE, BatchHeader, check_batch, read_header, rebuild_batch
 from odradek.protocol.compression import Codec, compress
 from odradek.protocol.errors import ErrorCode, KafkaError

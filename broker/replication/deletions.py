@@ -13,10 +13,10 @@ looks again.
 from collections.abc import Callable, Collection
 
 from odradek.broker.log.log import Log
-from odradek.broker.progress import Progress
 from odradek.broker.replication.replicas import UNKNOWN_OFFSET, Replicas
-from odradek.client.environment import Environment
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.runtime.environment import Environment
+from odradek.runtime.progress import Progress
 
 LiveReplicas = Callable[[], Collection[int]]
 """The replicas that are usable, on brokers that are there."""

@@ -15,15 +15,15 @@ from asyncio import Future, Task, TimerHandle
 from collections.abc import Callable
 from functools import partial
 
-from odradek.broker.config import TopicConfig
+from odradek.broker.config.broker_config import TopicConfig
+from odradek.broker.config.option import LONG_MAX
 from odradek.broker.log.flush import DataNotSynced, Flush
 from odradek.broker.log.log import Log
-from odradek.broker.option import LONG_MAX
-from odradek.broker.progress import Progress
 from odradek.broker.replication.syncs import Syncs
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.runtime.environment import Environment
+from odradek.runtime.progress import Progress
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

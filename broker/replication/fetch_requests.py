@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from math import ceil
 from typing import Final, NamedTuple
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.replication.followed import Following
 from odradek.broker.replication.leader_session import Changes, LeaderSession, PartitionId, by_topic
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState

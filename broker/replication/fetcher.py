@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NoReturn
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.replication.fetch_requests import (
     EARLIEST,
     LATEST,
@@ -36,11 +36,11 @@ from odradek.broker.replication.followed_set import FollowedSet
 from odradek.broker.replication.follower_state import FetchPosition, Phase
 from odradek.broker.replication.leader_session import LeaderSession, PartitionId
 from odradek.broker.replication.quota import ReplicationQuota
-from odradek.client.environment import Environment
 from odradek.client.network.connection import Connection
-from odradek.client.tasks import breathe
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.fetch import FetchResponse
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import breathe
 
 logger = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ thread. A fetcher without partitions is ended at once.
 from asyncio import Task
 from typing import NamedTuple
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.replication.fetch_requests import Replica
 from odradek.broker.replication.fetcher import Connect, Fetcher
 from odradek.broker.replication.followed import Followed
 from odradek.broker.replication.leader_session import PartitionId
 from odradek.broker.replication.quota import ReplicationQuota
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 
 class Running(NamedTuple):

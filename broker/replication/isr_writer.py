@@ -30,8 +30,8 @@ from odradek.broker.cluster.keys import PartitionState, broker_key, decode_parti
 from odradek.broker.cluster.partition_changes import changed, with_isr
 from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, Entry, MetadataStore, StoreClosed, Txn
 from odradek.broker.replication.partition import Partition
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ request that wants it, though its position may be what it was (`name_again`).
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from odradek.broker.fetch_sessions import INITIAL_EPOCH, NO_SESSION, next_epoch
+from odradek.broker.fetching.consumer_sessions import INITIAL_EPOCH, NO_SESSION, next_epoch
 from odradek.broker.replication.follower_state import FetchPosition
 
 PartitionId = tuple[bytes, int]

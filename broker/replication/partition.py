@@ -19,23 +19,23 @@ by the image or by its own writes (isr_writer.py).
 from collections.abc import Callable
 
 from odradek.broker.cluster.keys import NO_LEADER, PartitionState
-from odradek.broker.config import TopicConfig
-from odradek.broker.file_slice import FileSlice
+from odradek.broker.config.broker_config import TopicConfig
+from odradek.broker.disk.file_slice import FileSlice
 from odradek.broker.log.indexed_file import NOTHING, FetchData
 from odradek.broker.log.log import Log
 from odradek.broker.log.tail import Appended
-from odradek.broker.progress import Progress
 from odradek.broker.replication.deletions import Deletions
 from odradek.broker.replication.durability import Durability
 from odradek.broker.replication.isolation import Isolation
 from odradek.broker.replication.quota import is_throttled
 from odradek.broker.replication.replicas import MayJoin, Replicas, anybody
 from odradek.broker.replication.syncs import Syncs
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.schema import Buffer
+from odradek.runtime.environment import Environment
+from odradek.runtime.progress import Progress
+from odradek.runtime.tasks import Tasks
 
 ACKS_ALL = -1
 

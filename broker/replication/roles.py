@@ -14,8 +14,8 @@ from odradek.broker.cluster.keys import NO_LEADER, PartitionState
 from odradek.broker.replication.isr_writer import IsrWriter
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
-from odradek.client.environment import Environment
 from odradek.protocol.errors import KafkaError
+from odradek.runtime.environment import Environment
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -41,11 +41,11 @@ from odradek.client.admin.topics import TopicDescription
 from odradek.client.arguments import require_all, require_iterable, require_partitions
 from odradek.client.errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
 from odradek.client.fetching.list_offsets import ListedOffset, list_offsets_request, listed_offsets, lowest_version
-from odradek.client.tasks import run_together
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.runtime.tasks import run_together
 
 __all__ = ["Admin"]
 

@@ -15,7 +15,7 @@ from odradek.client.errors import ClientClosed, ClientNotStarted, WrongLoop
 from odradek.client.metrics.metrics import client_metrics
 from odradek.client.network.backoff import Backoff
 from odradek.client.taking import taken
-from odradek.client.tasks import Tasks
+from odradek.runtime.tasks import Tasks
 
 __all__ = ["AdminBase", "items_of", "keys_of", "only"]
 

@@ -18,12 +18,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.cluster.cluster import CONTROLLER, Cluster
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientError, RequestTimedOut, UnsupportedVersion, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.schema import Request, Response
+from odradek.runtime.environment import Environment
 
 __all__ = ["Again", "Calls", "Deadline", "UnknownBroker"]
 

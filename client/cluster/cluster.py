@@ -24,14 +24,14 @@ from odradek.client.cluster.refresher import Refresher
 from odradek.client.cluster.topic_metadata import TopicMetadata
 from odradek.client.cluster.waiters import Waiters
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientClosed, ClientError, ConnectionFailed, MetadataTimeout, RequestTimedOut
 from odradek.client.metrics.metrics import METADATA_AGE, Metrics, client_metrics
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connection import Connection, open_connection
 from odradek.client.network.tls import TlsContexts
-from odradek.client.tasks import Tasks
 from odradek.protocol.schema import Request, Response
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 __all__ = ["CONTROLLER", "Cluster"]
 

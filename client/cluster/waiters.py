@@ -6,7 +6,7 @@ So one that is cancelled takes nobody along, and one that is woken looks for its
 import asyncio
 from math import inf
 
-from odradek.client.environment import Environment
+from odradek.runtime.environment import Environment
 
 __all__ = ["Waiters"]
 

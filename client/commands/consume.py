@@ -93,10 +93,10 @@ async def consume(
 
     from odradek.client.commands.record_text import json_of, line_of
     from odradek.client.commands.streams import Writer
-    from odradek.client.environment import Environment
     from odradek.client.fetching.config import FetchConfig
     from odradek.client.fetching.fetch_settings import Start
     from odradek.client.fetching.fetcher import Fetcher, settings_of
+    from odradek.runtime.environment import Environment
 
     separator = None if key_separator is None else os.fsencode(key_separator)  # any bytes, as they were written
 

@@ -75,10 +75,10 @@ class Target:
         if self.config_file is None:
             return {}
         from odradek.client.admin.config import AdminConfig
-        from odradek.client.configuration.properties import parse_properties
         from odradek.client.configuration.settings import rows
         from odradek.client.fetching.config import FetchConfig
         from odradek.client.producer.config import ProducerConfig
+        from odradek.runtime.properties import parse_properties
 
         try:
             written = parse_properties(Path(self.config_file).read_text(encoding="utf-8"))

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from odradek.client.commands.record_text import RecordToSend
     from odradek.client.commands.streams import LineReader
-    from odradek.client.environment import Environment
     from odradek.client.producer.config import ProducerConfig
     from odradek.client.producer.delivery import Delivery
     from odradek.client.producer.producer import Producer
     from odradek.protocol.records import Headers
+    from odradek.runtime.environment import Environment
 
 PROGRESS_MS: Final = 500.0
 TIMER_MS_MIN: Final = 1.0
@@ -61,9 +61,9 @@ async def produce(
 
     from odradek.client.commands.record_text import record_of_json, record_of_line
     from odradek.client.commands.streams import LineReader
-    from odradek.client.environment import Environment
     from odradek.client.errors import MetadataTimeout
     from odradek.client.producer.producer import Producer
+    from odradek.runtime.environment import Environment
 
     if as_json and (key_separator is not None or null_marker is not None):
         raise click.UsageError("--json leaves nothing to do for --key-separator and --null-marker")

@@ -18,8 +18,8 @@ from odradek.client.admin.errors import ItemsFailed
 from odradek.client.client_error import ClientError
 from odradek.client.commands import failures
 from odradek.client.commands.failures import CommandFailed, OutputClosed
-from odradek.client.environment import loop_factory
 from odradek.client.errors import ConfigError, UnknownTopic
+from odradek.runtime.environment import loop_factory
 
 __all__ = ["exit_code_of", "run"]
 

@@ -27,9 +27,9 @@ from odradek.client.configuration.settings import (
     thing,
     whole,
 )
-from odradek.client.environment import Environment
 from odradek.client.errors import ConfigError
 from odradek.client.metrics.metrics import Metrics
+from odradek.runtime.environment import Environment
 
 __all__ = ["ClientConfig"]
 

@@ -24,7 +24,6 @@ from typing import Final, Literal, Self
 
 from odradek.client.arguments import require_kind, require_partitions, require_timeout
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientError, UnsupportedVersion, broker_error
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
@@ -33,11 +32,12 @@ from odradek.client.fetching.list_offsets import list_offsets_request, listed_of
 from odradek.client.fetching.positions import Asked, Position, Positions
 from odradek.client.fetching.request import highest_version
 from odradek.client.network.connection import Connection
-from odradek.client.tasks import breathe
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import breathe
 
 __all__ = ["Fetcher", "settings_of"]
 

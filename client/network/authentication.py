@@ -19,7 +19,6 @@ from inspect import isawaitable
 from typing import Final, Protocol, TypeVar, cast
 
 from odradek.client.configuration.security_settings import Credentials, SecuritySettings, TokenProvider
-from odradek.client.environment import Environment
 from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed, UnsupportedVersion
 from odradek.client.network.negotiation import Versions
 from odradek.protocol.errors import ErrorCode, code_of
@@ -27,6 +26,7 @@ from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest,
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.scram import ALGORITHMS, ScramClient, ScramError, salted_password
+from odradek.runtime.environment import Environment
 
 __all__ = ["Ask", "Authenticator", "Mechanism"]
 

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.environment import Environment
 from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import (
     CONNECTION_CLOSE_TOTAL,
@@ -41,6 +40,7 @@ from odradek.client.network.reauthentication import Reauthentication
 from odradek.client.network.tls import TlsContexts, refusal
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
 from odradek.protocol.schema import Request, Response
+from odradek.runtime.environment import Environment
 
 __all__ = ["Connection", "open_connection"]
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.environment import Environment
 from odradek.client.errors import ConnectionFailed
 from odradek.client.network.tls import TlsContexts, refusal, server_name
+from odradek.runtime.environment import Environment
 
 __all__ = ["Target", "broker_name", "dial", "find_targets"]
 

@@ -26,7 +26,6 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, TypeVar, cast
 
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
 from odradek.client.metrics.metrics import (
     INCOMING_BYTE_TOTAL,
@@ -44,6 +43,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.primitives import Buffer
 from odradek.protocol.schema import Request, Response
+from odradek.runtime.environment import Environment
 
 __all__ = ["GREETING_BYTES_MAX", "RESPONSE_BYTES_MAX", "Pipeline"]
 

@@ -14,12 +14,12 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientError, ConnectionFailed
 from odradek.client.network.authentication import Ask, Authenticator, Mechanism
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.negotiation import Versions
-from odradek.client.tasks import Tasks
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 __all__ = ["Reauthentication"]
 

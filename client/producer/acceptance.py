@@ -15,7 +15,6 @@ from typing import Any
 
 from odradek.client.arguments import require_kind, require_topic
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.environment import NS_PER_MS, Environment
 from odradek.client.errors import (
     BufferExhausted,
     BufferFull,
@@ -38,6 +37,7 @@ from odradek.client.producer.serialization import encoded_headers, require_bytes
 from odradek.protocol.batch import HEADER_SIZE
 from odradek.protocol.murmur2 import partition_for_key
 from odradek.protocol.records import Headers
+from odradek.runtime.environment import NS_PER_MS, Environment
 
 
 class Acceptance:

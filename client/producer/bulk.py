@@ -16,7 +16,6 @@ from itertools import accumulate, chain
 from operator import add, itemgetter
 from typing import Any, Final, NamedTuple
 
-from odradek.client.environment import NS_PER_MS
 from odradek.client.errors import ClientError, InvalidPartition, PartitionerFailed, RecordTooLarge, SerializationError
 from odradek.client.producer.acceptance import Acceptance, are_timestamps
 from odradek.client.producer.acks import Acks
@@ -27,8 +26,9 @@ from odradek.client.producer.preparation import Preparation, Record
 from odradek.client.producer.queues import PartitionQueue, TopicQueues
 from odradek.client.producer.record import RecordHeaders
 from odradek.client.taking import TURN_MS, Taking
-from odradek.client.tasks import breathe
 from odradek.protocol.murmur2 import partitions_for_keys
+from odradek.runtime.environment import NS_PER_MS
+from odradek.runtime.tasks import breathe
 
 REFUSALS: Final = (RecordTooLarge, SerializationError, InvalidPartition, PartitionerFailed)
 """Of one record; the others go on."""

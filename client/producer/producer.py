@@ -33,7 +33,6 @@ from odradek.client.arguments import (
 )
 from odradek.client.cluster.cluster import Cluster
 from odradek.client.configuration.signatures import config_of, configured_by
-from odradek.client.environment import Environment, ThreadFuture, tell_when_forked
 from odradek.client.errors import (
     BatchError,
     BufferFull,
@@ -59,7 +58,8 @@ from odradek.client.producer.preparation import Preparation, Record
 from odradek.client.producer.record import RecordHeaders
 from odradek.client.producer.sender import Sender
 from odradek.client.taking import TURN_MS, taken
-from odradek.client.tasks import Tasks, breathe
+from odradek.runtime.environment import Environment, ThreadFuture, tell_when_forked
+from odradek.runtime.tasks import Tasks, breathe
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ from functools import partial
 from typing import Final
 
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientError, DeliveryTimeout, PartitionVanished, UnsupportedVersion, broker_error
 from odradek.client.metrics.metrics import (
     BATCH_SIZE,
@@ -38,12 +37,13 @@ from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.idempotence import Idempotence
 from odradek.client.producer.queues import PartitionQueue
 from odradek.client.producer.settlement import Answer, Settlement
-from odradek.client.tasks import Tasks
 from odradek.protocol.batch import HEADER_SIZE
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from benchmarks.failover import (
 )
 from benchmarks.figures import Summary
 from benchmarks.replicated_topics import controller_of
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from tests.kafka_nodes import NODE_IDS
 
 

@@ -11,4 +11,4 @@ def test_both_times_are_measured() -> None:
 
 def test_libraries_come_first() -> None:
     script = SCRIPT.format(libraries=LIBRARIES, broker=BROKER)
-    assert script.index("uvloop") < script.index("between =") < script.index("odradek.broker.running")
+    assert script.index("uvloop") < script.index("between =") < script.index("odradek.broker.launch.run_broker")

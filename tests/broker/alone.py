@@ -5,8 +5,8 @@ from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.replication.isr_writer import IsrWriter
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.roles import Roles
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 
 class NobodyFetches:

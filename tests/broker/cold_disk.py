@@ -11,7 +11,7 @@ that made the disk, the loop's.
 
 from threading import get_ident
 
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 
 
 class ColdDisk(MemoryDisk):

@@ -11,8 +11,8 @@ import errno
 import os
 from collections.abc import Iterable
 
-from odradek.broker.disk import File, Lock
-from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.disk.disk import File, Lock
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.protocol.primitives import Buffer
 
 

@@ -15,25 +15,25 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import finalize
 
-from odradek.broker.checkpoints import Checkpoints
-from odradek.broker.cleaner import Cleaner
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.topics import create_topic
-from odradek.broker.config import BrokerConfig, TopicConfig
-from odradek.broker.data_directories import DataDirectories
-from odradek.broker.disk import Disk
+from odradek.broker.config.broker_config import BrokerConfig, TopicConfig
+from odradek.broker.directories.checkpoints import Checkpoints
+from odradek.broker.directories.data_directories import DataDirectories
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.broker.partitions import Partitions
+from odradek.broker.partitions.cleaner import Cleaner
+from odradek.broker.partitions.maintenance import Upkeep
+from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.partition import Partition
-from odradek.broker.upkeep import Upkeep
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks, running_tasks
 from odradek.protocol.batch import BatchHeader, read_header
 from odradek.protocol.records import Record, iterate_records
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks, running_tasks
 from tests.broker.alone import roles_alone
 from tests.broker.log.compacted_logs import KeyValue, data_batch
 from tests.broker.log.logs import T0, read_all

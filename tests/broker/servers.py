@@ -3,11 +3,11 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from odradek.broker.data_directory import LOCK_FILE
-from odradek.broker.disk import Disk
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.directories.data_directory import LOCK_FILE
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.server import Broker
-from odradek.client.environment import Environment
+from odradek.runtime.environment import Environment
 from tests.broker.wire import settings
 
 

@@ -26,25 +26,23 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Lease, MetadataStore, Txn
 from odradek.broker.cluster.topics import create_topic
-from odradek.broker.config import BrokerConfig
-from odradek.broker.context import Caller, Context
-from odradek.broker.data_directories import DataDirectories
-from odradek.broker.disk import Disk
-from odradek.broker.dispatch import dispatch
-from odradek.broker.fetch_sessions import FetchSessions
-from odradek.broker.follower_sessions import FollowerSessions
-from odradek.broker.member import Member
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.broker.metadata import Metadata
-from odradek.broker.metrics import Metrics
-from odradek.broker.partitions import Partitions
-from odradek.broker.registration import Identity, Registration
+from odradek.broker.cluster_member import Member
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.directories.data_directories import DataDirectories
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.fetching.consumer_sessions import FetchSessions
+from odradek.broker.handling.context import Caller, Context
+from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.registration import Identity, Registration
+from odradek.broker.network.dispatch import dispatch
+from odradek.broker.observability.request_metrics import Metrics
+from odradek.broker.partitions.table import Partitions
+from odradek.broker.replication.follower_sessions import FollowerSessions
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.quota import ReplicationQuota
 from odradek.broker.served import BY_KEY
 from odradek.broker.txn.producer_ids import ProducerIds
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
 from odradek.protocol.batch import check_batch
 from odradek.protocol.codec import decode, encode_parts
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
@@ -52,6 +50,8 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.record_encoding import build_batch
 from odradek.protocol.records import Record
 from odradek.protocol.schema import Request, Response
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 R = TypeVar("R", bound=Response)
 

@@ -13,22 +13,22 @@ from typing import Any
 
 import pytest
 
-from odradek.broker import meta_properties
 from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.keys import CLUSTER_KEY, encode_cluster
 from odradek.broker.cluster.store import StoreDamaged, Txn
-from odradek.broker.disk import FileDisk
-from odradek.broker.listeners import Listener
+from odradek.broker.config.listeners import Listener
+from odradek.broker.directories import meta_properties
+from odradek.broker.directories.meta_properties import ForeignDirectory
+from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.checkpoint import LOG_START_OFFSETS
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.broker.meta_properties import ForeignDirectory
-from odradek.broker.refusals import StartRefused
 from odradek.broker.replication.watch import Watch
 from odradek.broker.server import STOP_S, Broker
-from odradek.client.environment import Environment
+from odradek.broker.startup_errors import StartRefused
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.runtime.environment import Environment
 from tests.broker.servers import broker_on, files, started
 from tests.broker.wire import (
     RawClient,

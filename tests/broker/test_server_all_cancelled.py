@@ -3,8 +3,8 @@
 import asyncio
 
 from odradek import Admin, NewTopic, Producer
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.client.tasks import running_tasks
+from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.runtime.tasks import running_tasks
 from tests.broker.servers import broker_on, started
 
 

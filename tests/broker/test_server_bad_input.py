@@ -32,13 +32,13 @@ from odradek.broker.cluster.keys import (
 )
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Change, MetadataStore, StoreWentBack, Txn
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.broker.meta_properties import ForeignDirectory
-from odradek.broker.refusals import BrokerFailed, StartRefused
+from odradek.broker.directories.meta_properties import ForeignDirectory
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.server import Broker
-from odradek.client.environment import Environment
-from odradek.client.tasks import breathe
+from odradek.broker.startup_errors import BrokerFailed, StartRefused
 from odradek.protocol.errors import ErrorCode
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import breathe
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.servers import files, started
 from tests.broker.wire import RawClient, batch, connected, create_topic, produce, produced, settings
@@ -323,7 +323,7 @@ async def test_metadata_that_cannot_be_read_ends_the_broker(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "odradek.broker.metadata_revision.RENEWAL_MS", 0
+        "odradek.broker.directories.metadata_revision.RENEWAL_MS", 0
     )  # so that it waits for the next revision by now
     store = MemoryStore()
     async with failing(store) as (broker, failed):

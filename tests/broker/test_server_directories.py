@@ -6,12 +6,12 @@ import logging
 
 import pytest
 
-from odradek.broker import metadata_revision
 from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.journal import decode_file
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.broker.meta_properties import ForeignDirectory
-from odradek.broker.metadata_revision import load_revision
+from odradek.broker.directories import metadata_revision
+from odradek.broker.directories.meta_properties import ForeignDirectory
+from odradek.broker.directories.metadata_revision import load_revision
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Buffer
 from tests.broker.log.losing_disk import ALL_IS_LOST, LosingDisk

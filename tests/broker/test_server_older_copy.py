@@ -10,20 +10,20 @@ from dataclasses import replace
 
 import pytest
 
-from odradek.broker.checkpoints import CLEAN_SHUTDOWN
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState, decode_partition, partition_key
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.store import Txn
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.broker.metadata_revision import load_processes
-from odradek.broker.partitions import Partitions
-from odradek.broker.registration import Registration
+from odradek.broker.directories.checkpoints import CLEAN_SHUTDOWN
+from odradek.broker.directories.metadata_revision import load_processes
+from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.membership.registration import Registration
+from odradek.broker.partitions.table import Partitions
 from odradek.broker.server import Broker
-from odradek.client.environment import Environment
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.runtime.environment import Environment
 from tests.broker.log.logs import copied, read_all
 from tests.broker.servers import started
 from tests.broker.wire import batch, connected, create_topic, produced, settings

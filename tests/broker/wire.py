@@ -5,12 +5,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from odradek.broker.config import BrokerConfig
-from odradek.broker.disk import Disk
-from odradek.broker.listeners import Listener
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.listeners import Listener
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.server import Broker, Settings
-from odradek.client.environment import Environment
 from odradek.protocol.codec import decode, encode_parts
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
@@ -25,6 +24,7 @@ from odradek.protocol.messages.produce import (
 from odradek.protocol.record_encoding import build_batch
 from odradek.protocol.records import Record
 from odradek.protocol.schema import Request, Response
+from odradek.runtime.environment import Environment
 
 R = TypeVar("R", bound=Response)
 

@@ -15,7 +15,7 @@ from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.errors import ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import NO_METRICS
 from odradek.client.network.connection import Connection
-from odradek.client.tasks import Tasks
+from odradek.runtime.tasks import Tasks
 from tests.client.virtual_time import VirtualEnvironment
 
 

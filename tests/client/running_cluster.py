@@ -8,8 +8,8 @@ from typing import Any
 from odradek.client.cluster.cluster import Cluster
 from odradek.client.cluster.nodes import Opener
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.tasks import Tasks
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.runtime.tasks import Tasks
 from tests.client.memory_network import MemoryEnvironment
 from tests.client.scripted_broker import ScriptedCluster
 

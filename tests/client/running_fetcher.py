@@ -8,8 +8,8 @@ from odradek.client.cluster.cluster import Cluster
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import FetchSettings
 from odradek.client.fetching.fetcher import Fetcher
-from odradek.client.tasks import Tasks
 from odradek.client.topic_partition import TopicPartition
+from odradek.runtime.tasks import Tasks
 from tests.client.reading_handlers import Reading, serve_reading
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.server import Broker
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.broker.wire import RawClient, batch, create_topic, produced, settings

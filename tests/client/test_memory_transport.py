@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from odradek.client.environment import Environment
+from odradek.runtime.environment import Environment
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork
 from tests.client.memory_transport import BytesChanged, MemoryTransport
 from tests.client.virtual_time import VirtualTimeLoop, run_virtual, virtual_loop

@@ -36,8 +36,8 @@ from contextlib import contextmanager
 from contextvars import Context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack, cast
 
-from odradek.client.environment import NS_PER_MS, Environment
-from odradek.client.tasks import running_tasks
+from odradek.runtime.environment import NS_PER_MS, Environment
+from odradek.runtime.tasks import running_tasks
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -12,14 +12,14 @@ from kafka.errors import KafkaError as KafkaPythonError
 from kafka.errors import OffsetOutOfRangeError
 
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientError
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.fetching.fetcher import Fetcher, settings_of
 from odradek.client.fetching.positions import OffsetOutOfRange
-from odradek.client.tasks import Tasks
 from odradek.client.topic_partition import TopicPartition
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 from tests.cluster.client_producers import RECONNECT_MS, REQUEST_TIMEOUT_MS
 from tests.cluster.client_session import POLL_S, RETRY_S, Reading, Session, now_ms
 

@@ -8,7 +8,9 @@ from tests.cluster.rounds import check_broker_logs, log_of
 
 
 def test_an_error_of_a_brokers_own_is_found_and_shown(tmp_path: Path) -> None:
-    (tmp_path / "broker-1.log").write_text("WARNING odradek.broker.registration: the metadata store does not answer\n")
+    (tmp_path / "broker-1.log").write_text(
+        "WARNING odradek.broker.membership.registration: the metadata store does not answer\n"
+    )
     (tmp_path / "kafka-python.log").write_text("Traceback (most recent call last):\n  a client's\n")
     check_broker_logs(tmp_path)
     (tmp_path / "broker-2.log").write_text("before\nTraceback (most recent call last):\n  line 1\nKeyError: 7\n")

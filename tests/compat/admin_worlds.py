@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from odradek.broker.kafka_options import NOT_HERE
+from odradek.broker.config.kafka_options import NOT_HERE
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from odradek.protocol.messages.create_topics import (

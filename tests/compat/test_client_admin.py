@@ -13,7 +13,6 @@ from odradek.client.admin.admin import Admin
 from odradek.client.admin.configs import ConfigChange, ConfigResource, ConfigSource, ConfigType
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.admin.topics import NewTopic
-from odradek.client.environment import Environment
 from odradek.client.errors import InvalidPartition, InvalidTopic, TopicExists, UnknownTopic
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetcher import Fetcher
@@ -21,6 +20,7 @@ from odradek.client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record
+from odradek.runtime.environment import Environment
 from tests.apache_kafka import ApacheKafka
 from tests.compat.clusters import EVERY_KIND, Cluster, broker_count, cluster, soon
 

@@ -14,15 +14,15 @@ import pytest
 
 from odradek.client.cluster.cluster import CONTROLLER, Cluster
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.environment import Environment
 from odradek.client.errors import ConnectionFailed, InvalidTopic, MetadataTimeout
-from odradek.client.tasks import Tasks
 from odradek.protocol.errors import ErrorCode, code_of
 from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.schema import ZERO_UUID
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 from tests.apache_kafka import ApacheKafka, free_ports
 from tests.compat.clusters import APACHE_KAFKA, EVERY_KIND, broker_count, ours
 from tests.compat.clusters import Cluster as Server

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.environment import Environment
 from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import Metric
 from odradek.client.network.connection import Connection, open_connection
@@ -23,6 +22,7 @@ from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.record_encoding import build_batch
 from odradek.protocol.records import Record
+from odradek.runtime.environment import Environment
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.client.certificates import PASSWORD as KEY_PASSWORD
 from tests.client.certificates import Certificates, make_certificates

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from odradek.broker.closest_replica import RACK_AWARE
+from odradek.broker.replication.closest_replica import RACK_AWARE
 from tests.apache_kafka import run_tool
 from tests.compat.clusters import THREE_BROKERS, Ours, ours
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from odradek.broker.disk import FileDisk
-from odradek.broker.rescue.rebuilding import rebuild
+from odradek.broker.disk.disk import FileDisk
+from odradek.broker.offline.rescue.rebuilding import rebuild
 from odradek.client.admin.admin import Admin
 from odradek.client.errors import BrokerError
 from odradek.client.topic_partition import TopicPartition

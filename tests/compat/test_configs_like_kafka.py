@@ -2,7 +2,7 @@
 
 `test_options_of_kafka.py` compares the rows and what becomes of values that were set; here it is what a client sees of
 a broker that was told nothing. A difference stands in its row's `deviation`, or below where the test itself makes it.
-Kafka's options that we do not have stand in broker/kafka_options.py; one that comes or goes is noticed here.
+Kafka's options that we do not have stand in broker/config/kafka_options.py; one that comes or goes is noticed here.
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.kafka_options import NOT_HERE
-from odradek.broker.option import Option
-from odradek.broker.options import BROKER_OPTIONS
-from odradek.broker.topic_options import TOPIC_OPTIONS
+from odradek.broker.config.broker_options import BROKER_OPTIONS
+from odradek.broker.config.kafka_options import NOT_HERE
+from odradek.broker.config.option import Option
+from odradek.broker.config.topic_options import TOPIC_OPTIONS
 from odradek.protocol.configs import Operation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (

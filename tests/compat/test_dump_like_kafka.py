@@ -18,16 +18,16 @@ from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from odradek.broker.disk import FileDisk
-from odradek.broker.dump.findings import Inconsistency
-from odradek.broker.dump.lines import Line, Value
-from odradek.broker.dump.partition_check import Report
-from odradek.broker.dump.places import files_of
-from odradek.broker.dump.reading import lines_of
-from odradek.broker.dump.verifying import verify
+from odradek.broker.disk.disk import FileDisk
+from odradek.broker.offline.dump.findings import Inconsistency
+from odradek.broker.offline.dump.lines import Line, Value
+from odradek.broker.offline.dump.partition_check import Report
+from odradek.broker.offline.dump.places import files_of
+from odradek.broker.offline.dump.reading import lines_of
+from odradek.broker.offline.dump.verifying import verify
 from odradek.protocol.compression import Codec
 from tests.apache_kafka import ApacheKafka, run_tool
-from tests.broker.dump.laid_down import ORDERS, sample_disk
+from tests.broker.offline.dump.laid_down import ORDERS, sample_disk
 from tests.compat.damage import DAMAGES, damage
 from tests.dump_log_segments import MAIN_CLASS, SUFFIXES, read_dump
 from tests.odradek_broker import OdradekBroker, settings_words

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaAdminClient
 
-from odradek.broker.checkpoints import Checkpoints
-from odradek.broker.disk import FileDisk
+from odradek.broker.directories.checkpoints import Checkpoints
+from odradek.broker.disk.disk import FileDisk
 from odradek.broker.log.aborted import TransactionIndex
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker.config import BrokerConfig, ConfigEntry
-from odradek.broker.options import BROKER_OPTIONS
-from odradek.broker.topic_options import TOPIC_OPTIONS
+from odradek.broker.config.broker_config import BrokerConfig, ConfigEntry
+from odradek.broker.config.broker_options import BROKER_OPTIONS
+from odradek.broker.config.topic_options import TOPIC_OPTIONS
 from odradek.protocol.codec import decode, encode
 from odradek.protocol.configs import Operation
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

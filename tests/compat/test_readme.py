@@ -19,7 +19,7 @@ import click
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
-from odradek.broker.options import BROKER_OPTIONS
+from odradek.broker.config.broker_options import BROKER_OPTIONS
 from odradek.cli import main
 from tests.compat.console import examples_of, run_all
 from tests.odradek_broker import OdradekBroker

@@ -1,5 +1,5 @@
-"""What every disk promises (broker/disk.py): on real files, with a single descriptor or without RWF_NOWAIT, in memory,
-and in a memory that plays a cold device."""
+"""What every disk promises (broker/disk/disk.py): on real files, with a single descriptor or without RWF_NOWAIT, in
+memory, and in a memory that plays a cold device."""
 
 import errno
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk import Disk, File, FileDisk, LockHeld
-from odradek.broker.disk_page_cache import NotCached
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.disk import Disk, File, FileDisk, LockHeld
+from odradek.broker.disk.disk_page_cache import NotCached
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.protocol.primitives import Buffer
 from tests.sim.device import LosingDevice
 

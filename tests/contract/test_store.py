@@ -23,10 +23,10 @@ from odradek.broker.cluster.store import (
     TooLarge,
     Txn,
 )
-from odradek.broker.disk import FileDisk
-from odradek.broker.memory_disk import MemoryDisk
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 from tests.etcd_server import EtcdServer
 from tests.etcd_stores import etcd_store
 from tests.sim.support import hosted_store_client

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from odradek.broker.config import BrokerConfig
-from odradek.broker.listeners import Listener
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.listeners import Listener
 from odradek.broker.server import Broker, Settings
 from tests.sim.machine import Machine, Main, Running
 from tests.sim.world import World

@@ -13,25 +13,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from odradek.broker import cleaner, data_directory, new_topics, server
-from odradek.broker.changes import Changes
+from odradek.broker import server
+from odradek.broker.api.fetch.follower import FollowerReading
 from odradek.broker.cluster import lineage, reassignment
 from odradek.broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
 from odradek.broker.cluster.store import Txn
 from odradek.broker.controller.controller import Controller
-from odradek.broker.follower_fetch import FollowerReading
+from odradek.broker.directories import data_directory
+from odradek.broker.handling import topic_plans
+from odradek.broker.handling.metadata_change import Changes
 from odradek.broker.log import recovery
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.flush import Flush
 from odradek.broker.log.log import Log
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.segment import Segment
-from odradek.broker.progress import Progress
+from odradek.broker.partitions import cleaner
 from odradek.broker.replication.deletions import Deletions
 from odradek.broker.replication.isr_writer import IsrWriter
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
 from odradek.protocol.messages.fetch import FetchPartition
+from odradek.runtime.progress import Progress
 from tests.sim.operator_canaries import (
     answered_alone,
     any_start,
@@ -295,7 +298,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "a change is answered before it is stored": Canary(Changes, "make", not_stored_yet),
     "a clean stop leaves logs as they are": Canary(Log, "close", closed_as_it_is),
     "a directory is taken by its name": Canary(data_directory, "read_partition_metadata", of_any_topic),
-    "new topics have replicas on live brokers alone": Canary(new_topics, "place", on_live_ones),
+    "new topics have replicas on live brokers alone": Canary(topic_plans, "place", on_live_ones),
 }
 
 

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from odradek.broker.disk import File
-from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.disk.disk import File
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.protocol.primitives import Buffer
 from tests.broker.log.losing_disk import Outcome
 

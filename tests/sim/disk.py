@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from odradek.broker.disk import File, Lock
-from odradek.broker.memory_disk import Content
+from odradek.broker.disk.disk import File, Lock
+from odradek.broker.disk.memory_disk import Content
 from odradek.protocol.primitives import Buffer
 from tests.sim.device import LosingDevice
 from tests.sim.process import Process

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from ssl import SSLContext
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from odradek.client.environment import NS_PER_MS, Environment
+from odradek.runtime.environment import NS_PER_MS, Environment
 from tests.sim.network import Network
 from tests.sim.process import Process
 

@@ -7,7 +7,7 @@ a loss become an `UncleanElection`:
 | logged by | says |
 |---|---|
 | controller/controller.py | a leader was elected from outside the in-sync and eligible replicas |
-| restart.py | the last one in sync comes back without what its machine had not written |
+| broker/membership/startup_losses.py | the last one in sync comes back without what its machine had not written |
 
 Where a leader's log start moves, `RecordsDeleted` says so as of the last look before, for readers see it at once.
 Topics that come and go, options and registrations are written down, too.
@@ -216,7 +216,7 @@ class Evidence:
             kind, name = parse_key(arguments[0])
             assert kind is KeyKind.PARTITION, "it is about one"
             self._announce(self.current(*parse_partition(name)), arguments[1], arguments[2], "elected from outside")
-        elif record.name == "odradek.broker.restart" and text.startswith(LAST_IN_SYNC):
+        elif record.name == "odradek.broker.membership.startup_losses" and text.startswith(LAST_IN_SYNC):
             names: list[str] = arguments[2].split(", ")
             keys = [self.current(*_partition(name)) for name in names if name != "…"]
             for key in keys if "…" not in names else sorted(self.states):

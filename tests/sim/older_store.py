@@ -13,7 +13,7 @@ store, and what he does there belongs to no history.
 from typing import Final
 
 from odradek.broker.cluster.lineage import Lineage
-from odradek.broker.metadata_revision import load_followed
+from odradek.broker.directories.metadata_revision import load_followed
 from tests.sim.brokers import DATA_DIRS, Brokers
 from tests.sim.machine import Machine
 from tests.sim.store import SimStore

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from odradek.broker.changes import Changes, Commit
 from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.cluster.reassignment import target_replicas
+from odradek.broker.handling.metadata_change import Changes, Commit
 from odradek.broker.log.log import Log
 from odradek.broker.replication.deletions import Deletions
 from odradek.broker.replication.replicas import Replicas

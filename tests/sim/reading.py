@@ -10,7 +10,6 @@ from typing import Final, Literal
 
 from odradek.client.admin.admin import Admin
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientError
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
@@ -18,9 +17,10 @@ from odradek.client.fetching.fetched import FetchedBatch
 from odradek.client.fetching.fetcher import Fetcher
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST
 from odradek.client.fetching.positions import Asked, OffsetOutOfRange
-from odradek.client.tasks import Tasks
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.messages.fetch import FetchResponse
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 from tests.sim.history import Placed, Polled, PollFailed
 from tests.sim.machine import Main, Running
 from tests.sim.workload import CLIENT_SETTINGS, RETRY_MS, Workload, number_of

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.leftovers import SWAP_SUFFIX
 from odradek.broker.log.segment import LOG_SUFFIX
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.broker.replication.replicas import NEVER_MS
 from odradek.protocol.batch import iterate_batches

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 
 from odradek.broker.cluster.state import Prepared
 from odradek.broker.cluster.store import Change, Event, Lease, LeaseLost, Snapshot, StoreClosed, Txn
-from odradek.broker.progress import Progress
+from odradek.runtime.progress import Progress
 from tests.sim.network import Network
 from tests.sim.process import Process
 from tests.sim.scheduler import Scheduler, Timer

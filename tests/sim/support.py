@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
 
-from odradek.client.tasks import breathe
+from odradek.runtime.tasks import breathe
 from tests.sim.clock import Clock
 from tests.sim.network import Network
 from tests.sim.process import Process

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.client.environment import NS_PER_MS
+from odradek.runtime.environment import NS_PER_MS
 from tests.sim.clock import Clock
 from tests.sim.scheduler import START_S, Scheduler
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from tests.broker.log.losing_disk import ALL_IS_KEPT, ALL_IS_LOST, Fate
 from tests.sim.device import LosingDevice
 

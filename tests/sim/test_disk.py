@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.disk import LockHeld
+from odradek.broker.disk.disk import LockHeld
 from tests.broker.log.losing_disk import ALL_IS_LOST
 from tests.sim.device import LosingDevice
 from tests.sim.disk import DiskFaults, SimDisk

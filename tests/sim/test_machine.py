@@ -147,7 +147,7 @@ def test_what_programs_log_is_in_the_trace_and_nowhere_else() -> None:
     lines: list[str] = []
 
     async def complain(running: Running) -> None:
-        from odradek.client.tasks import logger
+        from odradek.runtime.tasks import logger
 
         logger.warning("something about %s", running.process.name)
 

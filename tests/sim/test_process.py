@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from odradek.client.tasks import breathe
+from odradek.runtime.tasks import breathe
 from tests.sim.process import Stuck
 from tests.sim.process_loop import TIDY_TIMERS, Killed
 from tests.sim.support import Bench

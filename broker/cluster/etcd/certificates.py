@@ -6,11 +6,11 @@ gRPC takes their content, and says little about what is wrong with it, and that 
 import ssl
 from typing import NamedTuple
 
-from odradek.broker.config import BrokerConfig
-from odradek.broker.disk import Disk
-from odradek.broker.option import ConfigError
-from odradek.broker.options import BrokerOptions
-from odradek.client.environment import Environment
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.broker_options import BrokerOptions
+from odradek.broker.config.option import ConfigError
+from odradek.broker.disk.disk import Disk
+from odradek.runtime.environment import Environment
 
 
 class Certificates(NamedTuple):

@@ -12,7 +12,7 @@ from odradek.broker.cluster.etcd.member import CallFailed, Member, Metadata
 from odradek.broker.cluster.etcd.members import Members
 from odradek.broker.cluster.etcd.messages import AUTHENTICATE, authenticate_request, decode_token
 from odradek.broker.cluster.store import Refused, StoreClosed, Unknown, Unreachable
-from odradek.client.environment import Environment
+from odradek.runtime.environment import Environment
 
 ATTEMPTS: Final = 3
 """Into how many the time is divided, where there are several members."""

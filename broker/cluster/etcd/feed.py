@@ -13,8 +13,8 @@ from odradek.broker.cluster.etcd.member import CallFailed, Member, Stream
 from odradek.broker.cluster.etcd.messages import WatchEvent, WatchReply, decode_watch, progress_request
 from odradek.broker.cluster.etcd.wire import MalformedMessage
 from odradek.broker.cluster.store import Compacted
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 REPLIES_MAX: Final = 16
 

@@ -15,7 +15,7 @@ import grpc
 from grpc import aio
 
 from odradek.broker.cluster.etcd.certificates import Certificates
-from odradek.broker.store_address import Endpoint
+from odradek.broker.config.store_address import Endpoint
 
 GRACE_MS: Final = 500.0
 """So much later than gRPC should have ended a call, it is not waited for any more."""

@@ -12,8 +12,8 @@ from odradek.broker.cluster.etcd.certificates import Certificates
 from odradek.broker.cluster.etcd.member import CallFailed, Member, open_channel
 from odradek.broker.cluster.etcd.messages import STATUS, decode_cluster_id
 from odradek.broker.cluster.store import Refused, StoreClosed, Unreachable
-from odradek.broker.store_address import Endpoint
-from odradek.client.environment import Environment
+from odradek.broker.config.store_address import Endpoint
+from odradek.runtime.environment import Environment
 
 logger = logging.getLogger(__name__)
 

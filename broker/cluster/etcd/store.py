@@ -48,11 +48,11 @@ from odradek.broker.cluster.store import (
     Txn,
     check_size,
 )
-from odradek.broker.config import BrokerConfig
-from odradek.broker.disk import Disk
-from odradek.broker.store_address import parse_store_address
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.store_address import parse_store_address
+from odradek.broker.disk.disk import Disk
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 PAGE_KEYS: Final = 1000
 PAGE_BYTES: Final = 1024 * 1024

@@ -20,7 +20,7 @@ from odradek.broker.cluster.etcd.feed import Feed
 from odradek.broker.cluster.etcd.member import CallFailed
 from odradek.broker.cluster.etcd.messages import WATCH, WatchEvent, watch_request
 from odradek.broker.cluster.store import Change, Event, StoreClosed
-from odradek.client.tasks import Tasks
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 

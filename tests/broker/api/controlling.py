@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from odradek.broker.cluster.keys import BrokerState, NodeState, PartitionState, node_key
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from tests.broker.support import HERE, running_broker, stored_partition
 
 OTHERS = tuple(

@@ -1,6 +1,6 @@
 """What the tests of Fetch share: requests, their answers, and a topic with records."""
 
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode

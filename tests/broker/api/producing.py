@@ -1,6 +1,6 @@
 """What the tests of Produce share: requests, their answers, and batches of idempotent producers."""
 
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,

@@ -1,6 +1,6 @@
 """AlterPartitionReassignments: partitions get other replicas, each by itself, from the controller only."""
 
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -3,7 +3,7 @@
 import pytest
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 
-from odradek.broker.context import Caller
+from odradek.broker.handling.context import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker.support import LISTENER, ask, running_broker

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.cluster.keys import broker_key
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Caller, Context
+from odradek.broker.handling.context import Caller, Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from tests.broker.api.controlling import OTHERS, controller

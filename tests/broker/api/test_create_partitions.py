@@ -10,7 +10,7 @@ import pytest
 
 from odradek.broker.cluster.keys import BrokerState, PartitionState, partition_key
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,

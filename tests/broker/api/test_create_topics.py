@@ -11,7 +11,7 @@ import pytest
 from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Conflict, StoreClosed, Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,

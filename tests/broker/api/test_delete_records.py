@@ -11,11 +11,10 @@ import pytest
 
 from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.cluster.topics import delete_topic
-from odradek.broker.context import Context
+from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.handling.context import Context
 from odradek.broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.replicas import Replicas
-from odradek.client.tasks import breathe
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -23,6 +22,7 @@ from odradek.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from odradek.protocol.schema import Buffer
+from odradek.runtime.tasks import breathe
 from tests.broker.support import DATA_DIR, HERE, append, ask, batch, make_topic, running_broker
 
 OTHER = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.schema import ZERO_UUID

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from odradek.broker.context import Context
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,

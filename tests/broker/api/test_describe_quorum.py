@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.cluster.keys import CONTROLLER_KEY, encode_controller
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from odradek.broker.cluster.keys import BrokerState, PartitionState, partition_key
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,

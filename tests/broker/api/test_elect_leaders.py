@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.cluster.keys import NO_LEADER, partition_key
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from tests.broker.api.controlling import controller, stored

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Snapshot
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.messages.incremental_alter_configs import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from odradek.broker.cluster.keys import partition_key
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,

@@ -7,7 +7,7 @@ import pytest
 from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
     MetadataRequest,

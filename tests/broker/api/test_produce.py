@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from odradek.broker.cluster.keys import BrokerState
-from odradek.broker.context import CloseConnection
-from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
+from odradek.broker.handling.context import CloseConnection
 from odradek.broker.replication.replicas import Replicas
 from odradek.protocol.compression import Codec
 from odradek.protocol.crc32c import crc32c

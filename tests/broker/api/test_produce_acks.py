@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from odradek.broker.cluster.topics import delete_topic
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
 from odradek.protocol.errors import ErrorCode

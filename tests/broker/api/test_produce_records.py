@@ -5,9 +5,8 @@ The rules themselves are shown in tests/broker/log/test_validation.py; here it i
 
 import pytest
 
-from odradek.broker.context import CloseConnection, Context
+from odradek.broker.handling.context import CloseConnection, Context
 from odradek.broker.log.validation import RECORD_ERRORS_MAX
-from odradek.client.environment import Environment
 from odradek.protocol.batch import read_header
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import ErrorCode
@@ -19,6 +18,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
 from odradek.protocol.messages.produce import PartitionProduceResponse
 from odradek.protocol.record_encoding import build_batch
 from odradek.protocol.records import Record, iterate_records
+from odradek.runtime.environment import Environment
 from tests.broker.api.producing import end_of, idempotent, produced, request
 from tests.broker.support import ask, ask_if_answered, batch, make_topic, running_broker
 

@@ -2,7 +2,7 @@
 
 from odradek.broker.cluster.keys import broker_key, node_key
 from odradek.broker.cluster.store import Txn
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tests.broker.api.controlling import controller, stored

@@ -12,13 +12,13 @@ from odradek.broker.cluster import embedded
 from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.journal import FORMAT_VERSION, MAGIC, decode_file, encode_commit
 from odradek.broker.cluster.store import Change, Conflict, Entry, Event, StoreClosed, StoreDamaged, Txn
-from odradek.broker.disk import File, Syncer
-from odradek.broker.file_slice import FileSlice
-from odradek.broker.memory_disk import Content, MemoryDisk
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.broker.disk.disk import File, Syncer
+from odradek.broker.disk.file_slice import FileSlice
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.protocol.crc32c import crc32c
 from odradek.protocol.primitives import Buffer
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 from tests.broker.log.losing_disk import ALL_IS_LOST
 from tests.sim.device import LosingDevice
 

@@ -13,11 +13,11 @@ from odradek.broker.cluster.keys import PartitionState, partition_key
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Txn
 from odradek.broker.cluster.topics import create_topic
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.controller import Controller
-from odradek.broker.metadata import Metadata
-from odradek.broker.registration import Identity, Registration
-from odradek.client.tasks import Tasks
+from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.registration import Identity, Registration
+from odradek.runtime.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.support import stored_partition
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop

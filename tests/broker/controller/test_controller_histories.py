@@ -29,7 +29,7 @@ from odradek.broker.cluster.partition_changes import changed, with_isr
 from odradek.broker.cluster.partition_writes import PartitionWrite
 from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
 from odradek.broker.controller.decisions import decided
-from odradek.broker.partition_requests import ElectionType, find, with_elected_leader, with_replicas
+from odradek.broker.handling.partition_plans import ElectionType, find, with_elected_leader, with_replicas
 from odradek.protocol.errors import KafkaError
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
 from tests.broker.controller.brokers import LEASE_MS, TOPIC_ID, Brokers, Member, settle, sleep_ms

@@ -17,7 +17,7 @@ from odradek.broker.cluster.keys import (
 )
 from odradek.broker.cluster.store import Txn
 from odradek.broker.controller.heartbeats import CLOCK_INTERVAL_MS, RETRY_MS, Heartbeats
-from odradek.broker.peers import Peers
+from odradek.broker.membership.peers import Peers
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.messages.describe_quorum import (

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from odradek.broker.disk import File
-from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.disk.disk import File
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.protocol.primitives import Buffer
 
 

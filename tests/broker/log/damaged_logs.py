@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.log.logs import DIRECTORY, T0, Model, append, batch, known_producers, open_log
 
 CONFIG = LogConfig(segment_bytes=480, index_interval_bytes=100)

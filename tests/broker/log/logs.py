@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import pytest
 
-from odradek.broker.disk import Disk, File
+from odradek.broker.disk.disk import Disk, File
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.tail import Appended
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.protocol.batch import read_header
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from odradek.broker.disk import File
-from odradek.broker.memory_disk import Content, MemoryDisk
+from odradek.broker.disk.disk import File
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.protocol.primitives import Buffer
 
 PAGE_BYTES = 64

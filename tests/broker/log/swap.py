@@ -8,11 +8,11 @@ become fewer. Beside it stands all that was ever appended; `check` compares what
 from collections.abc import Iterable
 from itertools import pairwise
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.batches import walk
 from odradek.broker.log.checkpoint import write_partition_metadata
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.protocol.batch import read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, iterate_records

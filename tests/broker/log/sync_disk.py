@@ -3,10 +3,10 @@
 import errno
 import os
 
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.flush import Flush
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.protocol.primitives import Buffer
 from tests.broker.log.logs import (
     DIRECTORY,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.aborted import CorruptTransactionIndex, TransactionIndex, encode_row
 from odradek.broker.log.producers import AbortedTxn
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.protocol.primitives import Buffer
 from tests.broker.log.logs import Crash, FaultyDisk
 

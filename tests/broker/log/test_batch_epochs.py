@@ -1,6 +1,6 @@
 """What the batches say of leader epochs, where few of them are left."""
 
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from tests.broker.log.logs import append, batch, open_log
 
 

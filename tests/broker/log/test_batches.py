@@ -2,8 +2,8 @@
 
 import pytest
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.batches import Damage, walk
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.protocol.batch import HEADER_SIZE
 from tests.broker.log.logs import batch, stored
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.checkpoint import (
     CorruptCheckpoint,
     encode_checkpoint,
@@ -11,7 +12,6 @@ from odradek.broker.log.checkpoint import (
     read_partition_metadata,
     write_partition_metadata,
 )
-from odradek.broker.memory_disk import MemoryDisk
 
 TOPIC_ID = bytes(range(16))
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.epochs import EpochCache, EpochEntry
-from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.log.logs import FaultyDisk, full
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk import File, FileDisk
+from odradek.broker.disk.disk import File, FileDisk
+from odradek.broker.disk.memory_disk import Content
 from odradek.broker.log.flush import DataNotSynced
 from odradek.broker.log.leftovers import UNSYNCED
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import Content
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
 from tests.broker.log.logs import (

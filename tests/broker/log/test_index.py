@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.index import PAGE_ENTRIES, OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
-from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.log.logs import FaultyDisk, full
 
 BASE = 1000

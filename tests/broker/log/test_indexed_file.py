@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.disk import File
-from odradek.broker.disk_descriptors import Descriptor
-from odradek.broker.disk_page_cache import NotCached
-from odradek.broker.file_slice import FileSlice
+from odradek.broker.disk.disk import File
+from odradek.broker.disk.disk_descriptors import Descriptor
+from odradek.broker.disk.disk_page_cache import NotCached
+from odradek.broker.disk.file_slice import FileSlice
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log import indexed_file
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.segment import Segment, segment_path
-from odradek.broker.memory_disk import Content, MemoryDisk
 from tests.broker.log.logs import T0, Model, batch, copied
 
 DIRECTORY = "d"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.leftovers import UNSYNCED, tidy
-from odradek.broker.memory_disk import MemoryDisk
 from tests.broker.log.logs import T0, Crash, FaultyDisk, batch, stored
 
 DIRECTORY = "data/orders-0"

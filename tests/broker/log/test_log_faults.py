@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from odradek.broker.disk.memory_disk import Content
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import Content
 from odradek.protocol.errors import KafkaError
 from tests.broker.log.logs import (
     DIRECTORY,

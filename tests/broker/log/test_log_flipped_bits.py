@@ -18,8 +18,8 @@ test_partitions_flipped_bits.py. Damage of other kinds is in test_log_damaged_fi
 
 import pytest
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.protocol.batch import HEADER_SIZE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.damaged_logs import COUNT, Written, add, check_goes_on, check_lookups, check_reads

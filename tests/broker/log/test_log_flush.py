@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk import FileDisk
+from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import Content, MemoryDisk
 from tests.broker.log.logs import DIRECTORY, STORAGE, append, batch, error_of, full, open_log
 
 ONE = batch()

@@ -8,10 +8,10 @@ import os
 
 import pytest
 
-from odradek.broker.disk import File
+from odradek.broker.disk.disk import File
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.protocol.errors import KafkaError
 from tests.broker.log.logs import DIRECTORY, STORAGE, T0, Model, append, assert_same, batch, open_log
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk import FileDisk
+from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.lookup import TimestampOffset
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.protocol.batch import HEADER_SIZE
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import ErrorCode

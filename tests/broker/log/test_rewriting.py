@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.aborted import encode_row
 from odradek.broker.log.compaction import Cleaning, LastRecord
 from odradek.broker.log.config import LogConfig
@@ -19,7 +20,6 @@ from odradek.broker.log.rewriting import WRITE_BYTES, batches_of, build_map, dis
 from odradek.broker.log.segment import Segment, segment_path
 from odradek.broker.log.segments import Source, Written
 from odradek.broker.log.uncleanable import UncleanableLog
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.protocol.batch import read_header
 from odradek.protocol.primitives import Buffer
 from tests.broker.log.compacted_logs import KeyValue, data_batch, marker_batch

@@ -2,9 +2,9 @@
 
 import pytest
 
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.segment import DELETED_SUFFIX, SUFFIXES, Segment, remove_files, retire_files, segment_path
-from odradek.broker.memory_disk import Content, MemoryDisk
 from tests.broker.log.logs import T0, FaultyDisk, batch, full, stored
 
 ONE = stored(batch(T0), 0)

@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 
-from odradek.broker.disk import Disk
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.aborted import encode_row
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.segments import Written
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.protocol.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.compacted_logs import data_batch, marker_batch

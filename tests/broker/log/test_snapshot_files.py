@@ -5,10 +5,10 @@ import os
 
 import pytest
 
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.producers import ProducedBatch, Producers, ProducerState
 from odradek.broker.log.snapshot_files import SnapshotFiles
 from odradek.broker.log.snapshots import encode_snapshot
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.protocol.primitives import Buffer
 
 DIRECTORY = "data/orders-0"

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from odradek.broker.disk import Disk
-from odradek.broker.memory_disk import Content
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.memory_disk import Content
 from odradek.protocol.primitives import Buffer
 from tests.broker.keeping import DATA_DIR, DIRECTORY, Read
 from tests.broker.log.logs import Crash, FaultyDisk, contents, full

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.protocol.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode
 from tests.broker.log.compacted_logs import data_batch

@@ -13,11 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.recovery import replay
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
 from tests.broker.log.logs import DIRECTORY, Crash, FaultyDisk, append, assert_same, batch, error_of, open_log

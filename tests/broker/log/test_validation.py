@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.broker.config import BrokerConfig, TopicConfig
+from odradek.broker.config.broker_config import BrokerConfig, TopicConfig
+from odradek.broker.config.option import LONG_MAX
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
-from odradek.broker.option import LONG_MAX
 from odradek.protocol.batch import HEADER_SIZE, BatchHeader, crc_matches, read_header
 from odradek.protocol.compression import Codec, compress
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -6,9 +6,9 @@
     leader.append(index, data)              # wakes a fetch that is held back
 
 A fetch is held back until there is something to answer, or its time is up. Sessions are the broker's own
-(broker/fetch_sessions.py), with what those of followers do otherwise (broker/follower_sessions.py): a partition leaves
-the session with an error, or where the logs part, and records that were sent are not sent again, before a request names
-the partition.
+(broker/fetching/consumer_sessions.py), with what those of followers do otherwise
+(broker/replication/follower_sessions.py): a partition leaves the session with an error, or where the logs part, and
+records that were sent are not sent again, before a request names the partition.
 """
 
 import asyncio
@@ -17,11 +17,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from odradek.broker.fetch_sessions import CachedPartition, FetchSession, FetchSessions, PartitionKey
+from odradek.broker.fetching.consumer_sessions import CachedPartition, FetchSession, FetchSessions, PartitionKey
 from odradek.broker.replication.fetcher import Connect
 from odradek.broker.replication.follower_state import FetchPosition
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.environment import Environment
 from odradek.client.errors import ClientError
 from odradek.client.network.connection import Connection, open_connection
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -40,6 +39,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from odradek.protocol.schema import Request, Response
+from odradek.runtime.environment import Environment
 from tests.broker.log.logs import append
 from tests.broker.replication.replicas_world import Led
 from tests.client.broker_connection import BrokerConnection

@@ -6,12 +6,12 @@ A busy loop, a task or a timer left behind, and a connection left open fail ever
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.fetch_requests import Replica
 from odradek.broker.replication.fetchers import Fetchers
-from odradek.client.tasks import Tasks
+from odradek.runtime.tasks import Tasks
 from tests.broker.log.logs import T0, batch, open_log, read_all
 from tests.broker.replication.fake_leader import FakeLeader, connecting
 from tests.broker.replication.replicas_world import FollowingReplica, Led

@@ -12,19 +12,19 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from odradek.broker.config import BrokerConfig
-from odradek.broker.disk import File
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.disk.disk import File
+from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.leftovers import UNSYNCED
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import Content, MemoryDisk
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
 from odradek.broker.replication.syncs import Syncs
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks, running_tasks
 from odradek.protocol.batch import read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks, running_tasks
 from tests.broker.log.logs import T0, batch
 
 DIRECTORY = "data/orders-0"

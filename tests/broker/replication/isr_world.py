@@ -14,15 +14,15 @@ from odradek.broker.cluster.keys import (
 )
 from odradek.broker.cluster.store import Txn
 from odradek.broker.cluster.topics import create_topic
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.isr_writer import IsrWriter
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.roles import Roles
 from odradek.broker.replication.syncs import Syncs
-from odradek.client.tasks import Tasks
+from odradek.runtime.tasks import Tasks
 from tests.broker.alone import NobodyFetches
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.support import append, batch, stored_partition

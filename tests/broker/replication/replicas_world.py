@@ -4,15 +4,15 @@ The leader's rules are those of KIP-595 in few lines: epochs are compared before
 no more, so that epochs do not tell, counts for nothing (divergence.py).
 """
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.log.log import Log
 from odradek.broker.replication.durability import Durability
 from odradek.broker.replication.follower_state import FetchPosition
 from odradek.broker.replication.syncs import Syncs
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import EpochEndOffset, PartitionData
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 FLUSH_EACH = {"flush.messages": "1"}
 

@@ -8,13 +8,13 @@ from collections.abc import Collection
 
 import pytest
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.deletions import Deletions
 from odradek.broker.replication.replicas import Replicas
-from odradek.client.environment import Environment
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.runtime.environment import Environment
 
 pytestmark = pytest.mark.virtual_time
 

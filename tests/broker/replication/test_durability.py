@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.log.log import Log
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError

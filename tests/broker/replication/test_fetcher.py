@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.replication.fetcher import HURRY_AGAIN_MS, HURRY_MS, WARNED_AFTER_MS
 from odradek.protocol.messages.fetch import FetchPartition
 from tests.broker.log.logs import append, open_log, read_all

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse
 from tests.broker.log.logs import T0, FaultyDisk, append, batch, full, open_log, stored

@@ -10,8 +10,8 @@ import random
 
 import pytest
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.follower_state import FetchPosition
 from odradek.protocol.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode

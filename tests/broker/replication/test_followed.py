@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.followed import Following
 from odradek.broker.replication.follower_state import FetchPosition, Phase
 from odradek.protocol.errors import ErrorCode

@@ -15,9 +15,9 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.followed import Following
 from odradek.broker.replication.follower_state import Phase
 from odradek.protocol.batch import iterate_batches

@@ -1,6 +1,6 @@
 """Who is looked at for the next request, and who waits, as partitions come, go and fail."""
 
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.replication.followed_set import FollowedSet
 from odradek.broker.replication.quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -10,7 +10,7 @@ import pytest
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import NO_LEADER, PartitionState, broker_key, stopping_key
 from odradek.broker.cluster.store import Txn, check_size
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.replication.isr_writer import RETRY_MS
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.replication.isr_world import LAG_MS_MAX, TOPIC_ID, IsrWorld, settle

@@ -7,7 +7,8 @@ At every moment, whatever is under way:
   it has now, or it was so when the leader began. That holds for a leader that was replaced, too, for anybody in the
   stored set may be the one that has replaced it.
 
-Followers come back whole, or without what they had; the latter give up their seats as the broker does (restart.py).
+Followers come back whole, or without what they had; the latter give up their seats as the broker does
+(broker/membership/startup_losses.py).
 """
 
 import asyncio
@@ -18,9 +19,9 @@ import pytest
 
 from odradek.broker.cluster.keys import PartitionState, decode_partition, partition_key
 from odradek.broker.cluster.store import Conflict
-from odradek.broker.config import BrokerConfig
-from odradek.broker.registration import Identity
-from odradek.broker.restart import Findings, Found, give_up_seats
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.membership.registration import Identity
+from odradek.broker.membership.startup_losses import Findings, Found, give_up_seats
 from odradek.protocol.schema import ZERO_UUID
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.replication.isr_world import LAG_MS_MAX, TOPIC_ID, IsrWorld, settle
@@ -164,7 +165,7 @@ class History:
 
     def fetch(self, broker_id: int, *, everything: bool = False) -> None:
         """A fetch says what the follower has, then it gets some of what it lacks. Leaders that do not know of its
-        present life do not answer (follower_fetch.py)."""
+        present life do not answer (broker/api/fetch/follower.py)."""
         known = self.world.image.brokers.get(broker_id)
         if known is not None and self.world.partition.is_leader and known.epoch == self.world.epochs[broker_id]:
             self.world.fetch(broker_id, self.has[broker_id])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.fetch_sessions import EPOCH_MAX, FetchSessions, PartitionKey
+from odradek.broker.fetching.consumer_sessions import EPOCH_MAX, FetchSessions, PartitionKey
 from odradek.broker.replication.follower_state import FetchPosition
 from odradek.broker.replication.leader_session import Changes, LeaderSession, PartitionId, by_topic
 from odradek.protocol.messages.fetch import FetchPartition

@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.memory_disk import MemoryDisk
 from odradek.broker.replication.isolation import Isolation
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
 from odradek.broker.replication.syncs import Syncs
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 from tests.broker.log.transactions import TxnModel, filtered
 
 SEGMENT_BYTES = 300

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.option import LONG_MAX
+from odradek.broker.config.option import LONG_MAX
 from odradek.broker.replication.quota import SECONDS_SAVED, WAIT_MS_MAX, ReplicationQuota, is_throttled
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
+from odradek.broker.launch.run_broker import HELPER_THREADS
 from odradek.broker.replication.syncs import LANES, Syncs
-from odradek.broker.running import HELPER_THREADS
-from odradek.client.tasks import Tasks
+from odradek.runtime.tasks import Tasks
 from tests.client.virtual_time import VirtualEnvironment
 
 BLOCKING_MS = 5.0

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from odradek.broker.context import Context
+from odradek.broker.handling.context import Context
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
 from odradek.broker.replication.watch import Watch

@@ -8,7 +8,7 @@ import pytest
 from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import MetadataStore, Txn
-from odradek.broker.memory_disk import MemoryDisk
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.txn.producer_ids import BLOCK_SIZE, ProducerIds
 
 

@@ -25,7 +25,6 @@ from odradek.client.errors import (
     UnsupportedVersion,
 )
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
-from odradek.client.tasks import running_tasks
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import DeleteRecordsRequest
@@ -35,6 +34,7 @@ from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.runtime.tasks import running_tasks
 from tests.client.admin_handlers import LOG_DIR, Served, serve_admin
 from tests.client.broker_faults import disconnect_after, edited, late, never
 from tests.client.reading_handlers import Reading, fill, serve_reading

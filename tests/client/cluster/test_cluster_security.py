@@ -137,7 +137,7 @@ async def test_close_does_not_wait_for_a_token_provider_for_ever(call: int, capl
         await client.cluster.close()
         await client.tasks.close()
         assert 1_000 < client.now_ms() - began_ms < 10_000
-        [warning] = [each.getMessage() for each in caplog.records if each.name == "odradek.client.tasks"]
+        [warning] = [each.getMessage() for each in caplog.records if each.name == "odradek.runtime.tasks"]
         assert "broker-0.test:9092" in warning
         assert (scripted.network.open_clients() == []) == (call > 1)
         release.set()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.environment import Environment
 from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.network.authentication import Authenticator
 from odradek.client.network.connection import Connection, open_connection
@@ -19,6 +18,7 @@ from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsReques
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from odradek.runtime.environment import Environment
 from tests.client.broker_faults import throttled
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.memory_network import MemoryEnvironment

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.environment import Environment
 from odradek.client.errors import (
     AuthenticationFailed,
     ClientError,
@@ -26,6 +25,7 @@ from odradek.client.network.connection import Connection, open_connection
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
+from odradek.runtime.environment import Environment
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.certificates import Certificates, make_certificates
 from tests.client.loopback import ALL_RANGES, Loopback, Peer, each_by_itself, frame_of, ranges_answer

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.cluster.etcd.certificates import Certificates, load_certificates
-from odradek.broker.config import BrokerConfig
-from odradek.broker.disk import FileDisk
-from odradek.broker.option import ConfigError
-from odradek.client.environment import Environment
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.option import ConfigError
+from odradek.broker.disk.disk import FileDisk
+from odradek.runtime.environment import Environment
 from tests.client import certificates as made
 
 CA, CERTIFICATE, KEY = (f"metadata.etcd.{what}.location" for what in ("ca", "certificate", "key"))

@@ -14,7 +14,7 @@ from odradek.broker.cluster.etcd.member import CallFailed, Member
 from odradek.broker.cluster.etcd.members import Members
 from odradek.broker.cluster.etcd.messages import TXN
 from odradek.broker.cluster.store import Refused, StoreClosed, Txn, Unknown, Unreachable
-from odradek.client.environment import Environment
+from odradek.runtime.environment import Environment
 from tests.apache_kafka import free_ports
 from tests.broker.cluster.etcd.relay import relay
 from tests.client.certificates import Certificates, make_certificates

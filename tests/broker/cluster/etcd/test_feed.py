@@ -11,9 +11,9 @@ from odradek.broker.cluster.etcd.member import CallFailed, Member, Stream
 from odradek.broker.cluster.etcd.messages import WatchEvent, progress_request
 from odradek.broker.cluster.etcd.wire import blob, integer, message
 from odradek.broker.cluster.store import Compacted
-from odradek.broker.store_address import Endpoint
-from odradek.client.environment import Environment
-from odradek.client.tasks import Tasks
+from odradek.broker.config.store_address import Endpoint
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.virtual_time]
 

@@ -18,7 +18,7 @@ from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState, decode_partition
 from odradek.broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Refused, StoreWentBack, Txn
 from odradek.broker.cluster.topics import create_topic, delete_topic
-from odradek.broker.store_address import PREFIX_SIZE_MAX
+from odradek.broker.config.store_address import PREFIX_SIZE_MAX
 from tests.etcd_server import EtcdServer
 from tests.etcd_stores import etcd_store
 
@@ -253,5 +253,6 @@ async def test_an_etcd_that_was_emptied_is_noticed_by_whoever_knew_it() -> None:
 
 def test_grpc_is_not_imported_unless_a_store_is_on_etcd() -> None:
     """It takes a tenth of a second, and 15 MB."""
-    program = "import sys, odradek.cli, odradek.broker.command, odradek.broker.server; sys.exit('grpc' in sys.modules)"
+    modules = "odradek.cli, odradek.broker.launch.serve_command, odradek.broker.server"
+    program = f"import sys, {modules}; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

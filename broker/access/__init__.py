@@ -1,0 +1,1 @@
+"""Who may do what. There is no authorizer yet: everybody may do everything."""

@@ -1,0 +1,196 @@
+"""What every API handler is given: the broker's state (`Context`), and whose request it is (`Call`).
+
+An API is one row of `broker/served.py`, an `Api`; dispatch, the ApiVersions answer, metrics and the documentation all
+follow from these rows. A handler is `async def handle(context, call, request) -> response`; it returns None where the
+protocol has no answer (Produce with acks=0) and raises `CloseConnection` where Kafka closes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.controller.controller import Controller
+from odradek.broker.controller.fencing import Fencing
+from odradek.broker.disk.disk import Disk
+from odradek.broker.fetching.consumer_sessions import FetchSessions
+from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.peers import Peers
+from odradek.broker.membership.registration import Registration
+from odradek.broker.observability.request_metrics import Metrics
+from odradek.broker.partitions.table import Partitions
+from odradek.broker.replication.follower_sessions import FollowerSessions
+from odradek.broker.txn.producer_ids import ProducerIds
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import Request
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+class CloseConnection(Exception):
+    """The protocol's answer is to close the connection; the text goes to the log, with the peer."""
+
+
+class Endpoint(NamedTuple):
+    """A host and port as clients are told them."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Caller:
+    """Who is at the other end of one connection."""
+
+    __slots__ = ("_on_arrival", "has_more", "host", "listener", "on_close", "peer", "software", "takes_slices")
+
+    def __init__(self, listener: str, peer: str = "unknown", host: str = "") -> None:
+        self.listener = listener
+        self.peer = peer
+        self.host = host
+        self.software = ""
+        """Client name and version, once ApiVersions v3 or later told them (KIP-511)."""
+        self.takes_slices = False
+        """Whether an answer to it may hold slices of files (disk/file_slice.py)."""
+        self.on_close: Callable[[], None] | None = None
+        """Called once, when the connection has ended."""
+        self.has_more: Callable[[], bool] = never
+        """Whether another request has been received, and waits for the answer to this one."""
+        self._on_arrival: Callable[[], None] | None = None
+
+    @contextmanager
+    def telling_of_arrivals(self, on_arrival: Callable[[], None]) -> Generator[None]:
+        """Within the block, `on_arrival` is called whenever another request has been received."""
+        self._on_arrival = on_arrival
+        try:
+            yield
+        finally:
+            self._on_arrival = None
+
+    def arrived(self) -> None:
+        """Another request has been received."""
+        if self._on_arrival is not None:
+            self._on_arrival()
+
+
+def never() -> bool:
+    """False."""
+    return False
+
+
+class Call:
+    """One request of one caller: what its header says, and the errors that its answer holds."""
+
+    __slots__ = ("caller", "client_id", "correlation_id", "errors", "version")
+
+    def __init__(self, caller: Caller, version: int, correlation_id: int, client_id: str | None) -> None:
+        self.caller = caller
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.errors: list[ErrorCode] | None = None
+
+    def failed(self, error: KafkaError) -> ErrorCode:
+        """The code to put into the answer; counts it for the metrics."""
+        if self.errors is None:
+            self.errors = []
+        self.errors.append(error.code)
+        return error.code
+
+
+def of_partition(error: Exception, topic: str, index: int) -> KafkaError:
+    """What one partition is answered whose handling has failed with this; the other partitions of the request go on.
+
+    An error of the disk that nobody has turned into an answer is KAFKA_STORAGE_ERROR. What nobody foresaw is
+    UNKNOWN_SERVER_ERROR, with the trace in the log.
+    """
+    if isinstance(error, KafkaError):
+        return error
+    if isinstance(error, OSError):
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+    logger.error("%s-%d: a request of it failed", topic, index, exc_info=error)
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{topic}-{index}: {type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One served API: its messages, its versions, its handler, and the shape of its failure."""
+
+    request: type[Request[Any]]
+    handle: Callable[["Context", Call, Any], Awaitable[Any]]
+    fail: Callable[[Any, ErrorCode], Any]
+    """The API's own answer to `request` when nothing of it could be done."""
+    served: tuple[int, int]
+    advertised_from: int | None = None
+    """The lowest version advertised, where that is lower than the lowest one served."""
+    key: int = field(init=False)
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.request.api_key)
+        object.__setattr__(self, "name", self.request.__name__.removesuffix("Request"))
+
+    @property
+    def advertised(self) -> tuple[int, int]:
+        lowest, highest = self.served
+        return (lowest if self.advertised_from is None else self.advertised_from), highest
+
+
+@dataclass(slots=True)
+class Context:
+    """The broker as its handlers see it. Owned by the event loop's thread."""
+
+    environment: Environment
+    tasks: Tasks
+    config: BrokerConfig
+    disk: Disk
+    node_id: int
+    cluster_id: str
+    metadata: Metadata
+    partitions: Partitions
+    fetch_sessions: FetchSessions
+    follower_sessions: FollowerSessions
+    registration: Registration
+    controller: Controller
+    fencing: Fencing
+    peers: Peers
+    producer_ids: ProducerIds
+    metrics: Metrics
+    served: dict[int, Api]
+    stopping: bool = False
+    _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
+
+    @contextmanager
+    def interruptible(self, interrupt: Callable[[], None]) -> Generator[None]:
+        """Within the block, `interrupt` is called when the server stops: what waits for data answers with what it
+        has."""
+        self._interrupts[interrupt] = None
+        try:
+            yield
+        finally:
+            self._interrupts.pop(interrupt, None)
+
+    def stop(self) -> None:
+        """No new requests from here on; those that wait are told."""
+        self.stopping = True
+        for interrupt in tuple(self._interrupts):
+            interrupt()
+
+    async def shielded(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Awaits work that must not be cut short in the middle, even when the client that asked for it is gone."""
+        return await asyncio.shield(self.tasks.start(work, "shielded work"))
+
+    def require_brokers(self, listener: str) -> None:
+        """Raises KafkaError CLUSTER_AUTHORIZATION_FAILED unless brokers talk to one another on this listener: nobody
+        else's word counts for a broker's."""
+        if listener != self.peers.listener:
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {listener} is not the one of brokers")

@@ -1,0 +1,148 @@
+"""Several brokers in one process: a whole cluster for tests and laptops, with one metadata store.
+
+    DIR/metadata     the store
+    DIR/broker-1     the data directory of broker 1, in rack-1, on the first port; and so on
+
+They are brokers as any others, and talk to one another over sockets. What one process cannot have is a broker that dies
+by itself: when the process is killed all of them are, and what was acknowledged stands in their files.
+"""
+
+import asyncio
+import posixpath
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import click
+
+from odradek.broker.cluster.embedded import EmbeddedStore
+from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.store import MetadataStore
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.listeners import Listener
+from odradek.broker.directories.data_directory import LOCK_FILE
+from odradek.broker.disk.disk import FileDisk
+from odradek.broker.launch.run_broker import collector_paused, run_until_signal, warn_of_exposure
+from odradek.broker.server import Broker, Settings, disk_for, logger
+from odradek.broker.startup_errors import BrokerFailed, StartRefused
+from odradek.broker.version import VERSION
+from odradek.runtime.environment import Environment
+from odradek.runtime.progress import Progress
+from odradek.runtime.tasks import Tasks
+
+METADATA_DIRECTORY = "metadata"
+
+
+def cluster_settings(count: int, listener: Listener, data_dir: str | None, static: dict[str, str]) -> list[Settings]:
+    """The settings of brokers 1 to `count`, on consecutive ports, or on free ones with port 0. Raises ConfigError."""
+    settings: list[Settings] = []
+    for number in range(count):
+        node_id = number + 1
+        here = listener._replace(port=listener.port + number if listener.port else 0)
+        config = BrokerConfig(
+            {
+                "default.replication.factor": str(min(count, 3)),
+                "min.insync.replicas": "2" if count >= 3 else "1",
+                **static,
+                "node.id": str(node_id),
+                "broker.rack": f"rack-{node_id}",
+                "listeners": str(here),
+            }
+        )
+        directories = None if data_dir is None else [posixpath.join(data_dir, f"broker-{node_id}")]
+        settings.append(Settings([here], {here.name: here}, directories, node_id, config))
+    return settings
+
+
+def run_cluster(settings: Sequence[Settings], data_dir: str | None) -> int:
+    """Runs the brokers until a signal stops them; the process's exit code."""
+    return run_until_signal(lambda environment, stop: _run(settings, data_dir, environment, stop))
+
+
+async def _run(
+    settings: Sequence[Settings], data_dir: str | None, environment: Environment, stop: asyncio.Event
+) -> None:
+    async with _store(data_dir, environment) as store:
+        disk = FileDisk()
+        brokers = [Broker(each, environment, disk_for(each, disk), store=store) for each in settings]
+        started: list[Broker] = []
+        try:
+            with collector_paused():
+                for broker in brokers:
+                    await broker.start()
+                    started.append(broker)
+            warn_of_exposure(settings[0].listeners)
+            click.echo(_ready_line(brokers, data_dir))
+            await until_stopped(started, environment, stop)
+            logger.info("stopping")
+        finally:
+            await stop_all(started)
+
+
+async def until_stopped(running: list[Broker], environment: Environment, stop: asyncio.Event) -> None:
+    """Returns when the signal has come. A broker that cannot go on leaves the others alone; `running` are those that
+    are left. Raises BrokerFailed with the last one."""
+    wake = Progress()
+
+    def look_again() -> None:
+        wake.advance(wake.value + 1)
+
+    for broker in running:
+        broker.on_failure = look_again
+    tasks = Tasks(environment.loop)
+
+    async def wait_for_signal() -> None:
+        await stop.wait()
+        look_again()
+
+    tasks.start(wait_for_signal(), "wait for a signal")
+    try:
+        while not stop.is_set():
+            seen = wake.value
+            for broker in [broker for broker in running if broker.failure is not None]:
+                logger.error("broker %d stops: %s", broker.settings.node_id, broker.failure)
+                running.remove(broker)
+                await broker.stop()
+                if not running:
+                    raise BrokerFailed(f"no broker is left: {broker.failure}")
+            await wake.reach(seen + 1)
+    finally:
+        await tasks.close()
+
+
+async def stop_all(brokers: Sequence[Broker]) -> None:
+    """Stops a whole cluster: nobody takes over from anybody, so that all are in sync when they come back."""
+    for broker in brokers:
+        broker.quiesce()
+    for broker in brokers:
+        await broker.stop(all_stop=True)
+
+
+@asynccontextmanager
+async def _store(data_dir: str | None, environment: Environment) -> AsyncGenerator[MetadataStore]:
+    """Raises StartRefused, StoreDamaged, OSError."""
+    if data_dir is None:
+        store: MetadataStore = MemoryStore()
+        yield store
+        await store.close()
+        return
+    disk, tasks = FileDisk(), Tasks(environment.loop)
+    directory = posixpath.join(data_dir, METADATA_DIRECTORY)
+    try:
+        disk.make_dir(directory)
+        lock = disk.lock(posixpath.join(directory, LOCK_FILE))
+    except OSError as error:
+        raise StartRefused(f"the directory {directory} cannot be used: {error.strerror or error}") from error
+    try:
+        store = EmbeddedStore.open(disk, directory, run_blocking=environment.run_blocking, tasks=tasks)
+        try:
+            yield store
+        finally:
+            await store.close()
+    finally:
+        await tasks.close()
+        lock.release()
+
+
+def _ready_line(brokers: Sequence[Broker], data_dir: str | None) -> str:
+    addresses = ",".join(str(endpoint) for broker in brokers for endpoint in broker.bound.values())
+    return f"odradek {VERSION} cluster ready on {addresses} (data in {'memory' if data_dir is None else data_dir})"

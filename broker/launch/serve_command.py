@@ -1,0 +1,75 @@
+"""`odradek serve`: the command line. What it runs is imported when it runs, so that `--help` answers at once."""
+
+import sys
+from pathlib import Path
+
+import click
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("text", "json")
+
+
+@click.command()
+@click.option("--listen", multiple=True, metavar="[NAME=]HOST:PORT", help="Accept here. Default 127.0.0.1:9092.")
+@click.option("--advertise", multiple=True, metavar="[NAME=]HOST:PORT", help="Tell clients to connect here instead.")
+@click.option(
+    "--data-dir", "data_dirs", multiple=True, metavar="DIR",
+    help="Where the logs are kept. Default ./odradek-data. Repeat it to use several devices.",
+)  # fmt: skip
+@click.option("--memory", is_flag=True, help="Keep everything in memory, for tests: a stop forgets it.")
+@click.option(
+    "--metadata", metavar="ADDRESS",
+    help="Where the metadata lives: embedded: (default), or etcd://HOST:PORT,HOST:PORT/prefix for a cluster.",
+)  # fmt: skip
+@click.option("--node-id", type=click.IntRange(0), help="This broker's id. Default 0.")
+@click.option(
+    "--config", "config_file", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
+    help="Options in Kafka's server.properties form.",
+)  # fmt: skip
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One option; wins over the file.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics here.")
+@click.option(
+    "--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True, help="Log this and what is worse."
+)
+@click.option("--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Of each line.")
+def serve(
+    listen: tuple[str, ...],
+    advertise: tuple[str, ...],
+    data_dirs: tuple[str, ...],
+    memory: bool,
+    metadata: str | None,
+    node_id: int | None,
+    config_file: str | None,
+    assignments: tuple[str, ...],
+    metrics: str | None,
+    log_level: str,
+    log_format: str,
+) -> None:
+    """Run a broker.
+
+    Prints one line when it accepts connections. SIGTERM and SIGINT stop it cleanly.
+    """
+    from odradek.broker.config.broker_config import BrokerConfig, ConfigError, load_static
+    from odradek.broker.launch.listen_options import ListenerError, parse_address
+    from odradek.broker.launch.logging_format import configure_logging
+    from odradek.broker.launch.run_broker import run, settings_of
+
+    configure_logging(log_level, log_format)
+    if memory and data_dirs:
+        raise click.UsageError("--memory and --data-dir exclude each other: give one of them")
+    try:
+        static = load_static(Path(config_file).read_text() if config_file else None, assignments)
+        if listen:
+            static["listeners"] = ",".join(str(parse_address(text, "--listen")) for text in listen)
+        if advertise:
+            static["advertised.listeners"] = ",".join(str(parse_address(text, "--advertise")) for text in advertise)
+        if data_dirs:
+            static["log.dirs"] = ",".join(data_dirs)
+        if metadata is not None:
+            static["metadata.store"] = metadata
+        if node_id is not None:
+            static["node.id"] = str(node_id)
+        settings = settings_of(BrokerConfig(static), memory, metrics)
+    except (ConfigError, ListenerError, OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(str(error)) from error
+    sys.exit(run(settings))

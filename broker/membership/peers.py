@@ -1,0 +1,72 @@
+"""Connections from this broker to others, on the listener that brokers use among themselves.
+
+What fails is an OSError here, as everywhere in the broker; that nobody listens at all is ConnectionRefusedError, by
+which failure detection knows a process that is gone from one that does not answer.
+"""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from odradek.client.configuration.client_config import ClientConfig
+from odradek.client.errors import ClientError
+from odradek.client.network.connection import Connection, open_connection
+from odradek.runtime.environment import Environment
+
+CLIENT_ID_PREFIX = "broker-"
+
+
+class Peer(NamedTuple):
+    """Another broker, and where it listens."""
+
+    node_id: int
+    endpoint: tuple[str, int]
+
+
+class PeerLost(OSError):
+    """The connection to another broker failed, or it did not answer in time."""
+
+
+class Peers:
+    """How this broker reaches others."""
+
+    def __init__(self, environment: Environment, node_id: int, listener: str) -> None:
+        self._environment = environment
+        self.listener = listener
+        self._config = ClientConfig(bootstrap_servers="unused:1", client_id=f"{CLIENT_ID_PREFIX}{node_id}")
+
+    async def connect(self, peer: Peer, setup_timeout_ms: float) -> Connection:
+        """Raises ConnectionRefusedError, PeerLost."""
+        host, port = peer.endpoint
+        try:
+            return await open_connection(
+                self._environment, self._config, peer.node_id, host, port, setup_timeout_ms=setup_timeout_ms
+            )
+        except ClientError as error:
+            raise _as_os_error(error) from error
+
+    @asynccontextmanager
+    async def connection(self, peer: Peer, setup_timeout_ms: float) -> AsyncGenerator[Connection, None]:
+        """A connection for the length of the block. Errors of the client, within it too, leave it as OSError."""
+        connection = await self.connect(peer, setup_timeout_ms)
+        try:
+            yield connection
+        except ClientError as error:
+            raise PeerLost(str(error)) from error
+        finally:
+            connection.close()
+
+
+def _as_os_error(error: ClientError) -> OSError:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return ConnectionRefusedError(*cause.args)
+        cause = cause.__cause__
+    return PeerLost(str(error))
+
+
+def is_peer(client_id: str | None) -> bool:
+    """Whether a request with this client id calls itself another broker's."""
+    return re.fullmatch(rf"{CLIENT_ID_PREFIX}\d+", client_id or "") is not None

@@ -1,0 +1,386 @@
+"""One client's connection: bytes to frames, frames to requests, replies in order, and back-pressure both ways.
+
+Requests are *applied* one after the other, and replies go out in their order, which is what Kafka's muted channels give
+and what clients rely on. The next request starts after the reply to the previous one is queued, but for one case: a
+Produce that follows Produces starts although these still wait for their replicas (decision 003). What a Produce does to
+the log it does before it waits, so the order in the log is that of the requests.
+
+Replies to what arrived together are written together. Reading goes on meanwhile, up to `READ_AHEAD_REQUESTS` whole
+requests and `READ_AHEAD_BYTES`, those that wait for their replicas included; then it pauses until there are fewer.
+Writing has its own brake: while the client does not read its replies, no further request is started. A third brake is
+common to all: `RequestMemory`.
+
+The transport keeps a view of what it was given until it is sent (uvloop does), so replies are lists of buffers that
+nobody changes afterwards. The receive buffer is the `FrameReader`'s, which never reuses one that a request still holds.
+
+Anything the client gets wrong at this level (a frame too long, a body that does not parse, an API or version that was
+not advertised) closes the connection, with one log line that says whose it was and why.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable
+from typing import cast
+
+from odradek.broker.disk.file_slice import FileSlice
+from odradek.broker.handling.context import Caller, CloseConnection, Context, never
+from odradek.broker.network.direct_send import can_send_directly, send_directly
+from odradek.broker.network.dispatch import dispatch
+from odradek.broker.network.eager_call import Begun
+from odradek.broker.network.request_budget import RequestMemory
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import CAPACITY_MIN, FrameReader
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.primitives import Buffer
+
+logger = logging.getLogger(__name__)
+
+QUIET_MS = 10_000.0
+"""So long a connection keeps its buffer after its last request: a client that goes on finds it."""
+READ_AHEAD_REQUESTS = 16
+READ_AHEAD_BYTES = 1 << 20
+FRAME_PREFIX_BYTES = 4
+PRODUCE = ProduceRequest.api_key.to_bytes(2, "big")
+"""How the frame of a Produce begins."""
+REPLIES_TOGETHER_BYTES = 64 * 1024
+"""Replies to requests that arrived together are written together, up to this size. A system call each, of which every
+one wakes the client, cost a fifth of the time of small requests."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object that the event loop drives; its worker task runs the requests."""
+
+    def __init__(self, context: Context, memory: RequestMemory, listener: str, table: "ConnectionTable") -> None:
+        self._context = context
+        self._memory = memory
+        self._table = table
+        self.caller = Caller(listener)
+        self.caller.has_more = self._has_more
+        self._reader = FrameReader(context.config.socket_request_max_bytes, table.landing)
+        self.requests: deque[memoryview] = deque()
+        self._request_bytes = 0
+        self._partial_bytes = 0
+        self._running = False
+        self._replies: list[Buffer] = []
+        self._reply_bytes = 0
+        self.is_reading_paused = False
+        self._writable: asyncio.Future[None] | None = None
+        self._arrival: asyncio.Future[None] | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._unanswered: deque[tuple[Begun[list[Buffer] | None], int]] = deque()
+        """Produces that have begun, with the sizes of their frames; the first may be done, and is answered first."""
+        self._answerer: asyncio.Task[None] | None = None
+        self._begun: asyncio.Future[None] | None = None  # what the answerer waits for, without anything to answer
+        self._all_answered: asyncio.Future[None] | None = None
+        self.transport: asyncio.Transport | None = None
+        self.last_active_ms = 0.0
+
+    # -- the event loop calls these -------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        peer = self.transport.get_extra_info("peername")
+        self.caller.peer = f"{peer[0]}:{peer[1]}" if peer else "unknown"
+        self.caller.host = str(peer[0]) if peer else ""
+        self.caller.takes_slices = can_send_directly(self.transport)
+        self.last_active_ms = self._context.environment.monotonic_ms()
+        if self._context.stopping:  # it was accepted before the listeners were closed, and the others are told to end
+            self.close("the broker stops")
+            return
+        if (refusal := self._table.admit(self)) is not None:
+            self._close(refusal)
+            return
+        self._worker = self._context.tasks.start(self._work(), f"connection {self.caller.peer}")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active_ms = self._context.environment.monotonic_ms()
+        self._memory.received(nbytes)
+        self._partial_bytes += nbytes
+        try:
+            self._reader.buffer_updated(nbytes)
+            while (frame := self._reader.next_frame()) is not None:
+                size_bytes = _size_bytes(frame)
+                self._partial_bytes -= size_bytes
+                self._memory.completed(size_bytes, self._resume)
+                self._request_bytes += size_bytes
+                self.requests.append(frame)
+        except MalformedMessage as error:
+            self._refuse(error)
+            return
+        if self.requests:
+            if self._arrival is not None and not self._arrival.done():
+                self._arrival.set_result(None)
+            self.caller.arrived()
+        self._pause_if_ahead()
+
+    def eof_received(self) -> bool:
+        return False  # the transport closes itself; replies still queued are flushed first
+
+    def pause_writing(self) -> None:
+        self._writable = self._context.environment.loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        self._table.forget(self)
+        self._memory.forget(self._resume)
+        if self.caller.on_close is not None:
+            self.caller.on_close()
+        for task in (self._worker, self._answerer):
+            if task is not None:
+                task.cancel()
+        self.resume_writing()
+        while self._unanswered:
+            answer, size_bytes = self._unanswered.popleft()
+            answer.cancel()
+            self._finish(size_bytes)
+        # A request under way gives its own bytes back when its task has ended; these will never be run.
+        while self.requests:
+            self._finish(_size_bytes(self.requests.popleft()))
+        self._memory.dropped(self._partial_bytes)
+        self._partial_bytes = 0
+        self._replies = []
+        self._reader.drop()
+        self.caller.has_more = never  # the connection is in no cycle, and is freed before the next collection
+
+    # -- requests, one after the other ------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being answered, waits for its turn, or its reply is still being sent."""
+        return self._running or bool(self.requests) or bool(self._unanswered) or self._writable is not None
+
+    def _has_more(self) -> bool:
+        return bool(self.requests)
+
+    async def _work(self) -> None:
+        context = self._context
+        while self.transport is not None and not context.stopping:
+            if not self.requests:
+                self.last_active_ms = context.environment.monotonic_ms()
+                self._arrival = context.environment.loop.create_future()
+                await self._arrival
+                self._arrival = None
+                continue
+            frame = self.requests.popleft()
+            size_bytes, is_produce = _size_bytes(frame), bytes(frame[:2]) == PRODUCE
+            self._running = True
+            try:
+                if self._unanswered and not is_produce:
+                    await self._until_answered()
+                answer = dispatch(context, self.caller, frame)
+                del frame  # else the receive buffer counts as held, and is never used again
+                begun = Begun(answer) if is_produce else None
+                if begun is not None and (self._unanswered or not begun.is_done):
+                    self._answer_later(begun, size_bytes)
+                    size_bytes = 0
+                else:
+                    self._send(await self._reply(begun or answer), self.requests)
+                del answer, begun
+            finally:
+                self._running = False
+                self._finish(size_bytes)
+            if self.is_reading_paused:
+                self._resume_if_caught_up()
+            if self._writable is not None:
+                await self._writable
+        await self._until_answered()
+
+    async def _reply(self, answer: Awaitable[list[Buffer] | None]) -> list[Buffer] | None:
+        """None where there is none; the connection may have been closed instead."""
+        try:
+            return await answer
+        except (CloseConnection, MalformedMessage) as error:
+            self._refuse(error)
+            return None
+
+    def _send(self, reply: list[Buffer] | None, more: object) -> None:
+        """Writes the reply, if no other one may follow at once (`more`); else together with that one, unless that one
+        waits for something after all: then in the loop's next turn."""
+        if reply is None:
+            return
+        if not self._replies and more:
+            self._context.environment.loop.call_soon(self._write)
+        self._replies += reply
+        self._reply_bytes += sum(map(len, reply))
+        if not more or self._reply_bytes >= REPLIES_TOGETHER_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        replies, self._replies, self._reply_bytes = self._replies, [], 0
+        # A closing transport takes nothing more: uvloop raises, asyncio warns.
+        if not replies or self.transport is None or self.transport.is_closing():
+            return
+        if FileSlice in map(type, replies):
+            try:
+                replies = send_directly(self.transport, replies)
+            except OSError as error:
+                self._close(f"an answer cannot be completed: {error}")
+                return
+        if replies:
+            self.transport.writelines(replies)
+
+    def _finish(self, size_bytes: int) -> None:
+        self._request_bytes -= size_bytes
+        self._memory.answered(size_bytes)
+
+    def finish(self) -> asyncio.Task[None] | None:
+        """Starts no further request; the task that ends with the request under way. Called when the broker stops."""
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+        return self._worker
+
+    def give_back(self) -> None:
+        """Gives back what it holds for receiving: it has been quiet for a while."""
+        self._reader.shrink()
+
+    def close(self, reason: str) -> None:
+        """Closes from outside: idle, or the server ends. Replies already queued are still sent."""
+        logger.debug("closing the connection of %s: %s", self.caller.peer, reason)
+        self._write()
+        if self.transport is not None:
+            self.transport.close()
+
+    def _refuse(self, error: CloseConnection | MalformedMessage) -> None:
+        """What the client sent has no answer but this."""
+        self._context.metrics.malformed_requests += 1
+        self._close(str(error))
+
+    def _close(self, reason: str) -> None:
+        logger.warning("closed the connection of %s on listener %s: %s", self.caller.peer, self.caller.listener, reason)
+        while self.requests:
+            self._finish(_size_bytes(self.requests.popleft()))
+        self._write()
+        if self.transport is not None:
+            self.transport.close()
+
+    # -- Produces that wait for their replicas ------------------------------------------------------------------------
+
+    def _answer_later(self, answer: Begun[list[Buffer] | None], size_bytes: int) -> None:
+        self._unanswered.append((answer, size_bytes))
+        if self._answerer is None:
+            self._answerer = self._context.tasks.start(self._answer_in_order(), f"answers to {self.caller.peer}")
+        elif self._begun is not None and not self._begun.done():
+            self._begun.set_result(None)
+
+    async def _answer_in_order(self) -> None:
+        """One answer after the other, for as long as the connection stands."""
+        loop = self._context.environment.loop
+        while True:
+            while self._unanswered:
+                answer, size_bytes = self._unanswered[0]
+                reply = await self._reply(answer)
+                self._unanswered.popleft()
+                self._send(reply, self._unanswered and self._unanswered[0][0].is_ready)
+                self._finish(size_bytes)
+                if self.is_reading_paused:
+                    self._resume_if_caught_up()
+                if self._writable is not None:
+                    await self._writable
+            if self._all_answered is not None and not self._all_answered.done():
+                self._all_answered.set_result(None)
+            self._begun = loop.create_future()
+            await self._begun
+            self._begun = None
+
+    async def _until_answered(self) -> None:
+        """Returns when no Produce waits for its replicas any more."""
+        if self._unanswered:
+            self._all_answered = self._context.environment.loop.create_future()
+            await self._all_answered
+            self._all_answered = None
+
+    # -- back-pressure ----------------------------------------------------------------------------------------------
+
+    @property
+    def _is_ahead(self) -> bool:
+        """Whether enough has been read ahead. A request that is alone may be as large as it likes."""
+        count = len(self.requests) + len(self._unanswered)
+        return (self._running or count > 0) and (
+            count >= READ_AHEAD_REQUESTS or self._request_bytes + self._partial_bytes >= READ_AHEAD_BYTES
+        )
+
+    def _pause_if_ahead(self) -> None:
+        if self.is_reading_paused or self.transport is None or self.transport.is_closing():
+            return
+        if self._is_ahead:
+            self._memory.forget(self._resume)
+            self._pause()
+        elif not self._memory.may_read(self._resume):
+            self._pause()
+
+    def _pause(self) -> None:
+        assert self.transport is not None
+        self.is_reading_paused = True
+        self.transport.pause_reading()
+
+    def _resume_if_caught_up(self) -> None:
+        if not self._is_ahead and self._memory.may_read(self._resume):
+            self._resume()
+
+    def _resume(self) -> None:
+        if self.is_reading_paused and self.transport is not None and not self.transport.is_closing():
+            self.is_reading_paused = False
+            self.transport.resume_reading()
+
+
+def _size_bytes(frame: memoryview) -> int:
+    return len(frame) + FRAME_PREFIX_BYTES
+
+
+class ConnectionTable:
+    """All connections of this broker: how many there may be, and which have been idle for too long."""
+
+    def __init__(self, context: Context, descriptors: int) -> None:
+        """`descriptors`: how many connections the limit of open files allows; more would be dropped without a word."""
+        self._context = context
+        self._descriptors = descriptors
+        self.connections: dict[Connection, None] = {}
+        self.landing = memoryview(bytearray(CAPACITY_MIN))
+        """Where connections without a buffer receive; all are on one event loop."""
+
+    def admit(self, connection: Connection) -> str | None:
+        """Takes the connection in, or says why not (`max.connections`, or the limit of open files)."""
+        count, limit = len(self.connections), self._context.config.max_connections
+        if count >= min(limit, self._descriptors):
+            self._context.metrics.connections_refused += 1
+            cause = "max.connections" if limit <= self._descriptors else "raise the limit of open files, ulimit -n"
+            return f"there are {count} connections already ({cause})"
+        self.connections[connection] = None
+        self._context.metrics.connections = len(self.connections)
+        return None
+
+    def forget(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        self._context.metrics.connections = len(self.connections)
+
+    def close_idle(self) -> None:
+        """Closes what has neither sent nor awaited anything for `connections.max.idle.ms`; what has been quiet for
+        `QUIET_MS` gives its buffer back."""
+        idle_ms = self._context.config.connections_max_idle_ms
+        now_ms = self._context.environment.monotonic_ms()
+        for connection in list(self.connections):
+            quiet_ms = 0.0 if connection.is_busy else now_ms - connection.last_active_ms
+            if quiet_ms > QUIET_MS:
+                connection.give_back()
+            if quiet_ms > idle_ms >= 0:
+                connection.close(f"idle for more than {idle_ms} ms (connections.max.idle.ms)")
+
+    async def drain(self, timeout_s: float) -> None:
+        """Lets every request under way end, for at most `timeout_s`, then closes all connections."""
+        connections = list(self.connections)
+        workers = [worker for connection in connections if (worker := connection.finish()) is not None]
+        try:
+            await asyncio.wait_for(asyncio.gather(*workers, return_exceptions=True), timeout_s)
+        except TimeoutError:
+            logger.warning("some requests were still running after %.1f s and are given up", timeout_s)
+        for connection in connections:
+            connection.close("the broker stops")

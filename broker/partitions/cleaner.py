@@ -1,0 +1,247 @@
+"""Compacts the logs of topics with `cleanup.policy=compact`, the dirtiest first (LogCleaner.scala).
+
+Which log is due is decided by `log/cleanable.py`, what stays of it by `log/compaction.py`. Files are read and written
+by a helper thread (`log/rewriting.py`); in between, in the loop, the segments are swapped one group at a time. Where
+the round ended is written down, so that the next one begins there. If anything fails, the log stays as it is: what was
+swapped already is a log that was compacted a little further, nothing more.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection
+from functools import partial
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.directories.checkpoints import Key
+from odradek.broker.disk.cold_reads import patiently
+from odradek.broker.disk.disk import Disk
+from odradek.broker.log.cleanable import Cleanable, cleanable, dirtiest, grouped
+from odradek.broker.log.compaction import Cleaning, last_records
+from odradek.broker.log.offset_map import OffsetMap, OffsetMapBuilder
+from odradek.broker.log.rewriting import build_map, discard, write_group
+from odradek.broker.log.segments import Source, Written
+from odradek.broker.log.uncleanable import UncleanableLog
+from odradek.broker.partitions.table import Partitions
+from odradek.broker.replication.partition import Partition
+from odradek.protocol.errors import KafkaError
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import breathe
+
+logger = logging.getLogger(__name__)
+
+
+class Stopped(Exception):
+    """The broker stops, and what a helper thread is compacting is not wanted any more."""
+
+
+class Throttle:
+    """Keeps `log.cleaner.io.max.bytes.per.second` from each call to the next: a pause is not made up for."""
+
+    def __init__(self, environment: Environment, bytes_per_second: float) -> None:
+        self._environment = environment
+        self._bytes_per_second = max(1.0, bytes_per_second)
+        self._moved_bytes = 0
+        self._from_ms = environment.monotonic_ms()
+
+    async def moved(self, total_bytes: int) -> None:
+        """So much has been read and written by now: returns when that was not too fast."""
+        due_ms = self._from_ms + (total_bytes - self._moved_bytes) * 1000 / self._bytes_per_second
+        now_ms = self._environment.monotonic_ms()
+        self._moved_bytes, self._from_ms = total_bytes, max(due_ms, now_ms)
+        if due_ms > now_ms:
+            await self._environment.sleep(due_ms - now_ms)
+
+
+class Cleaner:
+    """Compacts one log at a time."""
+
+    def __init__(self, disk: Disk, environment: Environment, config: BrokerConfig, partitions: Partitions) -> None:
+        self._disk = disk
+        self._environment = environment
+        self._config = config
+        self._partitions = partitions
+        self._uncleanable: dict[Partition, str] = {}
+        """Why a log is left alone until its directory is opened anew."""
+        self._is_stopped = False
+
+    async def clean_what_is_due(self) -> None:
+        """Compacts log after log until none is due."""
+        try:
+            await self._clean_what_is_due()
+        except asyncio.CancelledError:
+            self._is_stopped = True
+            raise
+
+    def _give_way(self) -> None:
+        """Called by the helper thread, batch by batch. Raises Stopped."""
+        if self._is_stopped:
+            raise Stopped
+        self._environment.give_way()
+
+    async def _clean_what_is_due(self) -> None:
+        interrupted: set[Partition] = set()
+        while self._config.log_cleaner_enable and (found := await self._dirtiest(interrupted)) is not None:
+            partition, plan = found
+            try:
+                if not await self._clean(partition, plan):
+                    interrupted.add(partition)
+            except UncleanableLog as error:
+                self._leave_alone(partition, "%s: %s", error)
+            except (KafkaError, OSError, ValueError) as error:
+                self._leave_alone(partition, "%s: not compacted any more before the next start: %s", error)
+
+    def _leave_alone(self, partition: Partition, line: str, error: Exception) -> None:
+        self._uncleanable[partition] = str(error)
+        if partition in self._partitions:  # else it was deleted, and what failed is of no interest
+            logger.error(line, partition.log.directory, error)
+            if isinstance(error, OSError):
+                self._partitions.suspect(partition, error)
+
+    async def _dirtiest(self, interrupted: Collection[Partition]) -> tuple[Partition, Cleanable] | None:
+        """`interrupted`: those whose round did not come to its end; what comes next may try again."""
+        self._uncleanable = {
+            partition: why for partition, why in self._uncleanable.items() if partition in self._partitions
+        }
+        left_alone = {*interrupted, *self._uncleanable}
+        candidates: dict[Partition, Cleanable] = {}
+        for partition in list(self._partitions):
+            if "compact" in partition.config.cleanup_policy and partition not in left_alone:
+                try:
+                    candidates[partition] = await self._planned(partition)
+                except (KafkaError, OSError) as error:
+                    if partition in self._partitions:
+                        logger.error("%s: what of it is dirty cannot be told: %s", partition.log.directory, error)
+                await breathe()
+        chosen = dirtiest(
+            (partition, plan, partition.config.min_cleanable_dirty_ratio) for partition, plan in candidates.items()
+        )
+        return None if chosen is None else (chosen, candidates[chosen])
+
+    async def _planned(self, partition: Partition) -> Cleanable:
+        log, config = partition.log, partition.config
+        for number in range(len(log.segments)):
+            await patiently(self._disk, self._environment, partial(log.segments.know, number))
+        plan = cleanable(
+            log.segments.facts(),
+            self._partitions.checkpoints(partition).cleaned.get(_key(partition)),
+            log_start_offset=log.log_start_offset,
+            log_end_offset=log.log_end_offset,
+            last_stable_offset=partition.last_stable_offset,
+            deletes="delete" in config.cleanup_policy,
+            min_compaction_lag_ms=config.min_compaction_lag_ms,
+            max_compaction_lag_ms=config.max_compaction_lag_ms,
+            now_ms=self._environment.now_ms(),
+        )
+        if plan.warning is not None:
+            logger.warning("%s: %s", log.directory, plan.warning)
+        if plan.resets_checkpoint:
+            await self._note(partition, plan.first_dirty_offset)
+        return plan
+
+    async def _clean(self, partition: Partition, plan: Cleanable) -> bool:
+        """One round. False when it ended early, for segments went meanwhile, or the device did not take them.
+
+        Raises UncleanableLog, KafkaError, OSError.
+        """
+        started_ms = self._environment.monotonic_ms()
+        log, config, environment = partition.log, partition.config, self._environment
+        if not await self._settled(partition, plan.first_uncleanable_offset):
+            return False
+        io_bytes = self._config.log_cleaner_io_buffer_size
+        offset_map = OffsetMap(
+            plan.first_dirty_offset,
+            self._config.log_cleaner_dedupe_buffer_size,
+            self._config.log_cleaner_io_buffer_load_factor,
+        )
+        sources = {source.base_offset: source for source in log.segments.sources(plan.first_uncleanable_offset)}
+        facts = log.segments.facts()
+        cleaning = Cleaning(
+            offset_map,
+            last_records(log.producers.states()),
+            log_start_offset=log.log_start_offset,
+            first_uncleanable_offset=plan.first_uncleanable_offset,
+            delete_retention_ms=config.delete_retention_ms,
+            now_ms=environment.now_ms(),
+        )
+        dirty = [source for source in sources.values() if source.next_offset > plan.first_dirty_offset]
+        builder = OffsetMapBuilder(offset_map)
+        throttle = Throttle(environment, self._config.log_cleaner_io_max_bytes_per_second)
+        try:
+            await environment.run_computing(build_map, self._disk, dirty, builder, io_bytes, self._give_way)
+        except FileNotFoundError:
+            return False
+        await throttle.moved(builder.bytes_read)
+        groups = grouped(
+            facts,
+            end_offset=cleaning.end_offset,
+            first_uncleanable_offset=plan.first_uncleanable_offset,
+            segment_bytes=config.segment_bytes,
+            segment_index_bytes=config.segment_index_bytes,
+        )
+        for group in groups:
+            chosen = [sources[facts.base_offset] for facts in group if facts.base_offset in sources]
+            if not chosen or not await self._replace(partition, chosen, cleaning, io_bytes):
+                return False
+            await throttle.moved(builder.bytes_read + cleaning.bytes_read + cleaning.bytes_kept)
+        await self._note(partition, cleaning.end_offset)
+        logger.info(
+            "%s: compacted up to offset %d: %d of %d records stay, %d of %d bytes; %.1f s",
+            *(log.directory, cleaning.end_offset, cleaning.records_kept, cleaning.records_read),
+            *(cleaning.bytes_kept, cleaning.bytes_read, (environment.monotonic_ms() - started_ms) / 1000),
+        )
+        if cleaning.keyless_records:
+            logger.warning("%s: dropped %d records without key", log.directory, cleaning.keyless_records)
+        return True
+
+    async def _settled(self, partition: Partition, end_offset: int) -> bool:
+        """Whether everything before `end_offset` is on the device, with what is derived from it, and no start will ask
+        the batches for that.
+
+        A record that a newer one replaces may be all that is left of its key after a power failure, and the first batch
+        of a leader epoch all that says where it began.
+        """
+        await partition.durability.sync_closed_segments()
+        await self._partitions.written.write_recovery_points()
+        return partition in self._partitions and partition.log.recovery_point >= end_offset
+
+    async def _replace(self, partition: Partition, sources: list[Source], cleaning: Cleaning, io_bytes: int) -> bool:
+        """Compacts one group of segments. False when they went meanwhile, and the round ends."""
+        log, environment = partition.log, self._environment
+        try:
+            written: Written = await environment.run_computing(
+                write_group,
+                self._disk,
+                log.directory,
+                sources,
+                cleaning,
+                partition.config.index_interval_bytes,
+                io_bytes,
+                self._give_way,
+            )
+        except FileNotFoundError:
+            return False
+        if partition not in self._partitions or not log.segments.begin_swap(written):
+            await environment.run_blocking(discard, self._disk, log.directory, written.base_offset)
+            return False
+        try:
+            await environment.run_blocking(self._disk.sync_dir, log.directory)
+        except OSError:
+            if partition in self._partitions:
+                log.segments.withdraw_swap(written)
+            raise
+        if partition not in self._partitions:
+            return False
+        is_wanted = log.segments.stands(written)
+        log.complete_swap(written)
+        return is_wanted
+
+    async def _note(self, partition: Partition, offset: int) -> None:
+        if partition not in self._partitions:
+            return  # another one may have its name by now
+        checkpoints = self._partitions.checkpoints(partition)
+        checkpoints.cleaned[_key(partition)] = offset
+        await self._environment.run_blocking(checkpoints.writing_cleaned())
+
+
+def _key(partition: Partition) -> Key:
+    return partition.topic, partition.index

@@ -1,0 +1,64 @@
+"""Log lines: JSON ones parse, one object a line, whatever a message holds; text ones tell level and logger."""
+
+import json
+import logging
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+
+from odradek.broker.launch.logging_format import configure_logging
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_every_json_line_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info", "json")
+    logger = logging.getLogger("odradek.broker.server")
+    logger.debug("not at this level")
+    logger.info('a line\nof two, with "quotes", ümlauts and \x00')
+    try:
+        raise LookupError("lost")
+    except LookupError:
+        logger.exception("%s failed", "Produce")
+    out, err = capsys.readouterr()
+    assert out == "", "standard output holds the ready line alone"
+    first, second = (json.loads(line) for line in err.splitlines())
+    assert (first["level"], first["logger"]) == ("info", "odradek.broker.server")
+    assert first["message"] == 'a line\nof two, with "quotes", ümlauts and \x00'
+    assert "exception" not in first
+    assert (second["level"], second["message"]) == ("error", "Produce failed")
+    assert second["exception"].startswith("Traceback")
+    assert "LookupError: lost" in second["exception"]
+
+
+def test_the_time_of_a_json_line_says_its_zone(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info", "json")
+    record = logging.LogRecord("odradek.broker", logging.INFO, "", 0, "hello", None, None)
+    record.created = 1_700_000_000.25
+    logging.getLogger().handle(record)
+    time = json.loads(capsys.readouterr().err)["time"]
+    assert time == "2023-11-14T22:13:20.250+00:00"
+    assert datetime.fromisoformat(time).timestamp() == record.created
+
+
+def test_a_text_line_tells_level_and_logger(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("warning", "text")
+    logging.getLogger("odradek.broker.network.connection").warning("closed the connection of %s", "peer:1")
+    logging.getLogger("odradek.broker.network.connection").info("not at this level")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("WARNING odradek.broker.network.connection: closed the connection of peer:1")
+
+
+def test_configuring_again_does_not_double_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info", "text")
+    configure_logging("info", "json")
+    logging.getLogger("odradek.broker").info("once")
+    assert len(capsys.readouterr().err.splitlines()) == 1

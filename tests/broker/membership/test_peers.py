@@ -1,0 +1,73 @@
+"""Connections to other brokers: what fails is an OSError, and refused is told from everything else."""
+
+import asyncio
+
+import pytest
+
+from odradek.broker.membership.peers import Peer, PeerLost, Peers
+from odradek.client.errors import ClientError
+from odradek.protocol.messages.metadata import MetadataRequest
+from tests.client.memory_network import MemoryNetwork, Reach
+from tests.client.scripted_broker import ScriptedCluster
+
+pytestmark = pytest.mark.virtual_time
+
+TIMEOUT_MS = 1_000.0
+
+
+class Scene:
+    """One broker that is scripted, and the way to it."""
+
+    def __init__(self) -> None:
+        self.network = MemoryNetwork()
+        self.cluster = ScriptedCluster(self.network)
+        self.broker = self.cluster.brokers[0]
+        self.peers = Peers(self.cluster.environment, 7, "PLAINTEXT")
+        self.peer = Peer(0, (self.broker.address, self.broker.port))
+
+
+async def test_a_connection_is_for_the_length_of_the_block() -> None:
+    scene = Scene()
+    async with scene.peers.connection(scene.peer, TIMEOUT_MS) as connection:
+        await connection.ask(MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS)
+        assert len(scene.network.links) == 1
+    await connection.closed()
+    assert not scene.network.open_clients()
+    scene.network.stop()
+
+
+async def test_nobody_listens() -> None:
+    scene = Scene()
+    scene.broker.stop()
+    with pytest.raises(ConnectionRefusedError):
+        await scene.peers.connect(scene.peer, TIMEOUT_MS)
+
+
+async def test_nobody_answers_in_time_which_is_not_the_same() -> None:
+    scene = Scene()
+    scene.broker.path.reach = Reach.BLACK_HOLE
+    with pytest.raises(PeerLost) as raised:
+        await scene.peers.connect(scene.peer, TIMEOUT_MS)
+    assert not isinstance(raised.value, ConnectionRefusedError)
+    scene.network.stop()
+
+
+async def test_what_breaks_in_the_block_leaves_it_as_an_os_error() -> None:
+    scene = Scene()
+    with pytest.raises(PeerLost) as raised:
+        async with scene.peers.connection(scene.peer, TIMEOUT_MS) as connection:
+            asking = asyncio.ensure_future(connection.ask(MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS))
+            await asyncio.sleep(0)
+            scene.broker.close_connections()
+            await asking
+    assert isinstance(raised.value, OSError)
+    assert isinstance(raised.value.__cause__, ClientError)
+    assert not scene.network.open_clients()
+
+
+async def test_other_errors_of_the_block_stay_what_they_are() -> None:
+    scene = Scene()
+    with pytest.raises(KeyError):
+        async with scene.peers.connection(scene.peer, TIMEOUT_MS):
+            raise KeyError("ours")
+    scene.network.stop()

@@ -1,0 +1,169 @@
+"""Produces of one connection with acks=all do not wait for one another's replicas; all else waits, and order stays."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from odradek.broker.network.connection import READ_AHEAD_REQUESTS, Connection
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.replicas import Replicas
+from odradek.broker.server import Broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import PartitionProduceResponse
+from tests.broker.network.test_connection import written_by
+from tests.broker.wire import RawClient, batch, connected, create_topic, produce, running_broker
+
+pytestmark = pytest.mark.both_loops
+
+
+@asynccontextmanager
+async def led(name: str = "orders") -> AsyncGenerator[tuple[Broker, RawClient, Partition], None]:
+    """A broker, a client, and a partition that has a follower, broker 1, in sync."""
+    async with running_broker() as broker, connected(broker) as client:
+        await create_topic(client, name)
+        partition = broker.context.partitions.leader(name, 0)
+        partition.become_leader(1, Replicas(partition.node_id, (partition.node_id, 1), (partition.node_id, 1)))
+        yield broker, client, partition
+
+
+def follow(partition: Partition, offset: int) -> None:
+    """Broker 1 has everything before `offset`."""
+    partition.replicas.followers[1].fetched(offset, partition.environment.monotonic_ms(), partition.log.log_end_offset)
+    partition.update_high_watermark()
+
+
+def has_beyond(partition: Partition, offset: int) -> bool:
+    return partition.log.log_end_offset > offset
+
+
+def send(client: RawClient, count: int, acks: int = -1, timeout_ms: int = 10_000) -> list[int]:
+    return [client.send(produce("orders", batch(b"x"), acks=acks, timeout_ms=timeout_ms), 9) for _ in range(count)]
+
+
+async def answered(client: RawClient) -> tuple[int, PartitionProduceResponse]:
+    """The next answer: its correlation id, and what it says of the partition."""
+    correlation_id, answer = await client.receive(produce("orders", None), 9)
+    return correlation_id, answer.responses[0].partition_responses[0]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - what is waited for is the broker's inner state, which tells nobody
+            await asyncio.sleep(0.005)
+
+
+async def test_produces_are_appended_while_those_before_wait_and_answered_in_order() -> None:
+    async with led() as (_, client, partition):
+        sent = send(client, 5)
+        await until(lambda: partition.log.log_end_offset == 5)
+        assert partition.high_watermark.waiting == 5
+        follow(partition, 2)
+        told = [await answered(client) for _ in range(2)]
+        follow(partition, 5)
+        told += [await answered(client) for _ in range(3)]
+    assert [correlation_id for correlation_id, _ in told] == sent
+    assert [(answer.error_code, answer.base_offset) for _, answer in told] == [(0, offset) for offset in range(5)]
+
+
+async def test_one_that_is_done_sooner_waits_for_its_turn() -> None:
+    """acks=1 has nothing to wait for but the answers before it."""
+    async with led() as (_, client, partition):
+        first, last = send(client, 1) + send(client, 1, acks=1)
+        await until(lambda: partition.log.log_end_offset == 2)
+        follow(partition, 1)
+        assert [(await answered(client))[0] for _ in range(2)] == [first, last]
+
+
+async def test_any_other_request_waits_until_all_produces_are_answered() -> None:
+    async with led() as (broker, client, partition):
+        send(client, 2)
+        client.send(MetadataRequest(topics=[]), 8)
+        await until(lambda: partition.log.log_end_offset == 2)
+        follow(partition, 1)
+        await answered(client)
+        assert "Metadata" not in broker.context.metrics.apis
+        follow(partition, 2)
+        await answered(client)
+        await client.receive(MetadataRequest(topics=[]), 8)
+        send(client, 1)
+        await until(lambda: partition.log.log_end_offset == 3)
+        follow(partition, 3)
+        assert (await answered(client))[1].base_offset == 2
+
+
+async def test_each_has_its_own_deadline() -> None:
+    async with led() as (_, client, partition):
+        send(client, 1, timeout_ms=50)
+        send(client, 1)
+        assert (await answered(client))[1].error_code == ErrorCode.REQUEST_TIMED_OUT
+        follow(partition, 2)
+        assert (await answered(client))[1].error_code == ErrorCode.NONE
+
+
+async def test_all_that_wait_are_told_when_leadership_is_lost_even_if_it_comes_back() -> None:
+    async with led() as (_, client, partition):
+        send(client, 3)
+        await until(lambda: partition.high_watermark.waiting == 3)
+        partition.become_follower(1, 2)
+        partition.log.truncate_to(0)
+        partition.truncated()
+        partition.become_leader(3, Replicas(partition.node_id, (partition.node_id,), (partition.node_id,)))
+        told = [(await answered(client))[1].error_code for _ in range(3)]
+    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
+
+
+async def test_reading_pauses_when_many_wait() -> None:
+    async with led() as (broker, client, partition):
+        send(client, 100)
+        (connection,) = connections(broker)
+        await until(lambda: connection.is_reading_paused)
+        assert partition.high_watermark.waiting >= READ_AHEAD_REQUESTS
+        for number in range(100):
+            await until(partial(has_beyond, partition, number))
+            follow(partition, partition.log.log_end_offset)
+            assert (await answered(client))[1].base_offset == number
+        await until(lambda: broker.memory.held_bytes == 0)
+
+
+async def test_a_client_that_vanishes_leaves_nothing_behind() -> None:
+    async with led() as (broker, _, partition):
+        async with connected(broker) as other:
+            send(other, 3)
+            await until(lambda: partition.high_watermark.waiting == 3)
+        await until(lambda: partition.high_watermark.waiting == 0)
+        await until(lambda: len(connections(broker)) == 1)
+        await until(lambda: broker.memory.held_bytes == 0)
+
+
+async def test_a_stop_lets_those_that_wait_be_answered() -> None:
+    async with led() as (broker, client, partition):
+        send(client, 2)
+        await until(lambda: partition.high_watermark.waiting == 2)
+        draining = asyncio.ensure_future(broker.connections.drain(10))
+        broker.context.stopping = True
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not draining.done()
+        follow(partition, 2)
+        assert [(await answered(client))[1].base_offset for _ in range(2)] == [0, 1]
+        await draining
+
+
+async def test_answers_that_come_together_are_written_together() -> None:
+    async with led() as (broker, client, partition):
+        (connection,) = connections(broker)
+        send(client, 5)
+        await until(lambda: partition.high_watermark.waiting == 5)
+        with written_by(connection) as writes:
+            follow(partition, 5)
+            for _ in range(5):
+                await answered(client)
+    assert len(writes) == 1
+
+
+def connections(broker: Broker) -> list[Connection]:
+    return list(broker.connections.connections)
