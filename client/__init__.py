@@ -1,1 +1,5 @@
-"""The asyncio side of Kafka's protocol: the seams to the outside world, and the clients built on them."""
+"""The asyncio clients of any Kafka broker: producer, admin, fetching, and the commands that use them.
+
+Below them stand `cluster` (metadata and connections to its nodes), `network` (one connection), `configuration` (typed
+settings) and `errors`. What a program imports is re-exported by `odradek`.
+"""

@@ -32,40 +32,40 @@ if TYPE_CHECKING:
     from odradek.client.admin.topics import PartitionDescription as PartitionDescription
     from odradek.client.admin.topics import TopicDescription as TopicDescription
     from odradek.client.admin.topics import TopicListing as TopicListing
-    from odradek.client.broker_errors import AuthenticationFailed as AuthenticationFailed
-    from odradek.client.broker_errors import AuthorizationError as AuthorizationError
-    from odradek.client.broker_errors import BrokerError as BrokerError
-    from odradek.client.broker_errors import InvalidTopic as InvalidTopic
-    from odradek.client.broker_errors import NotEnoughReplicas as NotEnoughReplicas
-    from odradek.client.broker_errors import RecordRefused as RecordRefused
-    from odradek.client.broker_errors import RecordTooLarge as RecordTooLarge
-    from odradek.client.broker_errors import SequenceError as SequenceError
-    from odradek.client.broker_errors import TopicExists as TopicExists
-    from odradek.client.broker_errors import UnknownTopic as UnknownTopic
-    from odradek.client.broker_errors import UnsupportedVersion as UnsupportedVersion
-    from odradek.client.client_error import ClientError as ClientError
-    from odradek.client.errors import BatchError as BatchError
-    from odradek.client.errors import BufferExhausted as BufferExhausted
-    from odradek.client.errors import BufferFull as BufferFull
-    from odradek.client.errors import ClientClosed as ClientClosed
-    from odradek.client.errors import ClientNotStarted as ClientNotStarted
-    from odradek.client.errors import ConfigError as ConfigError
-    from odradek.client.errors import ConnectionFailed as ConnectionFailed
-    from odradek.client.errors import DeliveryPending as DeliveryPending
-    from odradek.client.errors import DeliveryTimeout as DeliveryTimeout
-    from odradek.client.errors import InvalidPartition as InvalidPartition
-    from odradek.client.errors import MalformedResponse as MalformedResponse
-    from odradek.client.errors import MetadataMissing as MetadataMissing
-    from odradek.client.errors import MetadataTimeout as MetadataTimeout
-    from odradek.client.errors import PartitionerFailed as PartitionerFailed
-    from odradek.client.errors import PartitionVanished as PartitionVanished
-    from odradek.client.errors import ProducerClosed as ProducerClosed
-    from odradek.client.errors import ProducerNotStarted as ProducerNotStarted
-    from odradek.client.errors import RequestTimedOut as RequestTimedOut
-    from odradek.client.errors import SerializationError as SerializationError
-    from odradek.client.errors import UndeliveredRecords as UndeliveredRecords
-    from odradek.client.errors import WrongLoop as WrongLoop
-    from odradek.client.errors import WrongUse as WrongUse
+    from odradek.client.errors.base import ClientError as ClientError
+    from odradek.client.errors.broker_errors import AuthenticationFailed as AuthenticationFailed
+    from odradek.client.errors.broker_errors import AuthorizationError as AuthorizationError
+    from odradek.client.errors.broker_errors import BrokerError as BrokerError
+    from odradek.client.errors.broker_errors import InvalidTopic as InvalidTopic
+    from odradek.client.errors.broker_errors import NotEnoughReplicas as NotEnoughReplicas
+    from odradek.client.errors.broker_errors import RecordRefused as RecordRefused
+    from odradek.client.errors.broker_errors import RecordTooLarge as RecordTooLarge
+    from odradek.client.errors.broker_errors import SequenceError as SequenceError
+    from odradek.client.errors.broker_errors import TopicExists as TopicExists
+    from odradek.client.errors.broker_errors import UnknownTopic as UnknownTopic
+    from odradek.client.errors.broker_errors import UnsupportedVersion as UnsupportedVersion
+    from odradek.client.errors.client_errors import BatchError as BatchError
+    from odradek.client.errors.client_errors import BufferExhausted as BufferExhausted
+    from odradek.client.errors.client_errors import BufferFull as BufferFull
+    from odradek.client.errors.client_errors import ClientClosed as ClientClosed
+    from odradek.client.errors.client_errors import ClientNotStarted as ClientNotStarted
+    from odradek.client.errors.client_errors import ConfigError as ConfigError
+    from odradek.client.errors.client_errors import ConnectionFailed as ConnectionFailed
+    from odradek.client.errors.client_errors import DeliveryPending as DeliveryPending
+    from odradek.client.errors.client_errors import DeliveryTimeout as DeliveryTimeout
+    from odradek.client.errors.client_errors import InvalidPartition as InvalidPartition
+    from odradek.client.errors.client_errors import MalformedResponse as MalformedResponse
+    from odradek.client.errors.client_errors import MetadataMissing as MetadataMissing
+    from odradek.client.errors.client_errors import MetadataTimeout as MetadataTimeout
+    from odradek.client.errors.client_errors import PartitionerFailed as PartitionerFailed
+    from odradek.client.errors.client_errors import PartitionVanished as PartitionVanished
+    from odradek.client.errors.client_errors import ProducerClosed as ProducerClosed
+    from odradek.client.errors.client_errors import ProducerNotStarted as ProducerNotStarted
+    from odradek.client.errors.client_errors import RequestTimedOut as RequestTimedOut
+    from odradek.client.errors.client_errors import SerializationError as SerializationError
+    from odradek.client.errors.client_errors import UndeliveredRecords as UndeliveredRecords
+    from odradek.client.errors.client_errors import WrongLoop as WrongLoop
+    from odradek.client.errors.client_errors import WrongUse as WrongUse
     from odradek.client.fetching.list_offsets import EARLIEST as EARLIEST
     from odradek.client.fetching.list_offsets import LATEST as LATEST
     from odradek.client.fetching.list_offsets import MAX_TIMESTAMP as MAX_TIMESTAMP
@@ -74,109 +74,109 @@ if TYPE_CHECKING:
     from odradek.client.metrics.metrics import Metrics as Metrics
     from odradek.client.metrics.opentelemetry import OpenTelemetryMetrics as OpenTelemetryMetrics
     from odradek.client.metrics.prometheus import PrometheusMetrics as PrometheusMetrics
-    from odradek.client.producer.acks import Acks as Acks
     from odradek.client.producer.config import ProducerConfig as ProducerConfig
-    from odradek.client.producer.delivery import Delivery as Delivery
-    from odradek.client.producer.interceptors import Interceptor as Interceptor
-    from odradek.client.producer.partitioner import NewBatchListener as NewBatchListener
-    from odradek.client.producer.partitioner import Partitioner as Partitioner
+    from odradek.client.producer.hooks.interceptors import Interceptor as Interceptor
+    from odradek.client.producer.hooks.partitioner import NewBatchListener as NewBatchListener
+    from odradek.client.producer.hooks.partitioner import Partitioner as Partitioner
+    from odradek.client.producer.hooks.serialization import Serializer as Serializer
+    from odradek.client.producer.hooks.serialization import serialize_bytes as serialize_bytes
+    from odradek.client.producer.hooks.serialization import serialize_double as serialize_double
+    from odradek.client.producer.hooks.serialization import serialize_int as serialize_int
+    from odradek.client.producer.hooks.serialization import serialize_json as serialize_json
+    from odradek.client.producer.hooks.serialization import serialize_long as serialize_long
+    from odradek.client.producer.hooks.serialization import serialize_str as serialize_str
     from odradek.client.producer.producer import Producer as Producer
     from odradek.client.producer.record import ProducerRecord as ProducerRecord
-    from odradek.client.producer.results import Ack as Ack
-    from odradek.client.producer.serialization import Serializer as Serializer
-    from odradek.client.producer.serialization import serialize_bytes as serialize_bytes
-    from odradek.client.producer.serialization import serialize_double as serialize_double
-    from odradek.client.producer.serialization import serialize_int as serialize_int
-    from odradek.client.producer.serialization import serialize_json as serialize_json
-    from odradek.client.producer.serialization import serialize_long as serialize_long
-    from odradek.client.producer.serialization import serialize_str as serialize_str
+    from odradek.client.producer.results.acks import Acks as Acks
+    from odradek.client.producer.results.delivery import Delivery as Delivery
+    from odradek.client.producer.results.produce_results import Ack as Ack
     from odradek.client.topic_partition import TopicPartition as TopicPartition
 
 __version__: str
 
 PUBLIC = {
-    "Ack": "odradek.client.producer.results",
-    "Acks": "odradek.client.producer.acks",
+    "Ack": "odradek.client.producer.results.produce_results",
+    "Acks": "odradek.client.producer.results.acks",
     "Admin": "odradek.client.admin.admin",
     "AdminConfig": "odradek.client.admin.config",
-    "AuthenticationFailed": "odradek.client.broker_errors",
-    "AuthorizationError": "odradek.client.broker_errors",
-    "BatchError": "odradek.client.errors",
+    "AuthenticationFailed": "odradek.client.errors.broker_errors",
+    "AuthorizationError": "odradek.client.errors.broker_errors",
+    "BatchError": "odradek.client.errors.client_errors",
     "BrokerDescription": "odradek.client.admin.cluster",
-    "BrokerError": "odradek.client.broker_errors",
-    "BufferExhausted": "odradek.client.errors",
-    "BufferFull": "odradek.client.errors",
-    "ClientClosed": "odradek.client.errors",
-    "ClientError": "odradek.client.client_error",
-    "ClientNotStarted": "odradek.client.errors",
+    "BrokerError": "odradek.client.errors.broker_errors",
+    "BufferExhausted": "odradek.client.errors.client_errors",
+    "BufferFull": "odradek.client.errors.client_errors",
+    "ClientClosed": "odradek.client.errors.client_errors",
+    "ClientError": "odradek.client.errors.base",
+    "ClientNotStarted": "odradek.client.errors.client_errors",
     "ClusterDescription": "odradek.client.admin.cluster",
     "ConfigChange": "odradek.client.admin.configs",
     "ConfigEntry": "odradek.client.admin.configs",
-    "ConfigError": "odradek.client.errors",
+    "ConfigError": "odradek.client.errors.client_errors",
     "ConfigResource": "odradek.client.admin.configs",
     "ConfigSource": "odradek.client.admin.configs",
     "ConfigType": "odradek.client.admin.configs",
-    "ConnectionFailed": "odradek.client.errors",
+    "ConnectionFailed": "odradek.client.errors.client_errors",
     "CreatedTopic": "odradek.client.admin.topics",
-    "Delivery": "odradek.client.producer.delivery",
-    "DeliveryPending": "odradek.client.errors",
-    "DeliveryTimeout": "odradek.client.errors",
+    "Delivery": "odradek.client.producer.results.delivery",
+    "DeliveryPending": "odradek.client.errors.client_errors",
+    "DeliveryTimeout": "odradek.client.errors.client_errors",
     "EARLIEST": "odradek.client.fetching.list_offsets",
     "ElectionType": "odradek.client.admin.replication",
-    "Interceptor": "odradek.client.producer.interceptors",
-    "InvalidPartition": "odradek.client.errors",
-    "InvalidTopic": "odradek.client.broker_errors",
+    "Interceptor": "odradek.client.producer.hooks.interceptors",
+    "InvalidPartition": "odradek.client.errors.client_errors",
+    "InvalidTopic": "odradek.client.errors.broker_errors",
     "ItemsFailed": "odradek.client.admin.errors",
     "LATEST": "odradek.client.fetching.list_offsets",
     "ListedOffset": "odradek.client.fetching.list_offsets",
     "LogDirDescription": "odradek.client.admin.cluster",
     "MAX_TIMESTAMP": "odradek.client.fetching.list_offsets",
-    "MalformedResponse": "odradek.client.errors",
-    "MetadataMissing": "odradek.client.errors",
-    "MetadataTimeout": "odradek.client.errors",
+    "MalformedResponse": "odradek.client.errors.client_errors",
+    "MetadataMissing": "odradek.client.errors.client_errors",
+    "MetadataTimeout": "odradek.client.errors.client_errors",
     "Metric": "odradek.client.metrics.metrics",
     "Metrics": "odradek.client.metrics.metrics",
-    "NewBatchListener": "odradek.client.producer.partitioner",
+    "NewBatchListener": "odradek.client.producer.hooks.partitioner",
     "NewTopic": "odradek.client.admin.topics",
-    "NotEnoughReplicas": "odradek.client.broker_errors",
+    "NotEnoughReplicas": "odradek.client.errors.broker_errors",
     "OpenTelemetryMetrics": "odradek.client.metrics.opentelemetry",
     "Operation": "odradek.client.admin.configs",
     "PartitionDescription": "odradek.client.admin.topics",
-    "Partitioner": "odradek.client.producer.partitioner",
-    "PartitionVanished": "odradek.client.errors",
-    "PartitionerFailed": "odradek.client.errors",
+    "Partitioner": "odradek.client.producer.hooks.partitioner",
+    "PartitionVanished": "odradek.client.errors.client_errors",
+    "PartitionerFailed": "odradek.client.errors.client_errors",
     "Producer": "odradek.client.producer.producer",
-    "ProducerClosed": "odradek.client.errors",
+    "ProducerClosed": "odradek.client.errors.client_errors",
     "ProducerConfig": "odradek.client.producer.config",
-    "ProducerNotStarted": "odradek.client.errors",
+    "ProducerNotStarted": "odradek.client.errors.client_errors",
     "ProducerRecord": "odradek.client.producer.record",
     "PrometheusMetrics": "odradek.client.metrics.prometheus",
     "QuorumDescription": "odradek.client.admin.replication",
     "QuorumReplica": "odradek.client.admin.replication",
     "Reassignment": "odradek.client.admin.replication",
-    "RecordRefused": "odradek.client.broker_errors",
-    "RecordTooLarge": "odradek.client.broker_errors",
+    "RecordRefused": "odradek.client.errors.broker_errors",
+    "RecordTooLarge": "odradek.client.errors.broker_errors",
     "ReplicaDescription": "odradek.client.admin.cluster",
-    "RequestTimedOut": "odradek.client.errors",
+    "RequestTimedOut": "odradek.client.errors.client_errors",
     "ResourceType": "odradek.client.admin.configs",
-    "SequenceError": "odradek.client.broker_errors",
-    "SerializationError": "odradek.client.errors",
-    "Serializer": "odradek.client.producer.serialization",
+    "SequenceError": "odradek.client.errors.broker_errors",
+    "SerializationError": "odradek.client.errors.client_errors",
+    "Serializer": "odradek.client.producer.hooks.serialization",
     "TopicDescription": "odradek.client.admin.topics",
-    "TopicExists": "odradek.client.broker_errors",
+    "TopicExists": "odradek.client.errors.broker_errors",
     "TopicListing": "odradek.client.admin.topics",
     "TopicPartition": "odradek.client.topic_partition",
-    "UndeliveredRecords": "odradek.client.errors",
-    "UnknownTopic": "odradek.client.broker_errors",
-    "UnsupportedVersion": "odradek.client.broker_errors",
-    "WrongLoop": "odradek.client.errors",
-    "WrongUse": "odradek.client.errors",
-    "serialize_bytes": "odradek.client.producer.serialization",
-    "serialize_double": "odradek.client.producer.serialization",
-    "serialize_int": "odradek.client.producer.serialization",
-    "serialize_json": "odradek.client.producer.serialization",
-    "serialize_long": "odradek.client.producer.serialization",
-    "serialize_str": "odradek.client.producer.serialization",
+    "UndeliveredRecords": "odradek.client.errors.client_errors",
+    "UnknownTopic": "odradek.client.errors.broker_errors",
+    "UnsupportedVersion": "odradek.client.errors.broker_errors",
+    "WrongLoop": "odradek.client.errors.client_errors",
+    "WrongUse": "odradek.client.errors.client_errors",
+    "serialize_bytes": "odradek.client.producer.hooks.serialization",
+    "serialize_double": "odradek.client.producer.hooks.serialization",
+    "serialize_int": "odradek.client.producer.hooks.serialization",
+    "serialize_json": "odradek.client.producer.hooks.serialization",
+    "serialize_long": "odradek.client.producer.hooks.serialization",
+    "serialize_str": "odradek.client.producer.hooks.serialization",
 }
 
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection, open_connection
 from odradek.runtime.environment import Environment
 

@@ -39,7 +39,7 @@ from odradek.client.admin.replication_calls import ReplicationCalls
 from odradek.client.admin.topic_calls import TopicCalls
 from odradek.client.admin.topics import TopicDescription
 from odradek.client.arguments import require_all, require_iterable, require_partitions
-from odradek.client.errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
+from odradek.client.errors.client_errors import ClientError, InvalidPartition, UnsupportedVersion, broker_error
 from odradek.client.fetching.list_offsets import ListedOffset, list_offsets_request, listed_offsets, lowest_version
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode

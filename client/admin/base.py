@@ -11,7 +11,7 @@ from odradek.client.admin.errors import ItemsFailed
 from odradek.client.arguments import require_iterable, require_kind, require_timeout
 from odradek.client.cluster.cluster import Cluster
 from odradek.client.configuration.signatures import config_of, configured_by
-from odradek.client.errors import ClientClosed, ClientNotStarted, WrongLoop
+from odradek.client.errors.client_errors import ClientClosed, ClientNotStarted, WrongLoop
 from odradek.client.metrics.metrics import client_metrics
 from odradek.client.network.backoff import Backoff
 from odradek.client.taking import taken

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.cluster.cluster import CONTROLLER, Cluster
-from odradek.client.errors import ClientError, RequestTimedOut, UnsupportedVersion, broker_error
+from odradek.client.errors.client_errors import ClientError, RequestTimedOut, UnsupportedVersion, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest

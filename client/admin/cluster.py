@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from odradek.client.client_error import ClientError
-from odradek.client.errors import broker_error
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import broker_error
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,

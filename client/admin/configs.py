@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Self
 
-from odradek.client.client_error import ClientError
-from odradek.client.errors import broker_error
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import broker_error
 from odradek.protocol.configs import Operation, ResourceType
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from odradek.client.client_error import ClientError
+from odradek.client.errors.base import ClientError
 
 __all__ = ["ItemsFailed"]
 

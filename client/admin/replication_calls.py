@@ -24,9 +24,9 @@ from odradek.client.admin.replication import (
     listed_reassignments,
 )
 from odradek.client.arguments import require_all, require_iterable, require_kind, require_partitions
-from odradek.client.client_error import ClientError
 from odradek.client.cluster.cluster import CONTROLLER
-from odradek.client.errors import broker_error
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import broker_error
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest

@@ -33,7 +33,7 @@ from odradek.client.admin.topics import (
 )
 from odradek.client.arguments import require_all, require_kind, require_topic, require_topics
 from odradek.client.cluster.cluster import CONTROLLER
-from odradek.client.errors import ClientError, TopicExists, UnknownTopic, UnsupportedVersion, broker_error
+from odradek.client.errors.client_errors import ClientError, TopicExists, UnknownTopic, UnsupportedVersion, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsResponse

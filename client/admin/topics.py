@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from odradek.client.admin.configs import ConfigEntry, ConfigSource
-from odradek.client.client_error import ClientError
-from odradek.client.errors import broker_error
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import broker_error
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,

@@ -24,7 +24,13 @@ from odradek.client.cluster.refresher import Refresher
 from odradek.client.cluster.topic_metadata import TopicMetadata
 from odradek.client.cluster.waiters import Waiters
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ClientClosed, ClientError, ConnectionFailed, MetadataTimeout, RequestTimedOut
+from odradek.client.errors.client_errors import (
+    ClientClosed,
+    ClientError,
+    ConnectionFailed,
+    MetadataTimeout,
+    RequestTimedOut,
+)
 from odradek.client.metrics.metrics import METADATA_AGE, Metrics, client_metrics
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connection import Connection, open_connection

@@ -12,7 +12,7 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection
 from odradek.client.network.dialing import broker_name
 

@@ -21,7 +21,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from odradek.client.client_error import printable
 from odradek.client.cluster.schedule import Question, Schedule
 from odradek.client.cluster.topic_metadata import (
     NO_LEADER,
@@ -32,7 +31,8 @@ from odradek.client.cluster.topic_metadata import (
     merged,
     nodes_of,
 )
-from odradek.client.errors import ClientError, broker_error
+from odradek.client.errors.base import printable
+from odradek.client.errors.client_errors import ClientError, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.protocol.errors import ErrorCode, code_of
 from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic

@@ -26,7 +26,7 @@ from typing import Final
 from odradek.client.cluster.link import NEVER, Link, least_loaded
 from odradek.client.cluster.topic_metadata import Node
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ClientError, ConnectionFailed, UnsupportedVersion
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed, UnsupportedVersion
 from odradek.client.metrics.metrics import CONNECTION_COUNT, REQUESTS_IN_FLIGHT, Metrics
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connection import Connection

@@ -20,7 +20,7 @@ from odradek.client.cluster.metadata import Metadata
 from odradek.client.cluster.nodes import Nodes
 from odradek.client.cluster.waiters import Waiters
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed
 from odradek.client.network.connection import Connection
 from odradek.protocol.errors import ErrorCode, code_of
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

@@ -15,8 +15,8 @@ from odradek.client.admin.admin import Admin
 from odradek.client.admin.configs import ConfigResource
 from odradek.client.admin.health import MIN_INSYNC
 from odradek.client.admin.replication import Reassignment
-from odradek.client.client_error import ClientError
 from odradek.client.commands.replicas import broker_ids
+from odradek.client.errors.base import ClientError
 from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["Awaited", "waiting_for"]

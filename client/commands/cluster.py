@@ -66,7 +66,7 @@ async def status(target: Target, check: bool, as_json: bool) -> None:
     min.insync.replicas, so that acks=all is refused). A replica that a reassignment adds is not missed.
     """
     from odradek.client.commands.several import Failures
-    from odradek.client.errors import UnknownTopic
+    from odradek.client.errors.client_errors import UnknownTopic
 
     failures = Failures(but=UnknownTopic)  # a topic that was deleted since all were listed
     async with target.admin() as admin:
@@ -116,7 +116,7 @@ async def _look(admin: "Admin", failures: "Failures") -> Status:
 
 async def _controller(admin: "Admin", named: int, failures: "Failures") -> tuple[int, int]:
     """The active controller and its epoch. `named`: a broker that takes requests for it, which all brokers can name."""
-    from odradek.client.errors import UnsupportedVersion
+    from odradek.client.errors.client_errors import UnsupportedVersion
 
     async def asked() -> Mapping[str, tuple[int, int]]:
         try:
@@ -129,7 +129,7 @@ async def _controller(admin: "Admin", named: int, failures: "Failures") -> tuple
 
 
 async def _reassignments(admin: "Admin", failures: "Failures") -> "Mapping[TopicPartition, Reassignment]":
-    from odradek.client.errors import UnsupportedVersion
+    from odradek.client.errors.client_errors import UnsupportedVersion
 
     async def asked() -> "Mapping[TopicPartition, Reassignment]":
         try:

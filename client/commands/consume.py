@@ -14,7 +14,7 @@ from odradek.client.commands.options import Assignment, Target, on_target
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
-    from odradek.client.errors import ClientError
+    from odradek.client.errors.client_errors import ClientError
     from odradek.client.fetching.fetcher import Fetcher
     from odradek.client.topic_partition import TopicPartition
     from odradek.protocol.records import Record

@@ -157,7 +157,7 @@ async def _described(
     admin: "Admin", topic: str | None, partition: int | None, failures: "Failures"
 ) -> "Mapping[TopicPartition, PartitionDescription]":
     """The partitions that are meant, as they are."""
-    from odradek.client.errors import InvalidPartition
+    from odradek.client.errors.client_errors import InvalidPartition
     from odradek.client.topic_partition import TopicPartition
 
     names = [topic] if topic is not None else [each.name for each in await admin.list_topics(include_internal=True)]

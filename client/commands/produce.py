@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from odradek.client.commands.record_text import RecordToSend
     from odradek.client.commands.streams import LineReader
     from odradek.client.producer.config import ProducerConfig
-    from odradek.client.producer.delivery import Delivery
     from odradek.client.producer.producer import Producer
+    from odradek.client.producer.results.delivery import Delivery
     from odradek.protocol.records import Headers
     from odradek.runtime.environment import Environment
 
@@ -61,7 +61,7 @@ async def produce(
 
     from odradek.client.commands.record_text import record_of_json, record_of_line
     from odradek.client.commands.streams import LineReader
-    from odradek.client.errors import MetadataTimeout
+    from odradek.client.errors.client_errors import MetadataTimeout
     from odradek.client.producer.producer import Producer
     from odradek.runtime.environment import Environment
 
@@ -148,7 +148,7 @@ class Sending:
                     pace.sent(now_ms())
 
     async def _send(self, number: int, line: bytes, parse: "Callable[[bytes], RecordToSend]") -> None:
-        from odradek.client.client_error import ClientError
+        from odradek.client.errors.base import ClientError
 
         try:
             key, value, headers, timestamp_ms = parse(line)

@@ -12,14 +12,14 @@ import click
 
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.replication import Reassignment
-from odradek.client.client_error import ClientError
 from odradek.client.commands.awaited import Awaited
 from odradek.client.commands.failures import CommandFailed
 from odradek.client.commands.output import print_json, print_line, print_table
 from odradek.client.commands.replicas import broker_ids
 from odradek.client.commands.several import Failures
 from odradek.client.commands.throttles import Throttle, moves_of
-from odradek.client.errors import InvalidPartition
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import InvalidPartition
 from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["cancel_moves", "list_moves", "move"]

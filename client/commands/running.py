@@ -15,10 +15,10 @@ from typing import Any, Final, NoReturn
 import click
 
 from odradek.client.admin.errors import ItemsFailed
-from odradek.client.client_error import ClientError
 from odradek.client.commands import failures
 from odradek.client.commands.failures import CommandFailed, OutputClosed
-from odradek.client.errors import ConfigError, UnknownTopic
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import ConfigError, UnknownTopic
 from odradek.runtime.environment import loop_factory
 
 __all__ = ["exit_code_of", "run"]

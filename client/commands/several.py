@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import TypeVar
 
 from odradek.client.admin.errors import ItemsFailed
-from odradek.client.client_error import ClientError
+from odradek.client.errors.base import ClientError
 
 __all__ = ["Failures"]
 

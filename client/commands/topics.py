@@ -73,7 +73,7 @@ async def create(
     from odradek.client.admin.errors import ItemsFailed
     from odradek.client.admin.topics import NewTopic
     from odradek.client.commands.warnings import MIN_INSYNC, beyond_replicas, warn
-    from odradek.client.errors import TopicExists
+    from odradek.client.errors.client_errors import TopicExists
 
     assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
     if assignments is not None and (partitions is not None or replication_factor is not None):
@@ -133,7 +133,7 @@ async def describe(target: Target, names: tuple[str, ...], offsets: bool, as_jso
     from odradek.client.admin.configs import ConfigResource
     from odradek.client.commands.several import Failures
     from odradek.client.commands.warnings import warn
-    from odradek.client.errors import UnknownTopic
+    from odradek.client.errors.client_errors import UnknownTopic
 
     failures = Failures(but=None if names else UnknownTopic)  # one that was deleted since all were listed
     async with target.admin() as admin:
@@ -292,7 +292,7 @@ async def alter(
 async def delete(target: Target, names: tuple[str, ...], are_ids: bool, if_exists: bool, yes: bool) -> None:
     """Delete topics with all their records."""
     from odradek.client.admin.errors import ItemsFailed
-    from odradek.client.errors import UnknownTopic
+    from odradek.client.errors.client_errors import UnknownTopic
 
     wanted = list(dict.fromkeys(names))
     if are_ids:
@@ -323,7 +323,7 @@ def parse_assignment(text: str) -> dict[int, list[int]]:
 def check_ids(texts: Iterable[str]) -> None:
     """Raises UsageError for a text that is no topic id."""
     from odradek.client.admin.topics import topic_id_from_text
-    from odradek.client.client_error import ClientError
+    from odradek.client.errors.base import ClientError
 
     for text in texts:
         try:

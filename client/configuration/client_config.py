@@ -27,7 +27,7 @@ from odradek.client.configuration.settings import (
     thing,
     whole,
 )
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 from odradek.client.metrics.metrics import Metrics
 from odradek.runtime.environment import Environment
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from odradek.client.configuration.kafka_settings import KEYSTORES, MECHANISMS
 from odradek.client.configuration.settings import choice, converted, optional_text, rows, thing
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 
 __all__ = ["SaslMechanism", "SecurityProtocol", "SecuritySettings", "TokenProvider"]
 

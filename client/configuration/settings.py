@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeVar, cast, get_args, overload
 
 from odradek.client.arguments import is_plain_callable
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 
 __all__ = ["INT_MAX", "LONG_MAX", "Accepting", "Kind", "Row", "choice", "converted", "flag", "rows", "text", "thing"]
 __all__ += ["DefaultInt", "is_default", "metadata_of", "optional_flag", "optional_text", "whole"]

@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from odradek.client.configuration.settings import Accepting
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 
 __all__ = ["config_of", "configured_by"]
 

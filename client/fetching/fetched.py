@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from odradek.client.client_error import ClientError
-from odradek.client.errors import BrokerError
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import BrokerError
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.batch import BatchHeader, crc_matches, iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage

@@ -24,7 +24,7 @@ from typing import Final, Literal, Self
 
 from odradek.client.arguments import require_kind, require_partitions, require_timeout
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.errors import ClientError, UnsupportedVersion, broker_error
+from odradek.client.errors.client_errors import ClientError, UnsupportedVersion, broker_error
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetched import FetchedBatch

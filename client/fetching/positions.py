@@ -19,8 +19,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from odradek.client.client_error import ClientError
-from odradek.client.errors import BrokerError, broker_error
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import BrokerError, broker_error
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetched import Chunk, FetchedBatch
 from odradek.client.fetching.list_offsets import ListedOffset

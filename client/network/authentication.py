@@ -19,7 +19,7 @@ from inspect import isawaitable
 from typing import Final, Protocol, TypeVar, cast
 
 from odradek.client.configuration.security_settings import Credentials, SecuritySettings, TokenProvider
-from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed, UnsupportedVersion
+from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed, UnsupportedVersion
 from odradek.client.network.negotiation import Versions
 from odradek.protocol.errors import ErrorCode, code_of
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import (
     CONNECTION_CLOSE_TOTAL,
     CONNECTION_CREATION_TOTAL,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ConnectionFailed
+from odradek.client.errors.client_errors import ConnectionFailed
 from odradek.client.network.tls import TlsContexts, refusal, server_name
 from odradek.runtime.environment import Environment
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from odradek.client.errors import ConnectionFailed, UnsupportedVersion, broker_error
+from odradek.client.errors.client_errors import ConnectionFailed, UnsupportedVersion, broker_error
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.schema import Request

@@ -26,7 +26,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, TypeVar, cast
 
-from odradek.client.errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
 from odradek.client.metrics.metrics import (
     INCOMING_BYTE_TOTAL,
     NO_METRICS,

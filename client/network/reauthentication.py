@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed
 from odradek.client.network.authentication import Ask, Authenticator, Mechanism
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.negotiation import Versions

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from odradek.client.configuration.security_settings import SecuritySettings
-from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.network.key_file import key_file
 
 __all__ = ["METHOD", "TlsContexts", "refusal", "server_name"]

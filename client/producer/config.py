@@ -22,11 +22,11 @@ from odradek.client.configuration.settings import (
     thing,
     whole,
 )
-from odradek.client.errors import ConfigError
-from odradek.client.producer.delivery import Callback
-from odradek.client.producer.interceptors import Interceptor, are_interceptors
-from odradek.client.producer.partitioner import Partitioner
-from odradek.client.producer.serialization import Serializer
+from odradek.client.errors.client_errors import ConfigError
+from odradek.client.producer.hooks.interceptors import Interceptor, are_interceptors
+from odradek.client.producer.hooks.partitioner import Partitioner
+from odradek.client.producer.hooks.serialization import Serializer
+from odradek.client.producer.results.delivery import Callback
 from odradek.protocol.compression import Codec
 
 __all__ = ["ProducerConfig"]

@@ -33,7 +33,7 @@ from odradek.client.arguments import (
 )
 from odradek.client.cluster.cluster import Cluster
 from odradek.client.configuration.signatures import config_of, configured_by
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     BatchError,
     BufferFull,
     ClientError,
@@ -43,20 +43,20 @@ from odradek.client.errors import (
     WrongLoop,
 )
 from odradek.client.metrics.metrics import BUFFER_AVAILABLE_BYTES, BUFFER_TOTAL_BYTES, WAITING_THREADS, client_metrics
-from odradek.client.producer.acceptance import Acceptance
-from odradek.client.producer.accumulator import Accumulator
-from odradek.client.producer.acks import Acks
-from odradek.client.producer.batch import ProducerBatch
-from odradek.client.producer.bulk import Bulk, check_lengths, feed_all
+from odradek.client.producer.accepting.acceptance import Acceptance
+from odradek.client.producer.accepting.bulk import Bulk, check_lengths, feed_all
+from odradek.client.producer.accepting.preparation import Preparation, Record
+from odradek.client.producer.batching.accumulator import Accumulator
+from odradek.client.producer.batching.batch import ProducerBatch
+from odradek.client.producer.batching.limits import Limits
+from odradek.client.producer.batching.memory import BufferMemory
 from odradek.client.producer.config import ProducerConfig
-from odradek.client.producer.delivery import Ack, Callback, Delivery, Results, settle
-from odradek.client.producer.idempotence import Idempotence
-from odradek.client.producer.interceptors import lasting
-from odradek.client.producer.limits import Limits
-from odradek.client.producer.memory import BufferMemory
-from odradek.client.producer.preparation import Preparation, Record
+from odradek.client.producer.hooks.interceptors import lasting
+from odradek.client.producer.idempotence.idempotence import Idempotence
 from odradek.client.producer.record import RecordHeaders
-from odradek.client.producer.sender import Sender
+from odradek.client.producer.results.acks import Acks
+from odradek.client.producer.results.delivery import Ack, Callback, Delivery, Results, settle
+from odradek.client.producer.sending.sender import Sender
 from odradek.client.taking import TURN_MS, taken
 from odradek.runtime.environment import Environment, ThreadFuture, tell_when_forked
 from odradek.runtime.tasks import Tasks, breathe

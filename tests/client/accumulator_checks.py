@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from odradek.client.producer.batch import ProducerBatch
-from odradek.client.producer.idempotence import Key
-from odradek.client.producer.queues import PartitionQueue
+from odradek.client.producer.batching.batch import ProducerBatch
+from odradek.client.producer.batching.queues import PartitionQueue
+from odradek.client.producer.idempotence.idempotence import Key
 from tests.client.accumulator_records import KEYS, LINGER_MS, Arrivals
 
 

@@ -1,7 +1,8 @@
 """Records come to a producer's core: the lower part of the world of `accumulator_world.py`.
 
-They are accepted as by acceptance.py and bulk.py in client/producer/: at once, after waiting for memory, or many at a
-time. What was accepted is remembered, with what is said of its end.
+They are accepted as by client/producer/accepting/acceptance.py and client/producer/accepting/bulk.py in
+client/producer/: at once, after waiting for memory, or many at a time. What was accepted is remembered, with what is
+said of its end.
 """
 
 import random
@@ -10,13 +11,13 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from odradek.client.producer.accumulator import Accumulator
-from odradek.client.producer.batch import BATCH_OVERHEAD_BYTES, ProducerBatch, estimated_size
-from odradek.client.producer.idempotence import Idempotence, Key
-from odradek.client.producer.limits import Limits
-from odradek.client.producer.memory import BufferMemory, Claim
-from odradek.client.producer.queues import PartitionQueue
-from odradek.client.producer.results import ProduceResult, Results
+from odradek.client.producer.batching.accumulator import Accumulator
+from odradek.client.producer.batching.batch import BATCH_OVERHEAD_BYTES, ProducerBatch, estimated_size
+from odradek.client.producer.batching.limits import Limits
+from odradek.client.producer.batching.memory import BufferMemory, Claim
+from odradek.client.producer.batching.queues import PartitionQueue
+from odradek.client.producer.idempotence.idempotence import Idempotence, Key
+from odradek.client.producer.results.produce_results import ProduceResult, Results
 from odradek.protocol.compression import Codec
 from tests.client.model_broker import Answer, ModelPartition, SentBatch
 

@@ -1,13 +1,14 @@
 """A producer's core in a small world: records come, time passes, brokers append, refuse or vanish, answers come or not.
 
-Accumulator, batches, memory, results and idempotence are the real ones, used as sender.py and settlement.py in
-client/producer/ use them, one step at a time. The brokers are those of `model_broker.py`; what they append is read from
-the bytes that would be sent. The world checks each step against what it knows itself: `accumulator_checks.py`.
+Accumulator, batches, memory, results and idempotence are the real ones, used as client/producer/sending/sender.py and
+client/producer/sending/settlement.py in client/producer/ use them, one step at a time. The brokers are those of
+`model_broker.py`; what they append is read from the bytes that would be sent. The world checks each step against what
+it knows itself: `accumulator_checks.py`.
 """
 
-from odradek.client.errors import ConnectionFailed, DeliveryTimeout
-from odradek.client.producer.batch import ProducerBatch
-from odradek.client.producer.idempotence import Key
+from odradek.client.errors.client_errors import ConnectionFailed, DeliveryTimeout
+from odradek.client.producer.batching.batch import ProducerBatch
+from odradek.client.producer.idempotence.idempotence import Key
 from odradek.protocol.batch import HEADER_SIZE, read_header
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import ErrorCode, Reaction, produce_reaction

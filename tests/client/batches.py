@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from odradek.client.producer.batch import ProducerBatch, estimated_size
-from odradek.client.producer.results import ProduceResult, Results
+from odradek.client.producer.batching.batch import ProducerBatch, estimated_size
+from odradek.client.producer.results.produce_results import ProduceResult, Results
 from odradek.protocol.compression import Codec
 from odradek.protocol.records import Record
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from odradek.client.errors import ConnectionFailed
-from odradek.client.producer.accumulator import Accumulator, Ready
-from odradek.client.producer.batch import ProducerBatch, estimated_size
-from odradek.client.producer.idempotence import Idempotence
-from odradek.client.producer.limits import Limits
-from odradek.client.producer.memory import BufferMemory
-from odradek.client.producer.queues import PartitionQueue
-from odradek.client.producer.results import Results
+from odradek.client.errors.client_errors import ConnectionFailed
+from odradek.client.producer.batching.accumulator import Accumulator, Ready
+from odradek.client.producer.batching.batch import ProducerBatch, estimated_size
+from odradek.client.producer.batching.limits import Limits
+from odradek.client.producer.batching.memory import BufferMemory
+from odradek.client.producer.batching.queues import PartitionQueue
+from odradek.client.producer.idempotence.idempotence import Idempotence
+from odradek.client.producer.results.produce_results import Results
 from odradek.protocol.compression import Codec
 
 INFINITY = float("inf")

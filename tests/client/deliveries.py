@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import UNOBSERVED_ERROR_TOTAL, client_metrics
-from odradek.client.producer.delivery import Ack, Delivery
-from odradek.client.producer.results import ProduceResult, Results
+from odradek.client.producer.results.delivery import Ack, Delivery
+from odradek.client.producer.results.produce_results import ProduceResult, Results
 from tests.client.recorded_metrics import RecordedMetrics
 
 NOW = 1_700_000_000_000

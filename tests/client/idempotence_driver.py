@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from odradek.client.producer.idempotence import Idempotence, Key
+from odradek.client.producer.idempotence.idempotence import Idempotence, Key
 from odradek.protocol.errors import ErrorCode, Reaction
 
 KEY: Key = ("orders", 3)

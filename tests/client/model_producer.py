@@ -1,13 +1,14 @@
 """A small model of a producer around the idempotence state: queues, two connections, and what answers mean.
 
-It does as accumulator.py, sender.py and settlement.py in client/producer/ do, one step at a time and without clocks,
-bytes and memory, so that a test can choose the order of all steps. Requests on a connection are handled and answered in
-order; the two connections know nothing of each other, and the producer may take the wrong broker for the leader.
+It does as client/producer/batching/accumulator.py, client/producer/sending/sender.py and
+client/producer/sending/settlement.py in client/producer/ do, one step at a time and without clocks, bytes and memory,
+so that a test can choose the order of all steps. Requests on a connection are handled and answered in order; the two
+connections know nothing of each other, and the producer may take the wrong broker for the leader.
 """
 
 from dataclasses import dataclass, field
 
-from odradek.client.producer.idempotence import Idempotence, Key
+from odradek.client.producer.idempotence.idempotence import Idempotence, Key
 from odradek.protocol.errors import ErrorCode, Reaction, produce_reaction
 from tests.client.model_broker import Answer, ModelPartition, SentBatch
 

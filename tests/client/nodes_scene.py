@@ -12,7 +12,7 @@ from typing import Any, cast
 from odradek.client.cluster.nodes import Nodes
 from odradek.client.cluster.topic_metadata import Node
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import NO_METRICS
 from odradek.client.network.connection import Connection
 from odradek.runtime.tasks import Tasks

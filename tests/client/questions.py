@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

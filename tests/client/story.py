@@ -20,9 +20,16 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from odradek.client.errors import BatchError, BufferFull, ClientClosed, ClientError, MetadataMissing, ProducerClosed
-from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.errors.client_errors import (
+    BatchError,
+    BufferFull,
+    ClientClosed,
+    ClientError,
+    MetadataMissing,
+    ProducerClosed,
+)
 from odradek.client.producer.producer import Producer
+from odradek.client.producer.results.delivery import Ack, Delivery
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.murmur2 import partition_for_key
 from tests.client.scripted_broker import ScriptedCluster

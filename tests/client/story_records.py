@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from odradek.client.errors import ClientError
-from odradek.client.producer.delivery import Ack, Delivery
-from odradek.client.producer.interceptors import Interceptor
+from odradek.client.errors.client_errors import ClientError
+from odradek.client.producer.hooks.interceptors import Interceptor
 from odradek.client.producer.record import ProducerRecord
+from odradek.client.producer.results.delivery import Ack, Delivery
 
 KEYS = 5
 """So many keys there are."""

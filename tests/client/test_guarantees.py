@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from odradek.client.errors import ClientError, DeliveryTimeout
-from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.errors.client_errors import ClientError, DeliveryTimeout
 from odradek.client.producer.producer import Producer
+from odradek.client.producer.results.delivery import Ack, Delivery
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import disconnect_after, disconnect_before, error, late, never, slow

@@ -10,9 +10,9 @@ from confluent_kafka import Producer as LibrdkafkaProducer
 from kafka import KafkaProducer
 from kafka.producer.future import RecordMetadata
 
-from odradek.client.errors import ClientError
-from odradek.client.producer.delivery import Delivery
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.producer.producer import Producer
+from odradek.client.producer.results.delivery import Delivery
 from tests.cluster.client_session import PAUSE_S, Sending, Session
 
 FLUSH_S: Final = 100.0

@@ -12,7 +12,7 @@ from kafka.errors import KafkaError as KafkaPythonError
 from kafka.errors import OffsetOutOfRangeError
 
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.fetching.fetcher import Fetcher, settings_of

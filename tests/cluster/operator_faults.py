@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.configs import ConfigChange, ConfigResource
 from odradek.client.admin.errors import ItemsFailed
-from odradek.client.errors import BrokerError
+from odradek.client.errors.client_errors import BrokerError
 from odradek.client.fetching.list_offsets import EARLIEST
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode

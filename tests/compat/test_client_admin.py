@@ -13,7 +13,7 @@ from odradek.client.admin.admin import Admin
 from odradek.client.admin.configs import ConfigChange, ConfigResource, ConfigSource, ConfigType
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.admin.topics import NewTopic
-from odradek.client.errors import InvalidPartition, InvalidTopic, TopicExists, UnknownTopic
+from odradek.client.errors.client_errors import InvalidPartition, InvalidTopic, TopicExists, UnknownTopic
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetcher import Fetcher
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP

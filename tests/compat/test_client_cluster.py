@@ -14,7 +14,7 @@ import pytest
 
 from odradek.client.cluster.cluster import CONTROLLER, Cluster
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ConnectionFailed, InvalidTopic, MetadataTimeout
+from odradek.client.errors.client_errors import ConnectionFailed, InvalidTopic, MetadataTimeout
 from odradek.protocol.errors import ErrorCode, code_of
 from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import Metric
 from odradek.client.network.connection import Connection, open_connection
 from odradek.protocol.messages.api_versions import ApiVersionsRequest

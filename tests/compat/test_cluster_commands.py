@@ -17,7 +17,7 @@ from kafka import KafkaProducer
 from odradek.broker.disk.disk import FileDisk
 from odradek.broker.offline.rescue.rebuilding import rebuild
 from odradek.client.admin.admin import Admin
-from odradek.client.errors import BrokerError
+from odradek.client.errors.client_errors import BrokerError
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import uuid_text

@@ -15,8 +15,8 @@ from typing import Final
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.configs import ConfigChange, ConfigResource
 from odradek.client.admin.replication import ElectionType
-from odradek.client.client_error import ClientError
-from odradek.client.errors import TopicExists
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import TopicExists
 from odradek.client.topic_partition import TopicPartition
 from tests.sim.history import Answered, Asked, OperatorAction
 from tests.sim.machine import Main, Running

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from odradek.client.admin.admin import Admin
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetched import FetchedBatch

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from odradek.broker.membership.peers import Peer, PeerLost, Peers
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.memory_network import MemoryNetwork, Reach
 from tests.client.scripted_broker import ScriptedCluster

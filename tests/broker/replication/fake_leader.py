@@ -21,7 +21,7 @@ from odradek.broker.fetching.consumer_sessions import CachedPartition, FetchSess
 from odradek.broker.replication.fetcher import Connect
 from odradek.broker.replication.follower_state import FetchPosition
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection, open_connection
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse

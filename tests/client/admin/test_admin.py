@@ -12,7 +12,7 @@ from odradek.client.admin.cluster import BrokerDescription
 from odradek.client.admin.config import AdminConfig
 from odradek.client.admin.configs import ConfigChange, ConfigResource, ConfigSource, ConfigType, ResourceType
 from odradek.client.admin.errors import ItemsFailed
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     BrokerError,
     ClientClosed,
     ClientError,

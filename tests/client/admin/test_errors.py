@@ -3,7 +3,7 @@
 import pickle
 
 from odradek.client.admin.errors import ItemsFailed
-from odradek.client.errors import AuthorizationError, ConnectionFailed, TopicExists
+from odradek.client.errors.client_errors import AuthorizationError, ConnectionFailed, TopicExists
 
 
 def test_it_names_what_failed_and_the_first_reasons() -> None:

@@ -9,8 +9,8 @@ import pytest
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.admin.replication import ElectionType, QuorumReplica, Reassignment
-from odradek.client.client_error import ClientError
-from odradek.client.errors import BrokerError, UnknownTopic, UnsupportedVersion
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.client_errors import BrokerError, UnknownTopic, UnsupportedVersion
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest

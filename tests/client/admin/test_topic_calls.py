@@ -10,7 +10,7 @@ from odradek.client.admin.admin import Admin
 from odradek.client.admin.configs import ConfigSource, ResourceType
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.admin.topics import NewTopic, PartitionDescription, TopicListing
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     BrokerError,
     ClientError,
     ConnectionFailed,

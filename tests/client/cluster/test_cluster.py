@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from odradek.client.cluster.cluster import CONTROLLER
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     AuthorizationError,
     ClientClosed,
     ClientError,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from odradek.client.cluster.cluster import CONTROLLER
-from odradek.client.errors import ConnectionFailed, RequestTimedOut, UnsupportedVersion
+from odradek.client.errors.client_errors import ConnectionFailed, RequestTimedOut, UnsupportedVersion
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.client.broker_faults import Fault, disconnect_after, disconnect_before, garbage, late, never

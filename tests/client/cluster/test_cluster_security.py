@@ -10,7 +10,7 @@ import pytest
 
 from odradek.client.cluster.cluster import CONTROLLER
 from odradek.client.cluster.nodes import Opener
-from odradek.client.errors import AuthenticationFailed, ConnectionFailed
+from odradek.client.errors.client_errors import AuthenticationFailed, ConnectionFailed
 from odradek.client.network.connection import Connection
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.certificates import make_certificates

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from odradek.client.errors import AuthorizationError, InvalidTopic
+from odradek.client.errors.client_errors import AuthorizationError, InvalidTopic
 from odradek.protocol.errors import ErrorCode
 from tests.client.metadata_answers import answer, failing, topic
 from tests.client.metadata_client import MAX_AGE_MS, MAX_IDLE_MS, Client

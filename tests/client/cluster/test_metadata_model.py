@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.client.cluster.metadata import Metadata, Question
-from odradek.client.errors import AuthorizationError
+from odradek.client.errors.client_errors import AuthorizationError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from tests.client.metadata_answers import answer, failing, topic

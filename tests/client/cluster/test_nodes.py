@@ -8,7 +8,13 @@ import pytest
 
 from odradek.client.cluster.topic_metadata import Node
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import AuthenticationFailed, ClientError, ConfigError, ConnectionFailed, UnsupportedVersion
+from odradek.client.errors.client_errors import (
+    AuthenticationFailed,
+    ClientError,
+    ConfigError,
+    ConnectionFailed,
+    UnsupportedVersion,
+)
 from odradek.client.network.connection import Connection
 from tests.client.nodes_scene import FakeConnection, Scene, gaps, scene
 from tests.client.virtual_time import VirtualEnvironment

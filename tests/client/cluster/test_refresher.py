@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import METADATA_AGE, Metric
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest

@@ -11,7 +11,7 @@ import pytest
 from odradek.client.admin.admin import Admin
 from odradek.client.commands.failures import CommandFailed
 from odradek.client.commands.options import Target
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from tests.client.admin_handlers import Served, serve_admin
 from tests.client.replication_handlers import Replicated, serve_replication
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from odradek.client.admin.config import AdminConfig
 from odradek.client.commands.consume import Beginning, From, consume, print_all, start_of
 from odradek.client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
-from odradek.client.errors import ClientError, broker_error
+from odradek.client.errors.client_errors import ClientError, broker_error
 from odradek.client.fetching.fetched import FetchedBatch
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from odradek.client.admin.config import AdminConfig
 from odradek.client.commands.failures import USAGE, CommandFailed
 from odradek.client.commands.options import Assignment, Target, on_target
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.producer.config import ProducerConfig
 

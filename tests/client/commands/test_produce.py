@@ -16,7 +16,7 @@ from odradek.client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
 from odradek.client.commands.options import Target
 from odradek.client.commands.produce import Progress, Sending, produce, producer_config
 from odradek.client.commands.record_text import RecordToSend
-from odradek.client.errors import MetadataTimeout
+from odradek.client.errors.client_errors import MetadataTimeout
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.producer import Producer
 from odradek.protocol.errors import ErrorCode

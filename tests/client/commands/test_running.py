@@ -11,7 +11,7 @@ import pytest
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.commands.failures import CommandFailed
 from odradek.client.commands.running import exit_code_of
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     AuthenticationFailed,
     AuthorizationError,
     BufferExhausted,
@@ -36,7 +36,7 @@ import asyncio, sys
 from odradek.client.commands.failures import CommandFailed, OutputClosed
 from odradek.client.commands.output import print_line
 from odradek.client.commands.running import run
-from odradek.client.errors import *
+from odradek.client.errors.client_errors import *
 """
 
 

@@ -18,7 +18,7 @@ from odradek.client.admin.errors import ItemsFailed
 from odradek.client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
 from odradek.client.commands.running import exit_code_of
 from odradek.client.commands.topics import parse_assignment, topics
-from odradek.client.errors import ClientError, ConnectionFailed, UnknownTopic
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed, UnknownTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import CreatePartitionsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest

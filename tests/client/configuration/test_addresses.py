@@ -7,7 +7,7 @@ import pytest
 
 from odradek.client.configuration.addresses import Address
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from odradek.client.admin.config import AdminConfig
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.configuration.kafka_settings import NOT_HERE
 from odradek.client.configuration.settings import INT_MAX, LONG_MAX, Kind, Row, rows
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.metrics.metrics import NO_METRICS
 from odradek.client.producer.config import ProducerConfig
-from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.hooks.interceptors import Interceptor
+from odradek.client.producer.hooks.serialization import serialize_json, serialize_str
 from odradek.client.producer.record import ProducerRecord
-from odradek.client.producer.serialization import serialize_json, serialize_str
 from odradek.protocol.compression import Codec
 from odradek.runtime.environment import Environment
 from tests.client.golden import java_facts

@@ -7,7 +7,7 @@ import pytest
 
 from odradek.client.admin.config import AdminConfig
 from odradek.client.configuration.settings import rows
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.producer.config import ProducerConfig
 

@@ -11,9 +11,9 @@ import pytest
 from odradek.client.admin.config import AdminConfig
 from odradek.client.configuration.addresses import Address
 from odradek.client.configuration.signatures import config_of, configured_by
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 from odradek.client.producer.config import ProducerConfig
-from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.hooks.interceptors import Interceptor
 
 SERVERS = "localhost:9092"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.fetching.fetched import Chunk, CorruptRecords
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.batch import HEADER_SIZE

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import pytest
 
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     AuthenticationFailed,
     AuthorizationError,
     BrokerError,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.fetching.fetch_settings import Start
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest

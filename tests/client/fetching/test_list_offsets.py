@@ -1,6 +1,6 @@
 """ListOffsets from the asking side: what stands in the request, which version it needs, what each answer becomes."""
 
-from odradek.client.errors import BrokerError, UnknownTopic
+from odradek.client.errors.client_errors import BrokerError, UnknownTopic
 from odradek.client.fetching.list_offsets import (
     EARLIEST,
     LATEST,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.client.errors import AuthorizationError, ClientError, ConnectionFailed, RequestTimedOut
+from odradek.client.errors.client_errors import AuthorizationError, ClientError, ConnectionFailed, RequestTimedOut
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.fetching.fetched import CorruptRecords
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST, ListedOffset

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.client.errors import ConnectionFailed, RequestTimedOut
+from odradek.client.errors.client_errors import ConnectionFailed, RequestTimedOut
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.fetching.list_offsets import ListedOffset
 from odradek.client.fetching.positions import Asked, Position, Positions

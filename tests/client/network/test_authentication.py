@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.network.authentication import Authenticator
 from odradek.client.network.connection import Connection, open_connection
 from odradek.client.network.negotiation import Versions

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     AuthenticationFailed,
     ClientError,
     ConnectionFailed,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed
 from odradek.client.network.dialing import Target, broker_name, dial, find_targets
 from odradek.client.network.tls import TlsContexts
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork, Reach

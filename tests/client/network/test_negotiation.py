@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.client.errors import ConnectionFailed, UnsupportedVersion
+from odradek.client.errors.client_errors import ConnectionFailed, UnsupportedVersion
 from odradek.client.network.negotiation import SOFTWARE_NAME, SOFTWARE_PATTERN, SOFTWARE_VERSION, Versions, negotiate
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.metadata import MetadataRequest

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from odradek.client.errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
 from odradek.client.network.connection import Connection
 from odradek.client.network.pipeline import RESPONSE_BYTES_MAX
 from odradek.protocol.messages.metadata import (

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ClientError
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection, open_connection
 from odradek.protocol.codec import decode
 from odradek.protocol.frames import FrameReader, read_request_header

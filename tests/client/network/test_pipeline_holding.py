@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from odradek.client.errors import RequestTimedOut
+from odradek.client.errors.client_errors import RequestTimedOut
 from tests.client.loopback import Loopback, Peer
 from tests.client.questions import VERSION, Outcomes, echo, ended, question, reply, send_all
 

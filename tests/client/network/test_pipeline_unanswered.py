@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from odradek.client.errors import ConnectionFailed, RequestTimedOut
+from odradek.client.errors.client_errors import ConnectionFailed, RequestTimedOut
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.certificates import make_certificates
 from tests.client.loopback import Loopback, Peer

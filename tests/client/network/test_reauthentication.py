@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import AuthenticationFailed, ClientError, ConnectionFailed
+from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import (
     FAILED_AUTHENTICATION_TOTAL,
     FAILED_REAUTHENTICATION_TOTAL,

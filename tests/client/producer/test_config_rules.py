@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
-from odradek.client.errors import ConfigError
+from odradek.client.errors.client_errors import ConfigError
 from odradek.client.producer.config import ProducerConfig
 from tests.client.golden import java_facts
 from tests.jars import KAFKA_VERSION

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     BatchError,
     BufferExhausted,
     BufferFull,
@@ -23,12 +23,12 @@ from odradek.client.errors import (
     SerializationError,
     UndeliveredRecords,
 )
-from odradek.client.producer.acks import Acks
-from odradek.client.producer.delivery import Ack, Delivery
-from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.hooks.interceptors import Interceptor
+from odradek.client.producer.hooks.serialization import serialize_json, serialize_str
 from odradek.client.producer.producer import Producer
 from odradek.client.producer.record import ProducerRecord
-from odradek.client.producer.serialization import serialize_json, serialize_str
+from odradek.client.producer.results.acks import Acks
+from odradek.client.producer.results.delivery import Ack, Delivery
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.murmur2 import partition_for_key

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from odradek.client.cluster.refresher import Refresher
-from odradek.client.errors import ClientError
-from odradek.client.producer.delivery import Ack, Delivery
+from odradek.client.errors.client_errors import ClientError
+from odradek.client.producer.results.delivery import Ack, Delivery
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from odradek.client.producer.delivery import Delivery
+from odradek.client.producer.results.delivery import Delivery
 from tests.client.producing import TOPIC, producing
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 from tests.client.virtual_time import threads_run

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from odradek.client.errors import ClientError, ProducerClosed, UndeliveredRecords
+from odradek.client.errors.client_errors import ClientError, ProducerClosed, UndeliveredRecords
 from odradek.client.producer.producer import Producer
 from tests.broker.wire import connected, create_topic, running_broker
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from odradek.client.metrics.metrics import BATCH_SIZE
-from odradek.client.producer.accumulator import BATCH_WEIGHT
-from odradek.client.producer.delivery import Delivery
-from odradek.client.producer.interceptors import Interceptor
+from odradek.client.producer.batching.accumulator import BATCH_WEIGHT
+from odradek.client.producer.hooks.interceptors import Interceptor
 from odradek.client.producer.producer import BACKLOG_MAX, Producer
 from odradek.client.producer.record import ProducerRecord
+from odradek.client.producer.results.delivery import Delivery
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import late

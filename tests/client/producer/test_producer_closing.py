@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.errors import (
+from odradek.client.errors.client_errors import (
     ClientError,
     ProducerClosed,
     ProducerNotStarted,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from odradek.client.errors import BatchError, ProducerClosed
-from odradek.client.producer.delivery import Delivery
+from odradek.client.errors.client_errors import BatchError, ProducerClosed
 from odradek.client.producer.producer import Producer
+from odradek.client.producer.results.delivery import Delivery
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.broker_faults import late, never

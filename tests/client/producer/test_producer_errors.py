@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.errors import ClientError, DeliveryTimeout, RecordTooLarge
+from odradek.client.errors.client_errors import ClientError, DeliveryTimeout, RecordTooLarge
 from odradek.protocol.errors import ErrorCode, Reaction
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tests.client.broker_faults import edited, error

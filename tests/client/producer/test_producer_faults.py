@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.errors import ClientError, DeliveryTimeout, MetadataTimeout
+from odradek.client.errors.client_errors import ClientError, DeliveryTimeout, MetadataTimeout
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse

@@ -11,8 +11,8 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.client.errors import ClientError, RecordTooLarge
-from odradek.client.producer import sender
+from odradek.client.errors.client_errors import ClientError, RecordTooLarge
+from odradek.client.producer.sending import sender
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest

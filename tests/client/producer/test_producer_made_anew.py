@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.errors import PartitionVanished
+from odradek.client.errors.client_errors import PartitionVanished
 from odradek.client.producer.producer import Producer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client.errors import AuthenticationFailed
+from odradek.client.errors.client_errors import AuthenticationFailed
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from tests.client.broker_faults import disconnect_before, torn
