@@ -13,7 +13,7 @@ from benchmarks.client_load import PARTITION_COUNT, Pair, index_of
 from benchmarks.client_topics import records_of
 from benchmarks.produce import LogDiffers
 from benchmarks.wire import Wire
-from odradek.protocol.records import Record
+from odradek.protocol.batches.records import Record
 
 ANY_PARTITION = -1
 

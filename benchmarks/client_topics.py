@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from benchmarks.client_load import PARTITION_COUNT
 from benchmarks.produce import LogDiffers
 from benchmarks.wire import FETCH_BYTES, LATEST, LEADER_TIMEOUT_S, RETRY_S, Wire, check
-from odradek.protocol.batch import crc_matches, iterate_batches
+from odradek.protocol.batches.batch import crc_matches, iterate_batches
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import Record, iterate_records
 
 
 def create_topic(wire: Wire, name: str) -> None:

@@ -26,7 +26,7 @@ from benchmarks.results import Outcome, Unavailable
 from benchmarks.servers import Server
 from benchmarks.wire import LATEST, Wire, create_topic, delete_topic, offset_at, set_topic_options
 from benchmarks.work import Watch
-from odradek.protocol.records import iterate_records
+from odradek.protocol.batches.records import iterate_records
 
 SEGMENTS = 16
 SEGMENT_BYTES_MIN = MEBIBYTE

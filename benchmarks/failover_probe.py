@@ -15,8 +15,8 @@ from benchmarks.cluster_servers import Member
 from benchmarks.readback import LogDiffers, batches_in
 from benchmarks.replicated_topics import states_of
 from benchmarks.wire import LATEST, Wire, offsets_of, patiently, produce_record
+from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.records import iterate_records
 
 TIMEOUT_S = 60.0
 RETRY_S = 0.002

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from benchmarks.replies import LoadFailed
-from odradek.protocol.codec import encode, encode_parts
+from odradek.protocol.codec.codec import encode, encode_parts
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.frames import RequestHeader, request_frame, response_frame
 from odradek.protocol.messages.fetch import (

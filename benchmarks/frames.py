@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from struct import Struct
 from typing import Self
 
-from odradek.protocol.batch import CRC_RANGE_START
-from odradek.protocol.codec import encode_parts
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.batch import CRC_RANGE_START
+from odradek.protocol.batches.crc32c import crc32c
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.codec import encode_parts
 from odradek.protocol.frames import RequestHeader, request_frame
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
 
 PRODUCE_KEY = 0
 PRODUCE_VERSION = 9

@@ -21,10 +21,10 @@ from benchmarks.servers import Server, running_kafka
 from benchmarks.sparse import BATCH_BYTES, fill_out
 from benchmarks.start import start
 from benchmarks.wire import Wire, check, create_topic, fetch, offsets_once_led
-from odradek.protocol.batch import crc_matches, iterate_batches
+from odradek.protocol.batches.batch import crc_matches, iterate_batches
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
 
 TOPIC = "full"
 SEGMENT_MS = 1000

@@ -16,7 +16,7 @@ from benchmarks.answering import Answering, Served
 from benchmarks.frames import DISTINCT_BATCHES, Load, batches_of
 from benchmarks.machine import REPOSITORY
 from benchmarks.wire import EARLIEST
-from odradek.protocol.batch import read_header
+from odradek.protocol.batches.batch import read_header
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.list_offsets import (

@@ -25,7 +25,7 @@ from odradek.broker.cluster.partition_changes import changed
 from odradek.broker.cluster.partition_writes import PartitionWrite, commits
 from odradek.broker.cluster.store import OPERATIONS_MAX, Change, Entry, Event, Snapshot, Txn
 from odradek.broker.controller.decisions import decided
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
 BROKERS = 100

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.frames import DISTINCT_BATCHES, Load, Stamp, batches_of
 from benchmarks.wire import EARLIEST, LATEST, Wire, fetch, offsets_of
-from odradek.protocol.batch import BatchHeader, crc_matches, iterate_batches
+from odradek.protocol.batches.batch import BatchHeader, crc_matches, iterate_batches
 
 UNCHANGED_FROM = 16
 

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from benchmarks.frames import PRODUCE_VERSION, Load
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.frames import read_response_header, response_frame
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse

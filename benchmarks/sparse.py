@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 
-from odradek.protocol.batch import HEADER_SIZE, read_header
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
+from odradek.protocol.batches.batch import HEADER_SIZE, read_header
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 
 BATCH_BYTES = 16 * 1024
 _BASE_OFFSET = Struct(">q")

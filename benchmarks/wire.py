@@ -10,7 +10,10 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from benchmarks.frames import PRODUCE_VERSION
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.codec import decode, encode_parts
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
@@ -26,9 +29,6 @@ from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.schema import Request, Response
 
 A = TypeVar("A")
 R = TypeVar("R", bound=Response)

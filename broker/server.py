@@ -52,7 +52,7 @@ from odradek.broker.replication.quota import ReplicationQuota
 from odradek.broker.served import BY_KEY
 from odradek.broker.startup_errors import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
 from odradek.broker.txn.producer_ids import ProducerIds
-from odradek.protocol.schema import uuid_text
+from odradek.protocol.codec.schema import uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

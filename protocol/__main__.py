@@ -2,10 +2,10 @@
 
 import sys
 
+from odradek.protocol.codec.decoding import decoder_source
+from odradek.protocol.codec.encoding import encoder_source
+from odradek.protocol.codec.layout import layout_of_message
 from odradek.protocol.declared import declared_messages
-from odradek.protocol.decoding import decoder_source
-from odradek.protocol.encoding import encoder_source
-from odradek.protocol.layout import layout_of_message
 
 
 def main(arguments: list[str]) -> int:

@@ -4,7 +4,7 @@ import pkgutil
 from importlib import import_module
 
 from odradek.protocol import messages
-from odradek.protocol.schema import Message
+from odradek.protocol.codec.schema import Message
 
 
 def declared_messages() -> dict[str, type[Message]]:

@@ -11,6 +11,7 @@ from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import Changes
+from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -18,7 +19,6 @@ from odradek.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from odradek.protocol.schema import ZERO_UUID, uuid_text
 
 DELETION_DISABLED_SINCE = 3
 

@@ -27,6 +27,7 @@ from odradek.broker.handling.client_view import (
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import Changes
 from odradek.broker.handling.topic_plans import DEFAULT, check_new_name, create, plan_topic
+from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
     MetadataRequest,
@@ -36,7 +37,6 @@ from odradek.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from odradek.protocol.schema import ZERO_UUID, uuid_text
 
 NULL_MEANS_ALL_SINCE = 1
 LISTENER_NOT_FOUND_SINCE = 6

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from odradek.broker.cluster.store import Change, Entry, Event, StoreDamaged
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.crc32c import crc32c
 
 T = TypeVar("T")
 

@@ -29,8 +29,8 @@ from typing import Any
 
 from odradek.broker.cluster.values import Fields, encode
 from odradek.broker.cluster.values import MalformedMetadata as MalformedMetadata
+from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.schema import ZERO_UUID, uuid_text
 
 RESTORING_VERSION = 1_000_000
 """Of the value under `/cluster` during a restore: newer than any, so that who knows no restore refuses it, too."""

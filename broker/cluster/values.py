@@ -7,7 +7,7 @@ later format may add fields without a new version when leaving them out means wh
 import json
 from typing import Any, cast
 
-from odradek.protocol.schema import uuid_from_text
+from odradek.protocol.codec.schema import uuid_from_text
 
 FORMAT_VERSION = 1
 

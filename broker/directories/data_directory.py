@@ -35,8 +35,8 @@ from odradek.broker.log.checkpoint import CorruptCheckpoint, read_partition_meta
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment import LOG_SUFFIX
+from odradek.protocol.codec.schema import ZERO_UUID, uuid_from_text, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.schema import ZERO_UUID, uuid_from_text, uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

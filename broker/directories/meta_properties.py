@@ -8,7 +8,7 @@ import posixpath
 from dataclasses import dataclass
 
 from odradek.broker.disk.disk import Disk
-from odradek.protocol.schema import uuid_from_text
+from odradek.protocol.codec.schema import uuid_from_text
 
 FILE_NAME = "meta.properties"
 VERSION = "1"

@@ -24,8 +24,8 @@ from odradek.broker.observability.request_metrics import Metrics
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.follower_sessions import FollowerSessions
 from odradek.broker.txn.producer_ids import ProducerIds
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.schema import Request
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.membership.peers import Peer, is_peer
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
-from odradek.protocol.schema import Request, Response
 
 logger = logging.getLogger(__name__)
 

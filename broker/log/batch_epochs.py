@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from odradek.broker.log.epochs import NO_EPOCH, EpochEntry
 from odradek.broker.log.segment import Segment
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
 
 
 class BatchEpochs:

@@ -9,7 +9,7 @@ from struct import Struct
 
 from odradek.broker.disk.disk import File
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
 from odradek.protocol.primitives import Buffer
 
 # base offset, batch length, (leader epoch to attributes), last offset delta: enough to go from batch to batch.

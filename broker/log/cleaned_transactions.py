@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from odradek.broker.log.markers import read_marker
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.uncleanable import UncleanableLog, reading
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
 from odradek.protocol.primitives import Buffer
 
 

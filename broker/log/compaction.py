@@ -35,10 +35,10 @@ from odradek.broker.log.cleaned_transactions import CleanedTransactions
 from odradek.broker.log.offset_map import OffsetMap
 from odradek.broker.log.producers import AbortedTxn, ProducerState
 from odradek.broker.log.uncleanable import check_batch, reading
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
+from odradek.protocol.batches.records import unpack_records
+from odradek.protocol.batches.rewriting import Place, delete_horizon_ms, emptied, locate_records, repacked
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import unpack_records
-from odradek.protocol.rewriting import Place, delete_horizon_ms, emptied, locate_records, repacked
 
 _INT64_MAX = (1 << 63) - 1
 

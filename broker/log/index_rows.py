@@ -5,7 +5,7 @@ it goes (segment.py).
 """
 
 from odradek.broker.log.index import OffsetIndex, TimeIndex
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
 
 
 class IndexRows:

@@ -14,7 +14,7 @@ from odradek.broker.disk.disk import Disk, File
 from odradek.broker.disk.file_slice import SLICE_BYTES_MIN, FileSlice
 from odradek.broker.log.batches import BOUNDS, LENGTH_OVERHEAD, Damage
 from odradek.broker.log.index import CorruptIndex, OffsetEntry, OffsetIndex
-from odradek.protocol.batch import HEADER_SIZE, MAGIC
+from odradek.protocol.batches.batch import HEADER_SIZE, MAGIC
 from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)

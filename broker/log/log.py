@@ -28,7 +28,7 @@ from odradek.broker.log.segment import Segment
 from odradek.broker.log.segments import Written
 from odradek.broker.log.storage_errors import guarded, watched
 from odradek.broker.log.tail import Tail
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
 

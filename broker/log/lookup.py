@@ -11,9 +11,9 @@ from typing import NamedTuple
 from odradek.broker.log.batches import walk
 from odradek.broker.log.segment import Segment
 from odradek.broker.log.timed_file import NO_TIMESTAMP
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
+from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError, MalformedMessage
-from odradek.protocol.records import iterate_records
 
 logger = logging.getLogger(__name__)
 

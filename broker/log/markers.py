@@ -12,10 +12,10 @@ compaction leaves where all of a transaction is gone.
 from struct import Struct, error
 from typing import NamedTuple
 
-from odradek.protocol.batch import BatchHeader, read_header
+from odradek.protocol.batches.batch import BatchHeader, read_header
+from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import iterate_records
 
 ABORT = 0
 COMMIT = 1

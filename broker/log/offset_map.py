@@ -24,10 +24,10 @@ from struct import Struct
 from odradek.broker.log.cleaned_transactions import CleanedTransactions
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.uncleanable import check_batch, reading
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
+from odradek.protocol.batches.records import unpack_records
+from odradek.protocol.batches.rewriting import locate_records
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import unpack_records
-from odradek.protocol.rewriting import locate_records
 
 SLOT_BYTES = 24
 NO_OFFSET = -1

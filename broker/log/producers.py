@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.broker.log.markers import Marker
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 BATCHES_KEPT = 5

@@ -29,7 +29,7 @@ from odradek.broker.log.markers import read_marker
 from odradek.broker.log.producers import NO_OFFSET, AbortedTxn, CompletedTxn, Producers
 from odradek.broker.log.segment import NO_EPOCH, Segment, remove_files, retire_files
 from odradek.broker.log.snapshot_files import SnapshotFiles
-from odradek.protocol.batch import HEADER_SIZE, BatchHeader, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, read_header
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.primitives import Buffer
 

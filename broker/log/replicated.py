@@ -22,7 +22,7 @@ A batch that is cut at the end is left out, too: it comes again with the next fe
 from typing import NamedTuple
 
 from odradek.broker.log.markers import Marker, read_marker
-from odradek.protocol.batch import BatchHeader, crc_matches, iterate_batches
+from odradek.protocol.batches.batch import BatchHeader, crc_matches, iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 

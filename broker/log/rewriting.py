@@ -28,7 +28,7 @@ from odradek.broker.log.segment import (
 )
 from odradek.broker.log.segments import Source, Written
 from odradek.broker.log.uncleanable import UncleanableLog
-from odradek.protocol.batch import HEADER_SIZE, BatchHeader, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, read_header
 from odradek.protocol.primitives import Buffer
 
 WRITE_BYTES: Final = 256 * 1024

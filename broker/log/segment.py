@@ -24,7 +24,7 @@ from odradek.broker.log.markers import read_marker
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from odradek.broker.log.timed_file import NO_TIMESTAMP, TimedFile
-from odradek.protocol.batch import HEADER_SIZE, BatchHeader, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, read_header
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.primitives import Buffer
 

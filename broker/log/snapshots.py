@@ -21,7 +21,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from odradek.broker.log.producers import NO_OFFSET, NO_SEQUENCE, ProducedBatch, Producers, ProducerState
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.crc32c import crc32c
 
 VERSION = 1
 SNAPSHOT_SUFFIX = ".snapshot"

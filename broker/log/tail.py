@@ -23,7 +23,7 @@ from odradek.broker.log.segment import Segment
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from odradek.broker.log.segments import Segments
 from odradek.broker.log.storage_errors import storage_error, watched
-from odradek.protocol.batch import BatchHeader, patched_prefix
+from odradek.protocol.batches.batch import BatchHeader, patched_prefix
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
 

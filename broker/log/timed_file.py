@@ -13,7 +13,7 @@ from odradek.broker.disk.disk import Disk, File
 from odradek.broker.log.batches import Damage, walk
 from odradek.broker.log.index import CorruptIndex, TimeEntry, TimeIndex
 from odradek.broker.log.indexed_file import IndexedFile
-from odradek.protocol.batch import HEADER_SIZE, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, read_header
 
 NO_TIMESTAMP = -1
 # So much of the log behind the last entry of a time index is asked whether the index lacks entries.

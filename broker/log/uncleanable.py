@@ -8,7 +8,7 @@ was replaced: nothing is lost, the log is only not compacted any more (LogCleane
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches
+from odradek.protocol.batches.batch import HEADER_SIZE, MAGIC, BatchHeader, crc_matches
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.primitives import Buffer
 

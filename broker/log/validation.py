@@ -21,10 +21,10 @@ from typing import Final, NamedTuple
 
 from odradek.broker.config.broker_config import TopicConfig
 from odradek.broker.config.option import LONG_MAX
-from odradek.protocol.batch import HEADER_SIZE, BatchHeader, check_batch, read_header, rebuild_batch
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, check_batch, read_header, rebuild_batch
+from odradek.protocol.batches.compression import Codec, compress
+from odradek.protocol.batches.records import CheckedRecords, Record, check_records, iterate_records, unpack_records
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records import CheckedRecords, Record, check_records, iterate_records, unpack_records
 
 __all__ = ["RECORD_ERRORS_MAX", "RecordError", "RecordsRefused", "validated"]
 

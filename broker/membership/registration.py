@@ -42,8 +42,8 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.store import Conflict, Lease, LeaseLost, MetadataStore, StoreClosed, Txn
 from odradek.broker.membership.lease_term import LeaseTerm
 from odradek.broker.membership.pause_detector import Standstill
+from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.schema import uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.progress import Progress
 

@@ -14,11 +14,11 @@ import logging
 from typing import Any
 
 from odradek.broker.handling.context import Api, Call, Caller, CloseConnection, Context
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.codec.codec import decode, encode_parts
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage, TrailingBytes
 from odradek.protocol.frames import peek_request, read_request_header, response_frame
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.schema import Buffer
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ the numbers into Prometheus' form when somebody asks for them.
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.schema import Buffer
 
 LATENCY_BOUNDS_MS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 10000.0)
 

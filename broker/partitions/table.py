@@ -35,8 +35,8 @@ from odradek.broker.partitions.pending_opens import OPENED_AT_ONCE, Openings
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.roles import Roles
 from odradek.broker.replication.syncs import Syncs
+from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.schema import uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

@@ -30,9 +30,9 @@ from odradek.broker.replication.isolation import Isolation
 from odradek.broker.replication.quota import is_throttled
 from odradek.broker.replication.replicas import MayJoin, Replicas, anybody
 from odradek.broker.replication.syncs import Syncs
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.schema import Buffer
 from odradek.runtime.environment import Environment
 from odradek.runtime.progress import Progress
 from odradek.runtime.tasks import Tasks

@@ -20,9 +20,9 @@ from odradek.client.admin.errors import ItemsFailed
 from odradek.client.cluster.cluster import CONTROLLER, Cluster
 from odradek.client.errors.client_errors import ClientError, RequestTimedOut, UnsupportedVersion, broker_error
 from odradek.client.network.backoff import Backoff
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest
-from odradek.protocol.schema import Request, Response
 from odradek.runtime.environment import Environment
 
 __all__ = ["Again", "Calls", "Deadline", "UnknownBroker"]

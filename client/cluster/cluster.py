@@ -35,7 +35,7 @@ from odradek.client.metrics.metrics import METADATA_AGE, Metrics, client_metrics
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connection import Connection, open_connection
 from odradek.client.network.tls import TlsContexts
-from odradek.protocol.schema import Request, Response
+from odradek.protocol.codec.schema import Request, Response
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

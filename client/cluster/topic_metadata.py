@@ -13,8 +13,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
-from odradek.protocol.schema import ZERO_UUID
 
 NO_EPOCH: Final = -1
 RELIABLE_EPOCHS_SINCE: Final = 9

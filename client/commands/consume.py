@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odradek.client.errors.client_errors import ClientError
     from odradek.client.fetching.fetcher import Fetcher
     from odradek.client.topic_partition import TopicPartition
-    from odradek.protocol.records import Record
+    from odradek.protocol.batches.records import Record
 
 BY_NAME: Final = {"earliest": -2, "latest": -1}
 """The special timestamps of ListOffsets."""

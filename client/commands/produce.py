@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.client.producer.config import ProducerConfig
     from odradek.client.producer.producer import Producer
     from odradek.client.producer.results.delivery import Delivery
-    from odradek.protocol.records import Headers
+    from odradek.protocol.batches.records import Headers
     from odradek.runtime.environment import Environment
 
 PROGRESS_MS: Final = 500.0

@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeGuard, cast
 
-from odradek.protocol.records import Headers, Record
+from odradek.protocol.batches.records import Headers, Record
 
 __all__ = ["RecordToSend", "json_of", "line_of", "record_of_json", "record_of_line"]
 

@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 from odradek.client.errors.base import ClientError
 from odradek.client.errors.client_errors import BrokerError
 from odradek.client.topic_partition import TopicPartition
-from odradek.protocol.batch import BatchHeader, crc_matches, iterate_batches
+from odradek.protocol.batches.batch import BatchHeader, crc_matches, iterate_batches
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.messages.fetch import AbortedTransaction
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import Record, iterate_records
 
 __all__ = ["Chunk", "CorruptRecords", "FetchedBatch"]
 

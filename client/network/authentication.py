@@ -21,10 +21,10 @@ from typing import Final, Protocol, TypeVar, cast
 from odradek.client.configuration.security_settings import Credentials, SecuritySettings, TokenProvider
 from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed, UnsupportedVersion
 from odradek.client.network.negotiation import Versions
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, code_of
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from odradek.protocol.schema import Request, Response
 from odradek.protocol.scram import ALGORITHMS, ScramClient, ScramError, salted_password
 from odradek.runtime.environment import Environment
 

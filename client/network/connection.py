@@ -38,8 +38,8 @@ from odradek.client.network.negotiation import Versions, negotiate
 from odradek.client.network.pipeline import Pipeline
 from odradek.client.network.reauthentication import Reauthentication
 from odradek.client.network.tls import TlsContexts, refusal
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
-from odradek.protocol.schema import Request, Response
 from odradek.runtime.environment import Environment
 
 __all__ = ["Connection", "open_connection"]

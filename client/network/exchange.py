@@ -4,12 +4,12 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final
 
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.codec.codec import decode, encode_parts
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, MalformedMessage, TrailingBytes
 from odradek.protocol.frames import read_response_header
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.schema import Request, Response
 
 __all__ = ["Framer", "Sent", "response_in"]
 

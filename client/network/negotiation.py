@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from odradek.client.errors.client_errors import ConnectionFailed, UnsupportedVersion, broker_error
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.schema import Request
 
 __all__ = ["SOFTWARE_NAME", "SOFTWARE_VERSION", "Versions", "negotiate"]
 

@@ -39,10 +39,10 @@ from odradek.client.metrics.metrics import (
 from odradek.client.network.exchange import Framer, Sent, response_in
 from odradek.client.network.outgoing import Outgoing
 from odradek.client.network.throttle import silence_ms
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.schema import Request, Response
 from odradek.runtime.environment import Environment
 
 __all__ = ["GREETING_BYTES_MAX", "RESPONSE_BYTES_MAX", "Pipeline"]

@@ -27,7 +27,7 @@ from odradek.client.producer.hooks.interceptors import Interceptor, are_intercep
 from odradek.client.producer.hooks.partitioner import Partitioner
 from odradek.client.producer.hooks.serialization import Serializer
 from odradek.client.producer.results.delivery import Callback
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 
 __all__ = ["ProducerConfig"]
 

@@ -5,7 +5,7 @@ v1: the broker answers before it throttles (KIP-219)
 v2: flexible (KIP-482)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, i8, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, i8, i16, i32, message, struct
 
 
 @struct

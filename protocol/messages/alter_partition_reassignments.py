@@ -4,7 +4,7 @@ v0: the API (KIP-455), flexible
 v1: allow_replication_factor_change (KIP-860)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i16, i32, message, struct
 
 
 @struct

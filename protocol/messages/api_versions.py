@@ -10,7 +10,7 @@ v3: flexible (KIP-482); name and version of the client (KIP-511); features (KIP-
 v4: a supported feature may have the min_version 0 (KAFKA-17011)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
 
 
 @struct

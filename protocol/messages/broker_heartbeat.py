@@ -5,7 +5,7 @@ v1: offline_log_dirs (KIP-858)
 v2: cordoned_log_dirs (KIP-1066)
 """
 
-from odradek.protocol.schema import Request, Response, field, i16, i32, i64, message, uuid
+from odradek.protocol.codec.schema import Request, Response, field, i16, i32, i64, message, uuid
 
 
 @message(key=63, versions=(0, 2), flexible=0)

@@ -6,7 +6,7 @@ v2: flexible (KIP-482)
 v3: THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, i16, i32, message, struct
 
 
 @struct

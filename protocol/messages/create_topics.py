@@ -8,7 +8,19 @@ v6: THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
 v7: topic_id (KIP-516)
 """
 
-from odradek.protocol.schema import ZERO_UUID, Request, Response, Struct, field, i8, i16, i32, message, struct, uuid
+from odradek.protocol.codec.schema import (
+    ZERO_UUID,
+    Request,
+    Response,
+    Struct,
+    field,
+    i8,
+    i16,
+    i32,
+    message,
+    struct,
+    uuid,
+)
 
 
 @struct

@@ -8,7 +8,7 @@ v5: error_message; THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
 v6: topics by name or id (KIP-516)
 """
 
-from odradek.protocol.schema import ZERO_UUID, Request, Response, Struct, field, i16, i32, message, struct, uuid
+from odradek.protocol.codec.schema import ZERO_UUID, Request, Response, Struct, field, i16, i32, message, struct, uuid
 
 
 @struct

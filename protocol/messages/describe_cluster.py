@@ -5,7 +5,7 @@ v1: endpoint_type, 1 brokers, 2 controllers (KIP-919)
 v2: fenced brokers, if they are asked for (KIP-1073)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
 
 
 @struct

@@ -6,7 +6,7 @@ v3: config_type and documentation (KIP-569)
 v4: flexible (KIP-482)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
 
 
 @struct

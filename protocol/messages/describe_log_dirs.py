@@ -6,7 +6,7 @@ v3: error_code of the whole (KIP-784)
 v4: total_bytes and usable_bytes of the volume (KIP-827)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
 
 
 @struct

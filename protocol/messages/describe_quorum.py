@@ -5,7 +5,7 @@ v1: last_fetch_timestamp and last_caught_up_timestamp (KIP-836)
 v2: error messages, directory ids, nodes with their listeners (KIP-853)
 """
 
-from odradek.protocol.schema import (
+from odradek.protocol.codec.schema import (
     ZERO_UUID,
     Request,
     Response,

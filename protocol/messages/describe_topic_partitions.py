@@ -3,7 +3,7 @@
 v0: the API, with eligible leader replicas (KIP-966), flexible
 """
 
-from odradek.protocol.schema import ZERO_UUID, Request, Response, Struct, i16, i32, message, struct, uuid
+from odradek.protocol.codec.schema import ZERO_UUID, Request, Response, Struct, i16, i32, message, struct, uuid
 
 
 @struct

@@ -5,7 +5,7 @@ v1: election_type, error_code of the whole (KIP-460)
 v2: flexible (KIP-482)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
 
 
 @struct

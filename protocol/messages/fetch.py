@@ -17,7 +17,7 @@ v16: node_endpoints (KIP-951)
 v17: replica_directory_id (KIP-853)
 """
 
-from odradek.protocol.schema import (
+from odradek.protocol.codec.schema import (
     ZERO_UUID,
     Records,
     Request,

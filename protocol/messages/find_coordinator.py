@@ -11,7 +11,7 @@ v5: TRANSACTION_ABORTABLE may be answered (KIP-890)
 v6: share groups (KIP-932)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
 
 
 @struct

@@ -8,7 +8,7 @@ v4: PRODUCER_FENCED may be answered (KIP-588)
 v5: TRANSACTION_ABORTABLE may be answered (KIP-890)
 """
 
-from odradek.protocol.schema import Request, Response, field, i16, i32, i64, message
+from odradek.protocol.codec.schema import Request, Response, field, i16, i32, i64, message
 
 
 @message(key=22, versions=(0, 5), flexible=2)

@@ -14,7 +14,7 @@ v8: timestamp -4 (KIP-405)
 v9: timestamp -5 (KIP-1005)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i8, i16, i32, i64, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i8, i16, i32, i64, message, struct
 
 
 @struct

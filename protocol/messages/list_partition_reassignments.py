@@ -3,7 +3,7 @@
 v0: the API (KIP-455), flexible
 """
 
-from odradek.protocol.schema import Request, Response, Struct, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, i16, i32, message, struct
 
 
 @struct

@@ -19,7 +19,7 @@ v12: topics can be asked for by id (KIP-516)
 v13: an error_code of the whole answer, such as REBOOTSTRAP_REQUIRED (KIP-1102)
 """
 
-from odradek.protocol.schema import ZERO_UUID, Request, Response, Struct, field, i16, i32, message, struct, uuid
+from odradek.protocol.codec.schema import ZERO_UUID, Request, Response, Struct, field, i16, i32, message, struct, uuid
 
 
 @struct

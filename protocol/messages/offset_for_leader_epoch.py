@@ -5,7 +5,7 @@ v3: replica_id; -2, its default, is a reader that may look beyond the high water
 v4: flexible (KIP-482)
 """
 
-from odradek.protocol.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
 
 
 @struct

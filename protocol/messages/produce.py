@@ -11,7 +11,7 @@ v10: current_leader and node_endpoints (KIP-951)
 v11: TRANSACTION_ABORTABLE may be answered (KIP-890)
 """
 
-from odradek.protocol.schema import Records, Request, Response, Struct, field, i16, i32, i64, message, struct
+from odradek.protocol.codec.schema import Records, Request, Response, Struct, field, i16, i32, i64, message, struct
 
 
 @struct

@@ -8,7 +8,7 @@ v1: session_lifetime_ms (KIP-368); 0: it has no end
 v2: flexible (KIP-482)
 """
 
-from odradek.protocol.schema import Request, Response, field, i16, i64, message
+from odradek.protocol.codec.schema import Request, Response, field, i16, i64, message
 
 
 @message(key=36, versions=(0, 2), flexible=2)

@@ -6,7 +6,7 @@ v0: the tokens that follow have no headers of Kafka's (KIP-43)
 v1: they travel in SaslAuthenticate (KIP-152)
 """
 
-from odradek.protocol.schema import Request, Response, i16, message
+from odradek.protocol.codec.schema import Request, Response, i16, message
 
 
 @message(key=17, versions=(0, 1), flexible=None)

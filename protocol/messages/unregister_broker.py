@@ -3,7 +3,7 @@
 v0: the API (KIP-631), flexible
 """
 
-from odradek.protocol.schema import Request, Response, i16, i32, message
+from odradek.protocol.codec.schema import Request, Response, i16, i32, message
 
 
 @message(key=64, versions=(0, 0), flexible=0)

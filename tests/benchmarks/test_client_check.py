@@ -8,7 +8,7 @@ import pytest
 from benchmarks.client_check import Expected, Reckoning
 from benchmarks.client_load import PARTITION_COUNT, ClientLoad
 from benchmarks.produce import LogDiffers
-from odradek.protocol.records import Record
+from odradek.protocol.batches.records import Record
 
 LOAD = ClientLoad("t", count=200, warm_count=20, value_bytes_min=50, value_bytes_max=150, key_bytes=16)
 EXPECTED = Expected(LOAD.records())

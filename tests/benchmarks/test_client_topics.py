@@ -11,9 +11,9 @@ from benchmarks.client_load import PARTITION_COUNT
 from benchmarks.client_topics import create_topic, record_count, records_of
 from benchmarks.produce import LogDiffers
 from benchmarks.wire import Wire
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
 from tests.odradek_broker import OdradekBroker
 
 FETCH_BYTES = 2000

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.fetch_frames import FETCH_VERSION, FetchAnswer, FetchQuestion, canned_answer
 from benchmarks.replies import LoadFailed
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.frames import read_request_header, response_frame
 from odradek.protocol.messages.fetch import (

@@ -13,11 +13,11 @@ from benchmarks.frames import (
     frames_of,
     partition_position,
 )
-from odradek.protocol.batch import check_batch
-from odradek.protocol.codec import decode
+from odradek.protocol.batches.batch import check_batch
+from odradek.protocol.batches.records import check_records, iterate_records
+from odradek.protocol.codec.codec import decode
 from odradek.protocol.frames import read_request_header
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.records import check_records, iterate_records
 
 LOAD = Load("produce-1", 1_000_000, timestamp_ms=1_700_000_000_000)
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from benchmarks.frames import batches_of
 from benchmarks.pace import NS_PER_S, RECORD_OVERHEAD, Pace, Paced, Schedule, paced_load
-from odradek.protocol.batch import read_header
-from odradek.protocol.records import iterate_records
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.records import iterate_records
 
 
 def test_requests_are_due_at_even_distances() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.frames import PRODUCE_VERSION, Load
 from benchmarks.replies import LoadFailed, Replies, ReplyShape, canned_reply
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.frames import read_response_header, response_frame
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse

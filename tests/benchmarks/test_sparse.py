@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.sparse import BATCH_BYTES, SparseSegment, fill_out
-from odradek.protocol.batch import check_batch, crc_matches, iterate_batches
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, check_records
+from odradek.protocol.batches.batch import check_batch, crc_matches, iterate_batches
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, check_records
 
 
 def segment_of(records: int, directory: Path, base_offset: int = 0) -> Path:

@@ -30,8 +30,8 @@ from odradek.broker.partitions.cleaner import Cleaner
 from odradek.broker.partitions.maintenance import Upkeep
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.partition import Partition
-from odradek.protocol.batch import BatchHeader, read_header
-from odradek.protocol.records import Record, iterate_records
+from odradek.protocol.batches.batch import BatchHeader, read_header
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks, running_tasks
 from tests.broker.alone import roles_alone

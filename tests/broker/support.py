@@ -43,13 +43,13 @@ from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.quota import ReplicationQuota
 from odradek.broker.served import BY_KEY
 from odradek.broker.txn.producer_ids import ProducerIds
-from odradek.protocol.batch import check_batch
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.batches.batch import check_batch
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.codec import decode, encode_parts
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.schema import Request, Response
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

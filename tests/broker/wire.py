@@ -10,7 +10,10 @@ from odradek.broker.config.listeners import Listener
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.server import Broker, Settings
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.codec import decode, encode_parts
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -21,9 +24,6 @@ from odradek.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.schema import Request, Response
 from odradek.runtime.environment import Environment
 
 R = TypeVar("R", bound=Response)

@@ -18,7 +18,7 @@ from odradek.client.producer.batching.memory import BufferMemory, Claim
 from odradek.client.producer.batching.queues import PartitionQueue
 from odradek.client.producer.idempotence.idempotence import Idempotence, Key
 from odradek.client.producer.results.produce_results import ProduceResult, Results
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from tests.client.model_broker import Answer, ModelPartition, SentBatch
 
 TOPICS: Final = {"one": 1, "three": 3}

@@ -9,10 +9,10 @@ it knows itself: `accumulator_checks.py`.
 from odradek.client.errors.client_errors import ConnectionFailed, DeliveryTimeout
 from odradek.client.producer.batching.batch import ProducerBatch
 from odradek.client.producer.idempotence.idempotence import Key
-from odradek.protocol.batch import HEADER_SIZE, read_header
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import HEADER_SIZE, read_header
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import ErrorCode, Reaction, produce_reaction
-from odradek.protocol.records import iterate_records
 from tests.client.accumulator_checks import Checks
 from tests.client.accumulator_records import (
     COMPRESSED_IN_LOOP_BYTES,

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from odradek.client.admin.configs import Operation, ResourceType
+from odradek.protocol.codec.schema import ZERO_UUID, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -63,7 +64,6 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from odradek.protocol.schema import ZERO_UUID, Response
 from tests.client.broker_handlers import Call, metadata
 from tests.client.scripted_broker import CLUSTER_ID, ScriptedBroker, ScriptedCluster, Topic
 

@@ -6,8 +6,8 @@ from typing import cast
 
 from odradek.client.producer.batching.batch import ProducerBatch, estimated_size
 from odradek.client.producer.results.produce_results import ProduceResult, Results
-from odradek.protocol.compression import Codec
-from odradek.protocol.records import Record
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.records import Record
 
 TOPIC = "orders"
 NOW = 1_700_000_000_000

@@ -9,11 +9,11 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.codec.codec import decode, encode_parts
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader, peek_request, read_request_header, response_frame
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
-from odradek.protocol.schema import Request, Response
 from tests.client.broker_faults import Ending, Exchange, Fault
 
 REQUEST_BYTES_MAX = 100 * 1024 * 1024

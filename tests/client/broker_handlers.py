@@ -9,6 +9,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from odradek.protocol.codec.schema import ZERO_UUID, Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -28,7 +29,6 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from odradek.protocol.schema import ZERO_UUID, Request, Response
 from tests.client.broker_connection import BrokerConnection
 from tests.client.broker_faults import Exchange, Fault
 

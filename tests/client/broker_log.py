@@ -1,7 +1,7 @@
 """The log of a partition in memory, under a broker's rules, and what tests want to know of it afterwards.
 
-It takes batches as a leader does: checked whole (`odradek.protocol.batch`, `odradek.protocol.records`), bounded by the
-topic's `max.message.bytes`, and by the rules for idempotent producers that our real broker has
+It takes batches as a leader does: checked whole (`odradek.protocol.batches.batch`, `odradek.protocol.batches.records`),
+bounded by the topic's `max.message.bytes`, and by the rules for idempotent producers that our real broker has
 (`odradek.broker.log.producers`). Losing data, deleting from the front and forgetting producers are scripted by tests.
 
 What a leader does not refuse but must never happen goes to `violations`: the same sequences with other records, which
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from odradek.broker.log.producers import ProducedBatch, Producers
-from odradek.protocol.batch import BatchHeader, check_batch, patched_prefix, read_header
+from odradek.protocol.batches.batch import BatchHeader, check_batch, patched_prefix, read_header
+from odradek.protocol.batches.records import Record, check_records, iterate_records
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import Record, check_records, iterate_records
 
 MAX_MESSAGE_BYTES = 1_048_588
 """Kafka's default of `max.message.bytes`."""

@@ -14,11 +14,11 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from odradek.protocol.schema import Request
 from tests.client.broker_connection import BrokerConnection
 from tests.client.broker_handlers import Call
 from tests.client.scripted_broker import ScriptedCluster

@@ -11,7 +11,7 @@ from odradek.client.producer.batching.memory import BufferMemory
 from odradek.client.producer.batching.queues import PartitionQueue
 from odradek.client.producer.idempotence.idempotence import Idempotence
 from odradek.client.producer.results.produce_results import Results
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 
 INFINITY = float("inf")
 LIMITS = Limits(

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from odradek.client.fetching.fetch_settings import FetchSettings
 from odradek.client.fetching.positions import Asked, Positions
 from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 NO_EPOCHS: Mapping[TopicPartition, int] = {}

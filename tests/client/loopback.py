@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, Self
 
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.network.connection import Connection, open_connection
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.codec.codec import decode, encode_parts
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.declared import declared_messages
 from odradek.protocol.frames import RequestHeader, read_request_header, response_frame
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.schema import Request, Response
 from odradek.runtime.environment import Environment
 
 HOST = "127.0.0.1"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
     MetadataResponse,
@@ -9,7 +10,6 @@ from odradek.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from odradek.protocol.schema import ZERO_UUID
 
 ID_A = b"a" * 16
 ID_B = b"b" * 16

@@ -9,6 +9,9 @@ network a delay, or the Fetch a fault.
 
 from collections import defaultdict
 
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -26,9 +29,6 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.schema import Response
 from tests.client.broker_handlers import Call
 from tests.client.broker_log import PartitionLog
 from tests.client.scripted_broker import Partition, ScriptedBroker, ScriptedCluster

@@ -11,6 +11,7 @@ others answer NOT_CONTROLLER. Partitions that nobody placed are on their leader 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -47,7 +48,6 @@ from odradek.protocol.messages.list_partition_reassignments import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from odradek.protocol.schema import Response
 from tests.client.broker_handlers import Call
 from tests.client.scripted_broker import ScriptedCluster
 

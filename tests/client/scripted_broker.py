@@ -10,9 +10,9 @@
         cluster.brokers[1].stop()
         assert cluster.values("orders") == ...
 
-It speaks real bytes through `odradek.protocol.codec` on a network in memory, and its partitions are logs that hold real
-batches (`broker_log.py`). What a broker does when nothing goes wrong stands in `broker_handlers.py`, faults in
-`broker_faults.py`, how a request goes through them in `broker_connection.py`. When the context ends, it raises
+It speaks real bytes through `odradek.protocol.codec.codec` on a network in memory, and its partitions are logs that
+hold real batches (`broker_log.py`). What a broker does when nothing goes wrong stands in `broker_handlers.py`, faults
+in `broker_faults.py`, how a request goes through them in `broker_connection.py`. When the context ends, it raises
 `ClientErred` for what no client may do (`violations`), and SocketsLeft for connections that were left open.
 """
 
@@ -24,10 +24,10 @@ from contextlib import contextmanager
 from ssl import SSLContext
 from typing import Any, TypeVar
 
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import Request, Response
 from tests.client.broker_connection import BrokerConnection
 from tests.client.broker_faults import Exchange, Fault, Rule
 from tests.client.broker_handlers import HANDLERS, Call, Handler, whole_metadata

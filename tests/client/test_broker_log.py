@@ -2,10 +2,10 @@
 
 import pytest
 
-from odradek.protocol.batch import pack_batch
+from odradek.protocol.batches.batch import pack_batch
+from odradek.protocol.batches.record_encoding import encode_records
+from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.record_encoding import encode_records
-from odradek.protocol.records import Record
 from tests.broker.wire import batch
 from tests.client.broker_log import Appended, PartitionLog
 

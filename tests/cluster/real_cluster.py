@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.codec.codec import decode, encode_parts
 from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

@@ -8,7 +8,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 
-from odradek.protocol.codec import decode, encode_parts
+from odradek.protocol.codec.codec import decode, encode_parts
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,

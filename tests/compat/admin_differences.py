@@ -7,7 +7,7 @@ one. Those of single questions stand in test_answers_like_kafka.py; here are tho
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from odradek.protocol.schema import ZERO_UUID
+from odradek.protocol.codec.schema import ZERO_UUID
 from tests.compat.admin_leaves import Leaf, as_dict, as_list
 from tests.compat.admin_requests import APPEND, BROKER, DELETE, SET, SUBTRACT, TOPIC, Step
 

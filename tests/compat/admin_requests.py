@@ -11,7 +11,8 @@ from random import Random
 from typing import Any, Final, cast
 
 from odradek.broker.served import BY_KEY
-from odradek.protocol.codec import encode
+from odradek.protocol.codec.codec import encode
+from odradek.protocol.codec.schema import ZERO_UUID, Request, Struct
 from odradek.protocol.messages import alter_configs as legacy
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -53,7 +54,6 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from odradek.protocol.schema import ZERO_UUID, Request, Struct
 from tests.compat.admin_leaves import as_list
 
 A, PLACED = "a", "p"

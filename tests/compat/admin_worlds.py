@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from odradek.broker.config.kafka_options import NOT_HERE
+from odradek.protocol.codec.schema import ZERO_UUID, Struct
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from odradek.protocol.messages.create_topics import (
@@ -28,7 +29,6 @@ from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsPartition
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from odradek.protocol.schema import ZERO_UUID, Struct
 from tests.compat.admin_leaves import Shape, as_dict, as_list
 from tests.compat.admin_requests import BROKER, BROKER_VALUES, NAMES, PLACED, TOPIC, A, Step, fields_of, topic_id
 from tests.compat.peer import Peer

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Message, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, KafkaProducer
 
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from tests.apache_kafka import ApacheKafka
 
 PARTITIONS: Final = {"codecs": 1, "ledger": 3, "table": 2}

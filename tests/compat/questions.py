@@ -10,13 +10,13 @@ from typing import Final
 
 from crc32c import crc32c
 
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
 from tests.compat.peer import Peer
 
 Answer = object

@@ -1,7 +1,9 @@
 """Questions about records: Produce with every kind of bad batch and sequence, Fetch, ListOffsets, epochs, deletion."""
 
-from odradek.protocol.batch import pack_batch
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.batches.batch import pack_batch
+from odradek.protocol.batches.compression import Codec, compress
+from odradek.protocol.batches.record_encoding import build_batch, encode_records
+from odradek.protocol.batches.records import Record
 from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -11,8 +13,6 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.record_encoding import build_batch, encode_records
-from odradek.protocol.records import Record
 from tests.compat.peer import Peer
 from tests.compat.questions import (
     ATTRIBUTES,

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Sequence
 
-from odradek.protocol.batch import HEADER_SIZE, crc_matches, read_header
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import HEADER_SIZE, crc_matches, read_header
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.produce import (
     PartitionProduceData,
@@ -12,8 +14,6 @@ from odradek.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, iterate_records
 from tests.compat.peer import Peer
 from tests.compat.questions import ATTRIBUTES, MAX_TIMESTAMP, Answer, changed, name_of, question
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from odradek.protocol.codec import encode
+from odradek.protocol.codec.codec import encode
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from odradek.protocol.schema import ZERO_UUID
 from tests.compat.admin_differences import RULES, reason_for
 from tests.compat.admin_fuzz import smaller
 from tests.compat.admin_leaves import Leaf, leaves_of

@@ -18,8 +18,8 @@ from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetcher import Fetcher
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import Record
 from odradek.runtime.environment import Environment
 from tests.apache_kafka import ApacheKafka
 from tests.compat.clusters import EVERY_KIND, Cluster, broker_count, cluster, soon

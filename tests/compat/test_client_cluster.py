@@ -15,12 +15,12 @@ import pytest
 from odradek.client.cluster.cluster import CONTROLLER, Cluster
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.errors.client_errors import ConnectionFailed, InvalidTopic, MetadataTimeout
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, code_of
 from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
-from odradek.protocol.schema import ZERO_UUID
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 from tests.apache_kafka import ApacheKafka, free_ports

@@ -15,13 +15,13 @@ from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed
 from odradek.client.metrics.metrics import Metric
 from odradek.client.network.connection import Connection, open_connection
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
 from odradek.runtime.environment import Environment
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.client.certificates import PASSWORD as KEY_PASSWORD

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.batch import iterate_batches
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import iterate_batches
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, iterate_records
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.broker.api.fetching import request, told, wanted
 from tests.compat.peer import Peer

@@ -16,9 +16,9 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from odradek.broker.log.compaction import LastRecord
-from odradek.protocol.batch import BatchHeader, iterate_batches, read_header
-from odradek.protocol.compression import Codec
-from odradek.protocol.records import Record, iterate_records
+from odradek.protocol.batches.batch import BatchHeader, iterate_batches, read_header
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.records import Record, iterate_records
 from tests.apache_kafka import ApacheKafka
 from tests.broker.log.compacted_logs import (
     KeyValue,

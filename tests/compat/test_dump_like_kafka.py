@@ -25,7 +25,7 @@ from odradek.broker.offline.dump.partition_check import Report
 from odradek.broker.offline.dump.places import files_of
 from odradek.broker.offline.dump.reading import lines_of
 from odradek.broker.offline.dump.verifying import verify
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.broker.offline.dump.laid_down import ORDERS, sample_disk
 from tests.compat.damage import DAMAGES, damage

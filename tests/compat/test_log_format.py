@@ -13,10 +13,10 @@ import pytest
 from odradek.broker.disk.disk import FileDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.protocol.batch import read_header
-from odradek.protocol.compression import Codec
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from tests.compat.damage import DAMAGES, damage
 from tests.dump_log_segments import Dump, dump_log_segments
 

@@ -21,9 +21,9 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.producers import AbortedTxn, ProducedBatch, Producers, ProducerState
 from odradek.broker.log.snapshots import SnapshotEntry, encode_snapshot, read_entries
-from odradek.protocol.batch import read_header
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from tests.apache_kafka import ApacheKafka, run_tool
 from tests.dump_log_segments import MAIN_CLASS, dump_log_segments
 

@@ -11,7 +11,7 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig, ConfigEntry
 from odradek.broker.config.broker_options import BROKER_OPTIONS
 from odradek.broker.config.topic_options import TOPIC_OPTIONS
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.configs import Operation
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.describe_configs import (

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from tests.compat.damage import DAMAGES, damage
 from tests.dump_log_segments import dump_log_segments
 from tests.odradek_broker import OdradekBroker

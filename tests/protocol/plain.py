@@ -1,8 +1,8 @@
 """A second encoder of record batches, field by field after the format's description, slow and able to write nonsense.
 
-The tests check `odradek.protocol.records` against it, and use it to say what may be wrong with a batch: every field of
-the header and of a record can be given, whether it fits the others or not. Its varints and its checksum are its own
-too.
+The tests check `odradek.protocol.batches.records` against it, and use it to say what may be wrong with a batch: every
+field of the header and of a record can be given, whether it fits the others or not. Its varints and its checksum are
+its own too.
 """
 
 from collections.abc import Iterable, Sequence

@@ -11,10 +11,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from odradek.protocol.codec.layout import Array, Kind, Layout, Nested, Slot, Text, layout_of_message
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.declared import declared_messages
-from odradek.protocol.layout import Array, Kind, Layout, Nested, Slot, Text, layout_of_message
 from odradek.protocol.primitives import Fixed, RecordsMark
-from odradek.protocol.schema import Message
 
 INTEGERS = {"b": 8, "h": 16, "i": 32, "q": 64}
 LONG = st.integers(127, 200)

@@ -15,17 +15,17 @@ import cramjam
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from odradek.protocol import codec
-from odradek.protocol.batch import check_batch, crc_matches, iterate_batches
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.batches.batch import check_batch, crc_matches, iterate_batches
+from odradek.protocol.batches.compression import Codec, compress
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, check_records, iterate_records
+from odradek.protocol.codec import codec
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, check_records, iterate_records
-from odradek.protocol.schema import Request, Response
 from tests.apache_kafka import ApacheKafka, receive
 from tests.protocol import plain
 

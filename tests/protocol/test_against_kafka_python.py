@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol import codec
-from odradek.protocol.batch import check_batch, patched_prefix
-from odradek.protocol.compression import Codec
-from odradek.protocol.layout import Array, Kind, Layout, Nested, layout_of_message
+from odradek.protocol.batches.batch import check_batch, patched_prefix
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, check_records, iterate_records
+from odradek.protocol.codec import codec
+from odradek.protocol.codec.layout import Array, Kind, Layout, Nested, layout_of_message
+from odradek.protocol.codec.schema import Message, Struct
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
 from odradek.protocol.primitives import ZERO_UUID, Fixed
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, check_records, iterate_records
-from odradek.protocol.schema import Message, Struct
 from tests.protocol.strategies import case_name, declared_versions, messages
 
 UUID_KIND = Fixed("16s", 16)

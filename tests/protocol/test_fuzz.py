@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import (
     RequestHeader,
@@ -22,7 +23,6 @@ from odradek.protocol.frames import (
     request_frame,
     response_frame,
 )
-from odradek.protocol.schema import Message
 from tests.protocol.strategies import case_name, declared_versions, random_message
 
 MUTATIONS = 60_000

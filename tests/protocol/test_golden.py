@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol import codec
-from odradek.protocol.batch import HEADER_SIZE, check_batch, patched_prefix
-from odradek.protocol.compression import Codec, decompress
+from odradek.protocol.batches.batch import HEADER_SIZE, check_batch, patched_prefix
+from odradek.protocol.batches.compression import Codec, decompress
+from odradek.protocol.batches.record_encoding import build_batch, encode_records
+from odradek.protocol.batches.records import check_records, iterate_records
+from odradek.protocol.codec import codec
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.declared import declared_messages
 from odradek.protocol.frames import (
     RequestHeader,
@@ -21,9 +24,6 @@ from odradek.protocol.frames import (
     response_frame,
 )
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
-from odradek.protocol.record_encoding import build_batch, encode_records
-from odradek.protocol.records import check_records, iterate_records
-from odradek.protocol.schema import Message
 from tests.protocol.golden import files
 
 MESSAGE_FILES = sorted(files.MESSAGES.glob("*/*.hex"))

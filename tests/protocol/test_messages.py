@@ -8,7 +8,8 @@ from importlib import import_module
 
 import pytest
 
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
+from odradek.protocol.codec.schema import ZERO_UUID, Message, Request, Response
 from odradek.protocol.declared import declared_messages
 from odradek.protocol.messages.api_versions import (
     ApiVersion,
@@ -40,7 +41,6 @@ from odradek.protocol.messages.metadata import (
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from odradek.protocol.schema import ZERO_UUID, Message, Request, Response
 
 # module, name, key, first and last version, first flexible version (KIP-482), from Kafka's definitions
 DECLARED = [

@@ -6,7 +6,8 @@ fills (replicas that come and go, voters, fenced brokers) stand here.
 
 import pytest
 
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -47,7 +48,6 @@ from odradek.protocol.messages.list_partition_reassignments import (
     OngoingTopicReassignment,
 )
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from odradek.protocol.schema import Message
 
 DIRECTORY = bytes(range(16))
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from odradek.protocol.batch import read_header
-from odradek.protocol.records import Record, iterate_records
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.records import Record, iterate_records
 from tests.sim.finding import Anomaly, Finding
 from tests.sim.history import ReplicaSeen
 

@@ -20,8 +20,8 @@ from odradek.broker.log.leftovers import SWAP_SUFFIX
 from odradek.broker.log.segment import LOG_SUFFIX
 from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.broker.replication.replicas import NEVER_MS
-from odradek.protocol.batch import iterate_batches
-from odradek.protocol.records import iterate_records
+from odradek.protocol.batches.batch import iterate_batches
+from odradek.protocol.batches.records import iterate_records
 from tests.sim.brokers import Brokers
 from tests.sim.cluster_history import PartitionStored
 from tests.sim.evidence import Evidence

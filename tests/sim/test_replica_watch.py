@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from odradek.broker.log.leftovers import tidy
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from tests.broker.log.logs import FaultyDisk, batch, full
 from tests.sim.canaries import CANARIES, sung
 from tests.sim.faults import Action, Faults

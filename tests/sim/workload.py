@@ -16,7 +16,7 @@ from odradek.client.admin.admin import Admin
 from odradek.client.errors.client_errors import ClientError, TopicExists
 from odradek.client.producer.producer import Producer
 from odradek.client.producer.results.delivery import Delivery
-from odradek.protocol.records import Record
+from odradek.protocol.batches.records import Record
 from tests.sim.history import Acknowledged, Failed, Sent
 from tests.sim.machine import Main, Running
 from tests.sim.world import World

@@ -29,7 +29,8 @@ from odradek.broker.replication.divergence import diverging
 from odradek.broker.replication.isolation import READ_COMMITTED, Isolation
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.watch import Watch
-from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.batches.batch import HEADER_SIZE
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
@@ -42,7 +43,6 @@ from odradek.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from odradek.protocol.schema import Buffer
 
 FOLLOWERS_SINCE = 11
 """Consumers that know of racks may read from followers, up to the high watermark that these know (KIP-392)."""

@@ -31,6 +31,7 @@ from odradek.broker.replication.divergence import diverging, require_comparable
 from odradek.broker.replication.follower_sessions import Followed, FollowerSession, Key
 from odradek.broker.replication.isolation import Isolation
 from odradek.broker.replication.partition import Partition
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
     EpochEndOffset,
@@ -40,7 +41,6 @@ from odradek.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from odradek.protocol.schema import Buffer
 
 IMAGE_WAIT_MS = 500.0
 

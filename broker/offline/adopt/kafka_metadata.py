@@ -22,8 +22,8 @@ from odradek.broker.offline.adopt.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.configs import ResourceType
-from odradek.protocol.schema import Message
 
 
 class Foreign(IntEnum):

@@ -14,10 +14,10 @@ from odradek.broker.disk.disk import Disk, File
 from odradek.broker.log.batches import Damage, walk
 from odradek.broker.offline.adopt.kafka_metadata import KafkaMetadata
 from odradek.broker.offline.adopt.metadata_records import read_record
-from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import iterate_records
 
 DIRECTORY = "__cluster_metadata-0"
 _CHECKPOINT = re.compile(r"(\d{20})-\d{10}\.checkpoint")

@@ -12,10 +12,10 @@ cannot be read, which is an error: a topic or an option would be missing.
 from collections.abc import Mapping
 from typing import Final
 
-from odradek.protocol.codec import decode
+from odradek.protocol.codec.codec import decode
+from odradek.protocol.codec.schema import Message, field, i8, i32, i64, message, uuid
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.primitives import read_unsigned_varint
-from odradek.protocol.schema import Message, field, i8, i32, i64, message, uuid
 
 FRAME_VERSION: Final = 1
 LEADER_UNCHANGED: Final = -2

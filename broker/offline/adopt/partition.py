@@ -21,7 +21,7 @@ from odradek.broker.log.checkpoint import CorruptCheckpoint, read_epochs, read_p
 from odradek.broker.log.epochs import LEADER_EPOCHS
 from odradek.broker.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_path
 from odradek.broker.log.snapshots import SNAPSHOT_SUFFIX, CorruptSnapshot, read_entries
-from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
 
 NONE: Final = -1
 _NAME = re.compile(r"(\d{20})(\.log|\.snapshot)")

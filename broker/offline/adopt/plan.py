@@ -35,9 +35,9 @@ from odradek.broker.directories.partition_directories import KAFKAS_OWN
 from odradek.broker.offline.adopt.directory import Found
 from odradek.broker.offline.adopt.kafka_metadata import KafkaMetadata, KafkaTopic
 from odradek.broker.offline.adopt.partition import PartitionFacts
+from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.schema import uuid_text
 
 PRODUCER_ID_BLOCK: Final = 1000
 PRODUCER_IDS_SKIPPED: Final = 1_000_000

@@ -3,10 +3,10 @@
 from odradek.broker.log.markers import read_marker
 from odradek.broker.offline.dump.findings import Inconsistency
 from odradek.broker.offline.dump.stored import Stored
-from odradek.protocol.batch import CRC_RANGE_START, HEADER_SIZE, crc_matches
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.batch import CRC_RANGE_START, HEADER_SIZE, crc_matches
+from odradek.protocol.batches.crc32c import crc32c
+from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError, MalformedMessage
-from odradek.protocol.records import iterate_records
 
 NO_TIMESTAMP = -1
 RECORDS_BYTES_MAX = 2**31 - 1

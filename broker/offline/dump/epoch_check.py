@@ -14,7 +14,7 @@ from odradek.broker.log.checkpoint import CorruptCheckpoint
 from odradek.broker.log.epochs import NO_EPOCH, EpochEntry
 from odradek.broker.offline.dump.findings import Inconsistency, Note
 from odradek.broker.offline.dump.stored import Stored
-from odradek.protocol.batch import BatchHeader
+from odradek.protocol.batches.batch import BatchHeader
 
 
 def read_epochs(disk: Disk, path: str) -> list[EpochEntry]:

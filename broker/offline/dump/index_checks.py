@@ -18,7 +18,7 @@ from odradek.broker.offline.dump.batch_check import RECORDS_BYTES_MAX
 from odradek.broker.offline.dump.findings import Inconsistency, Note
 from odradek.broker.offline.dump.rows import rows_of
 from odradek.broker.offline.dump.stored import Stored
-from odradek.protocol.records import iterate_records
+from odradek.protocol.batches.records import iterate_records
 
 NO_TIMESTAMP = -1
 

@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from odradek.protocol.records import Headers
+from odradek.protocol.batches.records import Headers
 
 Value = str | int | bool | bytes | Headers | None
 

@@ -24,11 +24,11 @@ from odradek.broker.offline.dump.lines import Line, Value
 from odradek.broker.offline.dump.names import Kind, Name
 from odradek.broker.offline.dump.rows import rows_of
 from odradek.broker.offline.dump.stored import Stored, ZeroTail, size_of, stored_batches
-from odradek.protocol.batch import BatchHeader, crc_matches
+from odradek.protocol.batches.batch import BatchHeader, crc_matches
+from odradek.protocol.batches.records import iterate_records
+from odradek.protocol.batches.rewriting import delete_horizon_ms
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.primitives import uuid_text
-from odradek.protocol.records import iterate_records
-from odradek.protocol.rewriting import delete_horizon_ms
 
 DAMAGE = "damage"
 RECORDS = ("record", "marker")

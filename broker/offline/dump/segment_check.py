@@ -13,7 +13,7 @@ from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from odradek.broker.offline.dump.batch_check import check_batch
 from odradek.broker.offline.dump.findings import Inconsistency, Note
 from odradek.broker.offline.dump.stored import Stored, ZeroTail, is_zero, size_of, stored_batches
-from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.batches.batch import HEADER_SIZE
 
 LOOKS = 1000
 """How often that is looked at before it counts as unchanging: the larger a batch is, the longer its write takes, and a

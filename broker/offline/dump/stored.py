@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batches import Damage
-from odradek.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
 
 PIECE_BYTES = 1 << 20
 

@@ -42,8 +42,8 @@ from odradek.broker.directories.meta_properties import MetaProperties
 from odradek.broker.offline.adopt.directory import Found
 from odradek.broker.offline.adopt.partition import PartitionFacts
 from odradek.broker.offline.adopt.plan import KEEPS_EVERYTHING, topic_values, unused_producer_id
+from odradek.protocol.codec.schema import uuid_from_text, uuid_text
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.schema import uuid_from_text, uuid_text
 
 EPOCH_MAX = 2**30
 """Epochs are numbers of 32 bits. Only the revision of an etcd that serves others, too, could become so large."""

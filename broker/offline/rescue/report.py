@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from odradek.broker.offline.adopt.report import section
 from odradek.broker.offline.rescue.plan import FoundTopic, RebuildPlan, Replica
-from odradek.protocol.schema import uuid_text
+from odradek.protocol.codec.schema import uuid_text
 
 
 def report(plan: RebuildPlan, into: str, *, is_dry_run: bool) -> Iterator[str]:

@@ -39,9 +39,9 @@ from odradek.client.producer.hooks.partitioner import NewBatchListener
 from odradek.client.producer.hooks.serialization import encoded_headers, require_bytes
 from odradek.client.producer.record import RecordHeaders
 from odradek.client.producer.sending.sender import Sender
-from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.batches.batch import HEADER_SIZE
+from odradek.protocol.batches.records import Headers
 from odradek.protocol.murmur2 import partition_for_key
-from odradek.protocol.records import Headers
 from odradek.runtime.environment import NS_PER_MS, Environment
 
 

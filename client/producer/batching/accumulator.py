@@ -29,9 +29,9 @@ from odradek.client.producer.batching.memory import BufferMemory
 from odradek.client.producer.batching.queues import PartitionQueue, TopicQueues
 from odradek.client.producer.hooks.partitioner import StickyPartitioner
 from odradek.client.producer.idempotence.idempotence import Idempotence
-from odradek.protocol.batch import HEADER_SIZE
-from odradek.protocol.compression import Codec
-from odradek.protocol.records import Headers
+from odradek.protocol.batches.batch import HEADER_SIZE
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.records import Headers
 
 if TYPE_CHECKING:  # it knows the event loop, which this module does not
     from odradek.client.producer.results.produce_results import Results

@@ -17,10 +17,10 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from odradek.client.errors.base import ClientError
-from odradek.protocol.batch import HEADER_SIZE, pack_batch
-from odradek.protocol.compression import Codec, compress
-from odradek.protocol.record_encoding import AnyRecord, encode_columns, encode_records
-from odradek.protocol.records import Headers, iterate_records
+from odradek.protocol.batches.batch import HEADER_SIZE, pack_batch
+from odradek.protocol.batches.compression import Codec, compress
+from odradek.protocol.batches.record_encoding import AnyRecord, encode_columns, encode_records
+from odradek.protocol.batches.records import Headers, iterate_records
 
 if TYPE_CHECKING:  # it knows the event loop, which this module does not
     from odradek.client.producer.results.produce_results import ProduceResult

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 
 if TYPE_CHECKING:  # it knows the event loop, which the accumulator does not
     from odradek.client.producer.config import ProducerConfig

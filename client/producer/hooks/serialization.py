@@ -22,8 +22,8 @@ from typing import Any, Final, cast
 
 from odradek.client.errors.client_errors import SerializationError
 from odradek.client.producer.record import RecordHeaders
+from odradek.protocol.batches.records import HEADERS_MAX, Headers
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.records import HEADERS_MAX, Headers
 
 __all__ = [
     "Serializer",

@@ -43,8 +43,8 @@ from odradek.client.producer.batching.queues import PartitionQueue
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.idempotence.idempotence import Idempotence
 from odradek.client.producer.sending.settlement import Answer, Settlement
-from odradek.protocol.batch import HEADER_SIZE
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import HEADER_SIZE
+from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

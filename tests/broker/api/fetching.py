@@ -2,7 +2,8 @@
 
 from odradek.broker.handling.context import Context
 from odradek.broker.replication.partition import Partition
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     FetchPartition,
@@ -13,7 +14,6 @@ from odradek.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from odradek.protocol.schema import ZERO_UUID
 from tests.broker.support import append, ask, batch, make_topic
 
 BY_NAME, BY_ID = 12, 17

@@ -1,6 +1,9 @@
 """What the tests of Produce share: requests, their answers, and batches of idempotent producers."""
 
 from odradek.broker.handling.context import Context
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -8,9 +11,6 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.schema import Buffer
 from tests.broker.support import ask
 
 ACKS_ALL = -1

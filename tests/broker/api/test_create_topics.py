@@ -12,6 +12,7 @@ from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Conflict, StoreClosed, Txn
 from odradek.broker.handling.context import Context
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -20,7 +21,6 @@ from odradek.protocol.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
 )
-from odradek.protocol.schema import ZERO_UUID
 from tests.broker.support import HERE, ask, make_topic, running_broker
 
 SECOND = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})

@@ -15,13 +15,13 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Context
 from odradek.broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
 from odradek.broker.replication.replicas import Replicas
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from odradek.protocol.schema import Buffer
 from odradek.runtime.tasks import breathe
 from tests.broker.support import DATA_DIR, HERE, append, ask, batch, make_topic, running_broker
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from odradek.broker.handling.context import Context
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
-from odradek.protocol.schema import ZERO_UUID
 from tests.broker.support import append, ask, batch, make_topic, running_broker
 
 UNKNOWN_ID = bytes(range(16))

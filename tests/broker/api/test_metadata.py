@@ -8,6 +8,7 @@ from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Context
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
     MetadataRequest,
@@ -17,7 +18,6 @@ from odradek.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from odradek.protocol.schema import ZERO_UUID
 from tests.broker.support import CLUSTER_ID, HERE, ask, make_topic, running_broker
 
 NOT_ASKED = -(2**31)

@@ -10,16 +10,16 @@ from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.handling.context import CloseConnection
 from odradek.broker.replication.replicas import Replicas
-from odradek.protocol.compression import Codec
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.crc32c import crc32c
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     LeaderIdAndEpoch,
     ProduceRequest,
 )
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.schema import Buffer
 from tests.broker.api.producing import ACKS_ALL, answers, end_of, idempotent, produced, request
 from tests.broker.support import HERE, ask, ask_if_answered, batch, make_topic, running_broker
 

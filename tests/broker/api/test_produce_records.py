@@ -7,8 +7,10 @@ import pytest
 
 from odradek.broker.handling.context import CloseConnection, Context
 from odradek.broker.log.validation import RECORD_ERRORS_MAX
-from odradek.protocol.batch import read_header
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -16,8 +18,6 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from odradek.protocol.messages.produce import PartitionProduceResponse
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, iterate_records
 from odradek.runtime.environment import Environment
 from tests.broker.api.producing import end_of, idempotent, produced, request
 from tests.broker.support import ask, ask_if_answered, batch, make_topic, running_broker

@@ -15,7 +15,7 @@ from odradek.broker.cluster.store import Change, Conflict, Entry, Event, StoreCl
 from odradek.broker.disk.disk import File, Syncer
 from odradek.broker.disk.file_slice import FileSlice
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.crc32c import crc32c
 from odradek.protocol.primitives import Buffer
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from odradek.broker.cluster.journal import decode_file, encode_commit, encode_file
 from odradek.broker.cluster.store import Change, Entry, Event, StoreDamaged
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.crc32c import crc32c
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ENTRIES = st.dictionaries(KEYS, st.builds(Entry, st.binary(max_size=40), st.integers(0, 2**63)), max_size=8)

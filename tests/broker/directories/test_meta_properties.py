@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.directories.meta_properties import FILE_NAME, ForeignDirectory, MetaProperties, check, load, store
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.protocol.schema import uuid_text
+from odradek.protocol.codec.schema import uuid_text
 
 DIRECTORY_ID = uuid_text(bytes(range(16)))
 OURS = MetaProperties("b2RyYWRlay10ZXN0cy0wMQ", 3, DIRECTORY_ID)

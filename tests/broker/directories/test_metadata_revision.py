@@ -23,7 +23,7 @@ from odradek.broker.directories.metadata_revision import (
     load_revision,
 )
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.protocol.schema import Buffer, uuid_text
+from odradek.protocol.codec.schema import Buffer, uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.progress import Progress
 

@@ -21,7 +21,7 @@ from odradek.broker.disk.disk import Disk, FileDisk
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.log.log import Log
 from odradek.broker.log.segments import Segments
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
 from odradek.runtime.environment import Environment

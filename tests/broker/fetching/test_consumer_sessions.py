@@ -15,9 +15,9 @@ from odradek.broker.fetching.consumer_sessions import (
     FetchSessions,
     PartitionKey,
 )
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
-from odradek.protocol.schema import ZERO_UUID
 
 
 def key(index: int) -> PartitionKey:

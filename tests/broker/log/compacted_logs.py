@@ -11,10 +11,10 @@ from odradek.broker.log.compaction import Cleaning, LastRecord
 from odradek.broker.log.offset_map import SLOT_BYTES, OffsetMap, OffsetMapBuilder
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.segment_facts import SegmentFacts
-from odradek.protocol.batch import BatchHeader, pack_batch, read_header, rebuild_batch
-from odradek.protocol.compression import Codec
-from odradek.protocol.record_encoding import build_batch, encode_records
-from odradek.protocol.records import Headers, Record, iterate_records
+from odradek.protocol.batches.batch import BatchHeader, pack_batch, read_header, rebuild_batch
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch, encode_records
+from odradek.protocol.batches.records import Headers, Record, iterate_records
 
 T0 = 1_700_000_000_000
 HORIZON_BIT = 0x40

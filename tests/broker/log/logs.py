@@ -15,12 +15,12 @@ from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.tail import Appended
-from odradek.protocol.batch import read_header
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, iterate_records
 
 DIRECTORY = "data/orders-0"
 T0 = 1_700_000_000_000

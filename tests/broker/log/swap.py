@@ -13,9 +13,9 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.batches import walk
 from odradek.broker.log.checkpoint import write_partition_metadata
 from odradek.broker.log.log import Log
-from odradek.protocol.batch import read_header
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records import Record, iterate_records
 from tests.broker.keeping import COMPACT, DATA_DIR, DIRECTORY, TOPIC_ID, Kept, Read, read
 from tests.broker.log.compacted_logs import MemoryLog, data_batch, is_commit, last_values, marker_batch, read_committed
 

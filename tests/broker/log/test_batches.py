@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.batches import Damage, walk
-from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.batches.batch import HEADER_SIZE
 from tests.broker.log.logs import batch, stored
 
 SMALL = stored(batch(1, 2), 0)

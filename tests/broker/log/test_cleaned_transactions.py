@@ -6,10 +6,10 @@ import pytest
 from odradek.broker.log.cleaned_transactions import CleanedTransactions
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.uncleanable import UncleanableLog
-from odradek.protocol.batch import pack_batch, read_header
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.rewriting import emptied
+from odradek.protocol.batches.batch import pack_batch, read_header
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.batches.rewriting import emptied
 from tests.broker.log.compacted_logs import data_batch, marker_batch
 
 

@@ -7,10 +7,10 @@ from odradek.broker.log.compaction import Cleaning, LastRecord, last_records
 from odradek.broker.log.offset_map import OffsetMap
 from odradek.broker.log.producers import AbortedTxn, Producers
 from odradek.broker.log.uncleanable import UncleanableLog
-from odradek.protocol.batch import BatchHeader, crc_matches, read_header, rebuild_batch
-from odradek.protocol.compression import Codec
-from odradek.protocol.records import iterate_records
-from odradek.protocol.rewriting import emptied
+from odradek.protocol.batches.batch import BatchHeader, crc_matches, read_header, rebuild_batch
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.records import iterate_records
+from odradek.protocol.batches.rewriting import emptied
 from tests.broker.log.compacted_logs import T0, data_batch, horizon_of, marker_batch
 
 RETENTION_MS = 100

@@ -8,9 +8,9 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from odradek.broker.log.compaction import LastRecord
-from odradek.protocol.batch import crc_matches, read_header
-from odradek.protocol.compression import Codec
-from odradek.protocol.records import Record, iterate_records
+from odradek.protocol.batches.batch import crc_matches, read_header
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.records import Record, iterate_records
 from tests.broker.log.compacted_logs import (
     T0,
     KeyValue,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.broker.log.offset_map import SLOT_BYTES
-from odradek.protocol.batch import read_header
-from odradek.protocol.records import iterate_records
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.records import iterate_records
 from tests.broker.keeping import COMPACT, DIRECTORY, Kept
 from tests.broker.log.compacted_logs import KeyValue
 from tests.broker.log.logs import read_all

@@ -12,8 +12,8 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment import remove_files
 from odradek.broker.log.tail import Appended
-from odradek.protocol.batch import read_header
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode
 from tests.broker.log.logs import (
     DIRECTORY,

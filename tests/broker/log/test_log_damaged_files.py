@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from tests.broker.log.damaged_logs import (
     COUNT,
     Written,

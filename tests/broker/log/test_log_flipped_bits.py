@@ -20,7 +20,7 @@ import pytest
 
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
-from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.batches.batch import HEADER_SIZE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.damaged_logs import COUNT, Written, add, check_goes_on, check_lookups, check_reads
 from tests.broker.log.logs import DIRECTORY, T0, Model, append, batch, known_producers, open_log

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import DIRECTORY, T0, Model, append, assert_same, batch, open_log, stored
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.flush import Flush
 from odradek.broker.log.log import Log
-from odradek.protocol.batch import crc_matches, iterate_batches
+from odradek.protocol.batches.batch import crc_matches, iterate_batches
 from tests.broker.log.logs import (
     T0,
     Known,

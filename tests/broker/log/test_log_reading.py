@@ -10,8 +10,8 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.lookup import TimestampOffset
-from odradek.protocol.batch import HEADER_SIZE
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import HEADER_SIZE
+from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode
 from tests.broker.log.logs import (
     T0,

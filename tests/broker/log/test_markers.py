@@ -3,11 +3,11 @@
 import pytest
 
 from odradek.broker.log.markers import Marker, read_marker
-from odradek.protocol.batch import pack_batch, read_header
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.batches.batch import pack_batch, read_header
+from odradek.protocol.batches.compression import Codec, compress
+from odradek.protocol.batches.record_encoding import build_batch, encode_records
+from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_encoding import build_batch, encode_records
-from odradek.protocol.records import Record
 
 T0 = 1_700_000_000_000
 ABORT = bytes.fromhex("0000 0000")

@@ -10,8 +10,8 @@ from odradek.broker.log import offset_map as module
 from odradek.broker.log.offset_map import NO_OFFSET, SLOT_BYTES, OffsetMap, OffsetMapBuilder
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.uncleanable import UncleanableLog
-from odradek.protocol.batch import read_header
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.compression import Codec
 from tests.broker.log.compacted_logs import data_batch, marker_batch
 
 KEYS = [b"", b"a", b"a" * 15, b"a" * 16, b"a" * 1000, *(b"%d" % number for number in range(5000))]

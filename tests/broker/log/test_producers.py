@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.log.markers import Marker
 from odradek.broker.log.producers import SEQUENCE_MAX, CompletedTxn, ProducedBatch, Producers
-from odradek.protocol.batch import BatchHeader, read_header
+from odradek.protocol.batches.batch import BatchHeader, read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import T0, batch
 

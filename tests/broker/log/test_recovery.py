@@ -10,7 +10,7 @@ from odradek.broker.disk.disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.batches.batch import HEADER_SIZE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import (
     DIRECTORY,

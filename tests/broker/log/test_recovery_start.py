@@ -11,7 +11,7 @@ import pytest
 from odradek.broker.disk.disk import FileDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.batches.batch import HEADER_SIZE
 from tests.broker.log.counting_disk import CountingDisk
 from tests.broker.log.logs import DIRECTORY, T0, Model, append, assert_same, batch, known_producers, open_log
 from tests.broker.log.transactions import TxnModel, assert_transactions

@@ -20,7 +20,7 @@ from odradek.broker.log.rewriting import WRITE_BYTES, batches_of, build_map, dis
 from odradek.broker.log.segment import Segment, segment_path
 from odradek.broker.log.segments import Source, Written
 from odradek.broker.log.uncleanable import UncleanableLog
-from odradek.protocol.batch import read_header
+from odradek.protocol.batches.batch import read_header
 from odradek.protocol.primitives import Buffer
 from tests.broker.log.compacted_logs import KeyValue, data_batch, marker_batch
 from tests.broker.log.logs import DIRECTORY, T0, FaultyDisk, full

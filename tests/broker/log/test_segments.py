@@ -13,7 +13,7 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.segments import Written
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.compacted_logs import data_batch, marker_batch
 from tests.broker.log.logs import (

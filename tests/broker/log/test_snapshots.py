@@ -18,8 +18,8 @@ from odradek.broker.log.snapshots import (
     encode_snapshot,
     read_entries,
 )
-from odradek.protocol.batch import BatchHeader, pack_batch, read_header
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.batch import BatchHeader, pack_batch, read_header
+from odradek.protocol.batches.crc32c import crc32c
 
 T0 = 1_700_000_000_000
 

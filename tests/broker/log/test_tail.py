@@ -16,7 +16,7 @@ from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode
 from tests.broker.log.compacted_logs import data_batch
 from tests.broker.log.logs import (

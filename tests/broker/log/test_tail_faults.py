@@ -14,7 +14,7 @@ import pytest
 from odradek.broker.log.batches import walk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import KafkaError
 from tests.broker.log.logs import (
     DIRECTORY,

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.log.uncleanable import UncleanableLog, check_batch, reading
-from odradek.protocol.batch import HEADER_SIZE, read_header
+from odradek.protocol.batches.batch import HEADER_SIZE, read_header
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from tests.broker.log.compacted_logs import data_batch
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from odradek.broker.config.broker_config import BrokerConfig, TopicConfig
 from odradek.broker.config.option import LONG_MAX
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
-from odradek.protocol.batch import HEADER_SIZE, BatchHeader, crc_matches, read_header
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, crc_matches, read_header
+from odradek.protocol.batches.compression import Codec, compress
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, iterate_records
 from tests.protocol import plain
 
 NOW = 1_700_000_000_000

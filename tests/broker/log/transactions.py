@@ -11,9 +11,9 @@ import pytest
 
 from odradek.broker.log.log import Log
 from odradek.broker.log.producers import AbortedTxn, Producers
-from odradek.protocol.batch import BatchHeader, iterate_batches, read_header
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, iterate_records
+from odradek.protocol.batches.batch import BatchHeader, iterate_batches, read_header
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, iterate_records
 from tests.broker.log.logs import T0, Known, Model
 
 EPOCH = 3

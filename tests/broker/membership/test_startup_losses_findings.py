@@ -14,7 +14,7 @@ from odradek.broker.directories.metadata_revision import RecordedRevision
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.leftovers import UNSYNCED
 from odradek.broker.membership.startup_losses import Findings, Found, look, look_at_all, note_boot
-from odradek.protocol.schema import uuid_text
+from odradek.protocol.codec.schema import uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

@@ -15,7 +15,7 @@ import pytest
 from odradek.broker.disk.disk import FileDisk
 from odradek.broker.disk.file_slice import SENDFILE_BYTES_MAX, FileSlice
 from odradek.broker.server import Broker
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.broker.wire import RawClient, batch, connected, create_topic, produced, running_broker

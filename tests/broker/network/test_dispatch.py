@@ -8,7 +8,7 @@ import pytest
 
 from odradek.broker.handling.context import Api, Call, Caller, CloseConnection, Context
 from odradek.broker.network.dispatch import dispatch
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

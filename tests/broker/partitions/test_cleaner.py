@@ -11,7 +11,7 @@ import pytest
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.checkpoint import CLEANED_OFFSETS, read_offsets
 from odradek.broker.log.producers import AbortedTxn
-from odradek.protocol.batch import read_header
+from odradek.protocol.batches.batch import read_header
 from odradek.protocol.errors import KafkaError
 from tests.broker.keeping import (
     COMPACTED,

@@ -23,6 +23,7 @@ from odradek.broker.replication.follower_state import FetchPosition
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection, open_connection
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.fetch import (
@@ -38,7 +39,6 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from odradek.protocol.schema import Request, Response
 from odradek.runtime.environment import Environment
 from tests.broker.log.logs import append
 from tests.broker.replication.replicas_world import Led

@@ -21,7 +21,7 @@ from odradek.broker.log.log import Log
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
 from odradek.broker.replication.syncs import Syncs
-from odradek.protocol.batch import read_header
+from odradek.protocol.batches.batch import read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks, running_tasks

@@ -13,7 +13,7 @@ import pytest
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.log import Log
 from odradek.broker.replication.follower_state import FetchPosition
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse, PartitionData
 from tests.broker.log.logs import append, open_log, read_all

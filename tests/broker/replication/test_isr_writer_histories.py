@@ -22,7 +22,7 @@ from odradek.broker.cluster.store import Conflict
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.membership.registration import Identity
 from odradek.broker.membership.startup_losses import Findings, Found, give_up_seats
-from odradek.protocol.schema import ZERO_UUID
+from odradek.protocol.codec.schema import ZERO_UUID
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.replication.isr_world import LAG_MS_MAX, TOPIC_ID, IsrWorld, settle
 

@@ -7,9 +7,9 @@ any order of answers.
 import pytest
 
 from odradek.client.cluster.metadata import Question
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import NodeEndpoint
-from odradek.protocol.schema import ZERO_UUID
 from tests.client.metadata_answers import ID_B, answer, broker, failing, partition, topic
 from tests.client.metadata_client import MAX_AGE_MS, Client
 

@@ -6,9 +6,9 @@ By answers made by hand: ordinary ones, late ones of the same topic, ones of a t
 import pytest
 
 from odradek.client.cluster.topic_metadata import NO_EPOCH, Node, TopicMetadata, merged, nodes_of
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.messages.metadata import MetadataResponseTopic
 from odradek.protocol.messages.produce import NodeEndpoint
-from odradek.protocol.schema import ZERO_UUID
 from tests.client.metadata_answers import ID_A, ID_B, broker, partition, topic
 
 NODES = nodes_of([broker(1), broker(2), broker(3)])

@@ -13,8 +13,8 @@ from odradek.client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
 from odradek.client.errors.client_errors import ClientError, broker_error
 from odradek.client.fetching.fetched import FetchedBatch
 from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import Record
 
 P0 = TopicPartition("orders", 0)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.client.commands.record_text import RecordToSend, json_of, line_of, record_of_json, record_of_line
-from odradek.protocol.records import Record
+from odradek.protocol.batches.records import Record
 
 BYTES = st.one_of(st.none(), st.binary(max_size=12), st.text(max_size=8).map(str.encode))
 HEADERS = st.lists(st.tuples(st.text(max_size=4), BYTES), max_size=3).map(tuple)

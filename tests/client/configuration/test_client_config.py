@@ -23,7 +23,7 @@ from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.hooks.interceptors import Interceptor
 from odradek.client.producer.hooks.serialization import serialize_json, serialize_str
 from odradek.client.producer.record import ProducerRecord
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from odradek.runtime.environment import Environment
 from tests.client.golden import java_facts
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from odradek.client.errors.client_errors import ClientError
 from odradek.client.fetching.fetched import Chunk, CorruptRecords
 from odradek.client.topic_partition import TopicPartition
-from odradek.protocol.batch import HEADER_SIZE
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import HEADER_SIZE
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import AbortedTransaction
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
 
 PARTITION = TopicPartition("t", 0)
 ABORT, COMMIT = 0, 1

@@ -11,7 +11,7 @@ from odradek.client.fetching.list_offsets import (
     lowest_version,
 )
 from odradek.client.topic_partition import TopicPartition
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,

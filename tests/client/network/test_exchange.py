@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.client.network.exchange import Framer, Sent, response_in
-from odradek.protocol.codec import encode_parts
+from odradek.protocol.codec.codec import encode_parts
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import RequestHeader, request_frame, response_frame
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.metadata import MetadataResponse
-from odradek.protocol.schema import Request, Response
 from tests.protocol.strategies import declared_versions, messages
 
 REQUESTS: list[tuple[type[Request[Any]], int]] = [

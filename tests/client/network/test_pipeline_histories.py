@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection, open_connection
-from odradek.protocol.codec import decode
+from odradek.protocol.codec.codec import decode
 from odradek.protocol.frames import FrameReader, read_request_header
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

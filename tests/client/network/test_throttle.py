@@ -3,8 +3,8 @@
 import pytest
 
 from odradek.client.network.throttle import THROTTLE_MS_MAX, silence_ms
+from odradek.protocol.codec.schema import Response
 from odradek.protocol.declared import declared_messages
-from odradek.protocol.schema import Response
 
 # The first version of each response of ours whose Java class says `shouldClientThrottle`. DescribeCluster says so in no
 # version, and OffsetForLeaderEpoch neither: Java overlooks both, whose brokers throttle as they do for all others.

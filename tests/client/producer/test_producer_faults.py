@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from odradek.client.errors.client_errors import ClientError, DeliveryTimeout, MetadataTimeout
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import Request
 from tests.client.broker_faults import (
     Ending,
     Fault,

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from odradek.client.errors.client_errors import ClientError, RecordTooLarge
 from odradek.client.producer.sending import sender
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import Request
 from tests.client.broker_faults import (
     Ending,
     Fault,

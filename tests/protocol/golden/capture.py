@@ -17,8 +17,9 @@ from importlib import import_module
 from importlib.metadata import version as version_of
 from typing import Any, NamedTuple
 
-from odradek.protocol import codec
-from odradek.protocol.batch import read_header
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.codec import codec
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.declared import declared_messages
 from odradek.protocol.frames import read_request_header
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
@@ -26,7 +27,6 @@ from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from odradek.protocol.schema import Request
 from tests.apache_kafka import ApacheKafka, free_ports
 from tests.jars import APACHE_KAFKA, KAFKA_VERSION, fetch, resolve
 from tests.protocol.golden import files

@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from odradek.protocol.batches.records import Record
 from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from odradek.protocol.records import Record
 from tests.apache_kafka import ApacheKafka
 from tests.protocol.golden import files
 from tests.protocol.golden.tee import Tee

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from odradek.protocol.records import Record
+from odradek.protocol.batches.records import Record
 
 MESSAGES = Path(__file__).parent / "messages"
 BATCHES = Path(__file__).parent / "batches"

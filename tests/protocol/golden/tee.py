@@ -14,12 +14,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from odradek.protocol import codec
+from odradek.protocol.codec import codec
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.declared import declared_messages
 from odradek.protocol.frames import read_response_header, response_frame
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import Request
 
 
 class Exchange(NamedTuple):

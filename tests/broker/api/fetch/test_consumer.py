@@ -10,8 +10,11 @@ from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Context
 from odradek.broker.replication.replicas import Replicas
-from odradek.protocol.compression import Codec
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.crc32c import crc32c
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     EpochEndOffset,
@@ -19,9 +22,6 @@ from odradek.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.schema import ZERO_UUID
 from tests.broker.api.fetching import (
     BY_ID,
     BY_NAME,

@@ -17,7 +17,7 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.partitions.maintenance import Upkeep
 from odradek.broker.replication.partition import Partition
-from odradek.protocol.batch import iterate_batches
+from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import PartitionData
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

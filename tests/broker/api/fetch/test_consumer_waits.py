@@ -18,10 +18,10 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.producers import Producers
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
-from odradek.protocol.batch import BatchHeader, read_header
+from odradek.protocol.batches.batch import BatchHeader, read_header
+from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
-from odradek.protocol.schema import Buffer
 from tests.broker.api.fetching import BY_NAME, INITIAL, LARGE, codes, fetched, offsets, request, told, wanted
 from tests.broker.log.logs import T0
 from tests.broker.log.transactions import data_of, marker_of

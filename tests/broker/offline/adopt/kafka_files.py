@@ -12,13 +12,13 @@ from odradek.broker.log.producers import Producers
 from odradek.broker.log.snapshots import encode_snapshot
 from odradek.broker.offline.adopt.metadata_log import DIRECTORY
 from odradek.broker.offline.adopt.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
-from odradek.protocol.batch import read_header
-from odradek.protocol.codec import encode
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
+from odradek.protocol.codec.codec import encode
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.primitives import unsigned_varint, uuid_text
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
-from odradek.protocol.schema import Message
 
 DATA = "data"
 NODE_ID = 1

@@ -12,8 +12,8 @@ from odradek.broker.offline.adopt.metadata_records import (
     ProducerIdsRecord,
     RemoveTopicRecord,
 )
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.configs import ResourceType
-from odradek.protocol.schema import Message
 from tests.broker.offline.adopt.kafka_files import broker_config, config, id_of, topic_records
 
 

@@ -5,7 +5,7 @@ import pytest
 from odradek.broker.offline.adopt.kafka_metadata import KafkaMetadata
 from odradek.broker.offline.adopt.metadata_log import DIRECTORY, UnreadableMetadata, read_metadata_log
 from odradek.broker.offline.adopt.metadata_records import ProducerIdsRecord, RemoveTopicRecord
-from odradek.protocol.batch import HEADER_SIZE
+from odradek.protocol.batches.batch import HEADER_SIZE
 from tests.broker.offline.adopt.kafka_files import (
     DATA,
     KafkaDirectory,

@@ -15,8 +15,8 @@ from odradek.broker.offline.adopt.metadata_records import (
     TopicRecord,
     read_record,
 )
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.schema import Message
 from tests.broker.offline.adopt.kafka_files import id_of, metadata_value
 from tests.jars import APACHE_KAFKA, resolve
 

@@ -10,7 +10,7 @@ from odradek.broker.offline.adopt.kafka_metadata import KafkaMetadata
 from odradek.broker.offline.adopt.metadata_records import PartitionChangeRecord, ProducerIdsRecord
 from odradek.broker.offline.adopt.partition import PartitionFacts
 from odradek.broker.offline.adopt.plan import PRODUCER_IDS_SKIPPED, Plan, entries, make_plan
-from odradek.protocol.schema import Message, uuid_text
+from odradek.protocol.codec.schema import Message, uuid_text
 from tests.broker.offline.adopt.kafka_files import CLUSTER_ID, NODE_ID, broker_config, config, id_of, topic_records
 
 

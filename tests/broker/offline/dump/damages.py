@@ -9,7 +9,7 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.offline.dump.findings import Inconsistency, Note
 from odradek.broker.offline.dump.partition_check import Report
 from odradek.broker.offline.dump.verifying import verify
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.crc32c import crc32c
 from tests.broker.offline.dump.laid_down import CLEAN_SHUTDOWN, DATA_DIR, ORDERS, sample_disk, write_checkpoint
 
 FIRST, SECOND, LAST = (f"{ORDERS}/{base_offset:020d}" for base_offset in (0, 8, 15))

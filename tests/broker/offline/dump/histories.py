@@ -2,7 +2,7 @@
 
 import random
 
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from tests.broker.log.compacted_logs import T0, KeyValue, MemoryLog, data_batch, marker_batch, open_transactions
 
 FENCED = 4

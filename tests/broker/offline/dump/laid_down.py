@@ -14,8 +14,8 @@ from odradek.broker.log.aborted import encode_row
 from odradek.broker.log.markers import read_marker
 from odradek.broker.log.producers import AbortedTxn, Producers
 from odradek.broker.log.snapshots import encode_snapshot
-from odradek.protocol.batch import read_header
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.compression import Codec
 from odradek.protocol.primitives import uuid_text
 from tests.broker.log.compacted_logs import T0, MemoryLog, MemorySegment, data_batch, marker_batch, open_transactions
 

@@ -9,9 +9,9 @@ import pytest
 from odradek.broker.offline.dump.findings import Inconsistency
 from odradek.broker.offline.dump.index_checks import TimeIndexCheck
 from odradek.broker.offline.dump.stored import Stored
-from odradek.protocol.batch import read_header
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
+from odradek.protocol.batches.batch import read_header
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from tests.broker.log.compacted_logs import T0
 from tests.broker.offline.dump.damages import (
     FIRST,

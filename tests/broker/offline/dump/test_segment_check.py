@@ -9,10 +9,10 @@ import pytest
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.offline.dump.partition_check import Report
 from odradek.broker.offline.dump.verifying import verify
-from odradek.protocol.batch import HEADER_SIZE, pack_batch, read_header, rebuild_batch
-from odradek.protocol.compression import Codec
-from odradek.protocol.record_encoding import encode_records
-from odradek.protocol.records import Record
+from odradek.protocol.batches.batch import HEADER_SIZE, pack_batch, read_header, rebuild_batch
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import encode_records
+from odradek.protocol.batches.records import Record
 from tests.broker.log.compacted_logs import T0
 from tests.broker.offline.dump.damages import (
     FIRST,

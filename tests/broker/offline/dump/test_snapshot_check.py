@@ -10,7 +10,7 @@ from odradek.broker.offline.dump.findings import Inconsistency
 from odradek.broker.offline.dump.replay import Replay
 from odradek.broker.offline.dump.snapshot_check import check_snapshot
 from odradek.broker.offline.dump.stored import Stored
-from odradek.protocol.batch import read_header
+from odradek.protocol.batches.batch import read_header
 from tests.broker.log.compacted_logs import T0, data_batch, marker_batch
 from tests.broker.offline.dump.damages import (
     LAST,
@@ -117,7 +117,7 @@ def fault_of(replay: Replay, producer_id: int, **fields: int) -> str | None:
     entries = pack(">iqhiqiqiq", 1, producer_id, *wanted.values())
     state = encode_snapshot(Producers())
     assert len(state) == 10
-    from odradek.protocol.crc32c import crc32c
+    from odradek.protocol.batches.crc32c import crc32c
 
     try:
         check_snapshot("path", state[:2] + crc32c(entries).to_bytes(4, "big") + entries, replay)

@@ -9,10 +9,10 @@ import pytest
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.offline.dump.partition_check import Report, check_partition
-from odradek.protocol.batch import check_batch
-from odradek.protocol.compression import Codec
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record
+from odradek.protocol.batches.batch import check_batch
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record
 from tests.broker.support import DATA_DIR, append, make_topic, running_broker
 
 ORDERS = f"{DATA_DIR}/orders-0"

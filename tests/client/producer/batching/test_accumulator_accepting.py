@@ -16,8 +16,8 @@ from odradek.client.producer.batching.batch import (
     ProducerBatch,
     estimated_size,
 )
-from odradek.protocol.batch import HEADER_SIZE
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import HEADER_SIZE
+from odradek.protocol.batches.compression import Codec
 from tests.client.core import NOW, Core, lost
 
 

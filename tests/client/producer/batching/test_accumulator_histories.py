@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.client.producer.idempotence.idempotence import Key
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode
 from tests.client.accumulator_world import KEYS, Start, World
 from tests.client.model_broker import Fault, is_ascending

@@ -7,8 +7,8 @@ by default: batches of 64 KiB and limits of 2 KiB.
 import pytest
 
 from odradek.client.producer.batching.batch import BATCH_OVERHEAD_BYTES, ProducerBatch
-from odradek.protocol.batch import HEADER_SIZE
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import HEADER_SIZE
+from odradek.protocol.batches.compression import Codec
 from tests.client.accumulator_world import Start, World
 from tests.client.core import Core
 from tests.client.producer.batching.test_accumulator_histories import check_end

@@ -22,10 +22,10 @@ from odradek.client.producer.batching.batch import (
     ProducerBatch,
     estimated_size,
 )
-from odradek.protocol.batch import HEADER_SIZE, check_batch, patched_prefix, read_header
-from odradek.protocol.compression import LEVELS, Codec, decompress
-from odradek.protocol.record_encoding import build_batch, encode_records
-from odradek.protocol.records import Record, check_records, iterate_records
+from odradek.protocol.batches.batch import HEADER_SIZE, check_batch, patched_prefix, read_header
+from odradek.protocol.batches.compression import LEVELS, Codec, decompress
+from odradek.protocol.batches.record_encoding import build_batch, encode_records
+from odradek.protocol.batches.records import Record, check_records, iterate_records
 from tests.client.batches import NOW, append, closed, filled, new_batch, records_of, sealed
 from tests.protocol.golden import files
 

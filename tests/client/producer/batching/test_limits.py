@@ -2,7 +2,7 @@
 
 from odradek.client.producer.batching.limits import Limits
 from odradek.client.producer.config import ProducerConfig
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 
 
 def test_limits_are_those_of_the_configuration() -> None:

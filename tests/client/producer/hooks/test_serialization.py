@@ -23,7 +23,7 @@ from odradek.client.producer.hooks.serialization import (
     serialize_str,
     serialized,
 )
-from odradek.protocol.records import HEADERS_MAX
+from odradek.protocol.batches.records import HEADERS_MAX
 from tests.client.golden import java_facts
 
 JAVA: dict[str, list[tuple[Any, str | None]]] = java_facts.read()["serializers"]

@@ -10,8 +10,8 @@ import pytest
 from odradek.client.errors.client_errors import ClientError, ProducerClosed, UndeliveredRecords
 from odradek.client.producer.batching import batch
 from odradek.client.producer.producer import Producer
-from odradek.protocol.compression import Codec
-from odradek.protocol.compression import compress as compress_really
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.compression import compress as compress_really
 from odradek.protocol.messages.produce import ProduceRequest
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 from tests.client.virtual_time import virtual_loop

@@ -28,8 +28,8 @@ Source: DefaultRecord.java, LogValidator.java.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from odradek.protocol.batch import HEADER_SIZE, RECORD_SIZE_MIN, BatchHeader, read_header
-from odradek.protocol.compression import Codec, decompress, has_linked_blocks
+from odradek.protocol.batches.batch import HEADER_SIZE, RECORD_SIZE_MIN, BatchHeader, read_header
+from odradek.protocol.batches.compression import Codec, decompress, has_linked_blocks
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.primitives import Buffer, read_varint, read_varlong, rest_of_unsigned_varint
 

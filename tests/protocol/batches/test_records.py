@@ -11,11 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.batch import HEADER_SIZE, check_batch, crc_matches, read_header
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.batches.batch import HEADER_SIZE, check_batch, crc_matches, read_header
+from odradek.protocol.batches.compression import Codec, compress
+from odradek.protocol.batches.record_encoding import build_batch, encode_records
+from odradek.protocol.batches.records import (
+    HEADERS_MAX,
+    CheckedRecords,
+    Record,
+    check_records,
+    iterate_records,
+    unpack_records,
+)
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.record_encoding import build_batch, encode_records
-from odradek.protocol.records import HEADERS_MAX, CheckedRecords, Record, check_records, iterate_records, unpack_records
 from tests.protocol import plain
 
 NOW = 1_700_000_000_000

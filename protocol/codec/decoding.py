@@ -16,10 +16,10 @@ What makes it safe, for any bytes at all:
 from struct import Struct, unpack_from
 from typing import Final
 
+from odradek.protocol.codec.layout import Array, Blob, Kind, Layout, Nested, Slot, Text, smallest_size_bytes
+from odradek.protocol.codec.source import Source
 from odradek.protocol.errors import MalformedMessage, TrailingBytes
-from odradek.protocol.layout import Array, Blob, Kind, Layout, Nested, Slot, Text, smallest_size_bytes
 from odradek.protocol.primitives import Fixed, read_unsigned_varint, rest_of_unsigned_varint, skip_tags
-from odradek.protocol.source import Source
 
 TEXT_SIZE_BYTES_MAX: Final = 32767
 """The longest string, in compact form as well as in the one with an int16 (Kafka's MessageDataGenerator)."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.crc32c import crc32c
 from tests.protocol.plain import castagnoli
 
 

@@ -14,10 +14,10 @@ from functools import lru_cache
 from operator import add, itemgetter
 from typing import Final, TypeVar
 
-from odradek.protocol.batch import pack_batch
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.batches.batch import pack_batch
+from odradek.protocol.batches.compression import Codec, compress
+from odradek.protocol.batches.records import Headers, Record
 from odradek.protocol.primitives import varint, varlong
-from odradek.protocol.records import Headers, Record
 
 __all__ = ["AnyRecord", "build_batch", "encode_columns", "encode_records"]
 

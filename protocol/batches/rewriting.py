@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
-from odradek.protocol.batch import BatchHeader, rebuild_batch
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.batches.batch import BatchHeader, rebuild_batch
+from odradek.protocol.batches.compression import Codec, compress
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.primitives import read_varint, read_varlong, rest_of_unsigned_varint, varint, varlong
 
@@ -62,7 +62,7 @@ def locate_records(payload: bytes, header: BatchHeader) -> Iterator[Place]:  # n
     for index in range(count):
         start, last = end, delta
         try:
-            # Varints of one or two bytes, which most are, are read in place, as in odradek.protocol.records.
+            # Varints of one or two bytes, which most are, are read in place, as in odradek.protocol.batches.records.
             number = payload[start]
             position = start + 1
             if number > 127:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.compression import LEVELS, Codec, compress, decompress
+from odradek.protocol.batches.compression import LEVELS, Codec, compress, decompress
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 aiokafka_codec: Any = import_module("aiokafka.codec")
@@ -219,7 +219,7 @@ def test_a_wrong_length_before_a_snappy_block_is_found(framed: bytes) -> None:
 
 BOMB = """
 import resource, sys
-from odradek.protocol.compression import Codec, decompress
+from odradek.protocol.batches.compression import Codec, decompress
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 bomb = sys.stdin.buffer.read()

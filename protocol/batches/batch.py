@@ -14,12 +14,12 @@
         51     2  producer_epoch
         53     4  base_sequence
         57     4  record_count
-        61        records, compressed as one run (odradek.protocol.records)
+        61        records, compressed as one run (odradek.protocol.batches.records)
 
 A broker needs no more than this header: `check_batch` decides whether a client's batch may be appended, and the two
 fields that the leader always sets stand before the checksummed range, so `patched_prefix` renews the first 16 bytes and
 the rest is passed on untouched. Where a topic wants other fields changed, or other payload, `rebuild_batch` makes the
-batch anew. What the records say inside is checked by `odradek.protocol.records.check_records`.
+batch anew. What the records say inside is checked by `odradek.protocol.batches.records.check_records`.
 
 Source: DefaultRecordBatch.java; the rules of `check_batch` are those of ProduceRequest.validateRecords,
 UnifiedLog.analyzeAndValidateRecords and LogValidator.validateBatch.
@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from odradek.protocol.compression import Codec
-from odradek.protocol.crc32c import crc32c
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.crc32c import crc32c
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.primitives import Buffer
 

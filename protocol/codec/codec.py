@@ -12,12 +12,12 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from odradek.protocol.decoding import decoder_source
-from odradek.protocol.encoding import encoder_source
+from odradek.protocol.codec.decoding import decoder_source
+from odradek.protocol.codec.encoding import encoder_source
+from odradek.protocol.codec.layout import layout_of_message
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.errors import MalformedMessage, TrailingBytes
-from odradek.protocol.layout import layout_of_message
 from odradek.protocol.primitives import Buffer
-from odradek.protocol.schema import Message
 
 __all__ = ["decode", "encode", "encode_parts"]
 
@@ -67,13 +67,13 @@ def encode(message: Message, version: int) -> bytes:
 
 def _compile_decoder(cls: type[Message], version: int) -> Decoder:
     source = decoder_source(layout_of_message(cls, version))
-    decoder: Decoder = source.compiled("decode", f"<odradek.protocol.codec {cls.__name__} v{version} decoder>")
+    decoder: Decoder = source.compiled("decode", f"<odradek.protocol.codec.codec {cls.__name__} v{version} decoder>")
     _decoders[cls, version] = decoder
     return decoder
 
 
 def _compile_encoder(cls: type[Message], version: int) -> Encoder:
     source = encoder_source(layout_of_message(cls, version))
-    encoder: Encoder = source.compiled("encode", f"<odradek.protocol.codec {cls.__name__} v{version} encoder>")
+    encoder: Encoder = source.compiled("encode", f"<odradek.protocol.codec.codec {cls.__name__} v{version} encoder>")
     _encoders[cls, version] = encoder
     return encoder

@@ -8,11 +8,11 @@ pieces, so nobody copies them.
 from struct import Struct, pack
 from typing import Final
 
-from odradek.protocol.decoding import TEXT_SIZE_BYTES_MAX
-from odradek.protocol.field import default_source
-from odradek.protocol.layout import Array, Kind, Layout, Nested, Slot, Text
+from odradek.protocol.codec.decoding import TEXT_SIZE_BYTES_MAX
+from odradek.protocol.codec.field import default_source
+from odradek.protocol.codec.layout import Array, Kind, Layout, Nested, Slot, Text
+from odradek.protocol.codec.source import Source
 from odradek.protocol.primitives import SMALL_UNSIGNED_VARINTS, Fixed, RecordsMark, unsigned_varint
-from odradek.protocol.source import Source
 
 _ZERO: Final = Fixed("x", 1)
 

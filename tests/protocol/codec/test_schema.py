@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.protocol.schema import Message, Request, Response, Struct, field, i16, i32, message, struct
+from odradek.protocol.codec.schema import Message, Request, Response, Struct, field, i16, i32, message, struct
 
 
 @struct

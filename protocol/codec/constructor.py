@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from odradek.protocol.field import MISSING, Field, default_source
-from odradek.protocol.source import Source
+from odradek.protocol.codec.field import MISSING, Field, default_source
+from odradek.protocol.codec.source import Source
 
 
 def compile_constructor(class_name: str, fields: dict[str, Field]) -> Callable[..., None]:
     """`__init__` of the class that declares these fields (see `schema.Struct`)."""
     source = _constructor_source(fields)
-    constructor: Callable[..., None] = source.compiled("__init__", f"<odradek.protocol.constructor {class_name}>")
+    constructor: Callable[..., None] = source.compiled("__init__", f"<odradek.protocol.codec.constructor {class_name}>")
     constructor.__qualname__ = f"{class_name}.__init__"
     return constructor
 

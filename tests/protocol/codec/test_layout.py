@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from odradek.protocol.layout import Array, Blob, Nested, Text, layout_of, layout_of_message, smallest_size_bytes
+from odradek.protocol.codec.layout import Array, Blob, Nested, Text, layout_of, layout_of_message, smallest_size_bytes
+from odradek.protocol.codec.schema import Field, Records, Response, Struct, field, i16, i32, message, struct, uuid
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.primitives import Fixed, RecordsMark
-from odradek.protocol.schema import Field, Records, Response, Struct, field, i16, i32, message, struct, uuid
 
 
 @struct

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from odradek.protocol.batch import HEADER_SIZE, BatchHeader, crc_matches, pack_batch, read_header, rebuild_batch
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, crc_matches, pack_batch, read_header, rebuild_batch
+from odradek.protocol.batches.compression import Codec
+from odradek.protocol.batches.record_encoding import build_batch
+from odradek.protocol.batches.records import Record, iterate_records, unpack_records
+from odradek.protocol.batches.rewriting import Place, delete_horizon_ms, emptied, locate_records, repacked
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import varint, varlong
-from odradek.protocol.record_encoding import build_batch
-from odradek.protocol.records import Record, iterate_records, unpack_records
-from odradek.protocol.rewriting import Place, delete_horizon_ms, emptied, locate_records, repacked
 
 T0 = 1_700_000_000_000
 INT64_MAX = 2**63 - 1

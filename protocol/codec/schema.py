@@ -29,8 +29,8 @@ slotted one costs 0.5 ms at import.
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar, cast, dataclass_transform, get_args
 
-from odradek.protocol.constructor import compile_constructor
-from odradek.protocol.field import MISSING, Field, field
+from odradek.protocol.codec.constructor import compile_constructor
+from odradek.protocol.codec.field import MISSING, Field, field
 from odradek.protocol.primitives import (
     ZERO_UUID,
     Buffer,

@@ -7,9 +7,9 @@ what, whether it may be null, and under which tag. It refuses declarations that 
 from types import NoneType
 from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
-from odradek.protocol.field import Field
+from odradek.protocol.codec.field import Field
+from odradek.protocol.codec.schema import Message, Struct
 from odradek.protocol.primitives import BOOL, Fixed, RecordsMark
-from odradek.protocol.schema import Message, Struct
 
 
 class Text(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.batch import (
+from odradek.protocol.batches.batch import (
     CRC_RANGE_START,
     HEADER_SIZE,
     BatchHeader,
@@ -21,7 +21,7 @@ from odradek.protocol.batch import (
     read_header,
     rebuild_batch,
 )
-from odradek.protocol.compression import Codec
+from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from tests.protocol import plain
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from odradek.protocol.field import Field, default_source
+from odradek.protocol.codec.field import Field, default_source
 
 
 class Source:

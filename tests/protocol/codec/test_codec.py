@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.codec import decode, encode, encode_parts
+from odradek.protocol.codec.codec import decode, encode, encode_parts
+from odradek.protocol.codec.schema import Message, uuid
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
@@ -26,7 +27,6 @@ from odradek.protocol.messages.fetch import (
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.schema import Message, uuid
 from tests.protocol.strategies import case_name, declared_versions, messages, random_message
 
 CASES = list(declared_versions())

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.record_encoding import encode_columns, encode_records
-from odradek.protocol.records import Record
+from odradek.protocol.batches.record_encoding import encode_columns, encode_records
+from odradek.protocol.batches.records import Record
 from tests.protocol import plain
 
 NOW = 1_700_000_000_000
