@@ -113,7 +113,7 @@ $(CONNECTOR): $(STAMP) | java
 # And so does Apache Kafka, with its classes made ready: its nodes start with a quarter less work.
 $(KAFKA): $(STAMP) | java
 	@echo "Fetching Apache Kafka"
-	@$(BIN)/python -m tests.apache_kafka > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
+	@$(BIN)/python -m processes.apache_kafka > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
 	@touch $@
 
 # Stale is also: moved or copied from elsewhere, or made by a Python that is gone.

@@ -17,11 +17,11 @@ from benchmarks.servers import DELETE_DELAY, DELETE_DELAY_OPTIONS, KAFKA_HEAP, P
 from benchmarks.wire import Wire
 from odradek.broker.version import VERSION
 from odradek.protocol.messages.metadata import MetadataRequest
-from tests.apache_kafka import OWN_JVM
-from tests.cluster.processes import Processes
-from tests.etcd_process import Etcd
-from tests.jars import KAFKA_VERSION
-from tests.kafka_nodes import NODE_IDS, kafka_nodes
+from processes.apache_kafka import OWN_JVM
+from processes.cluster_processes import Processes
+from processes.etcd_process import Etcd
+from processes.jars import KAFKA_VERSION
+from processes.kafka_nodes import NODE_IDS, kafka_nodes
 
 PREFIX = "/odradek"
 READY_TIMEOUT_S = 60.0

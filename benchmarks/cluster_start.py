@@ -14,7 +14,7 @@ from benchmarks.figures import Bar, Statement, Summary
 from benchmarks.machine import resident_bytes
 from benchmarks.plan import MEGABYTE
 from benchmarks.results import Outcome
-from tests.odradek_cluster import OdradekCluster
+from processes.odradek_cluster import OdradekCluster
 
 TOPIC = "first"
 START_BAR = Bar("≤", 0.5)

@@ -9,7 +9,7 @@ import time
 
 from benchmarks.load import RUN_TIMEOUT_S
 from benchmarks.replies import LoadFailed
-from tests.apache_kafka import OWN_JVM, java_command
+from processes.apache_kafka import OWN_JVM, java_command
 
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
 CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"

@@ -28,7 +28,7 @@ from benchmarks.servers import Server
 from benchmarks.synced import SYNCED, load_of
 from benchmarks.wire import EARLIEST, LATEST, Wire, create_topic, offset_at
 from benchmarks.work import DISTURBED_SHARE_MAX, OTHER_CORES_MAX, Watch, disturbance_note
-from tests.apache_kafka import free_ports
+from processes.apache_kafka import free_ports
 
 METRIC = "odradek_loop_lag_seconds"
 SHARE = 0.999

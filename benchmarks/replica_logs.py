@@ -3,7 +3,7 @@ sent.
 
 The tool ends with 0 whatever it finds, so its output is read line by line, and what is not known to be harmless is a
 difference. A batch is known by its checksum, which the tool computes anew and calls valid: the producer's bytes from
-the attributes on. `tests/dump_log_segments.py` does the same for records.
+the attributes on. `processes/dump_log_segments.py` does the same for records.
 
 The brokers run on meanwhile, and a segment that is written to may be longer than what it holds, for Odradek lets the
 file grow ahead of it. So the tool reads what was sent, and behind that there may be nothing but zeros.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.frames import DISTINCT_BATCHES, Load, batches_of
 from benchmarks.readback import LogDiffers
-from tests.apache_kafka import run_tool
+from processes.apache_kafka import run_tool
 
 MAIN_CLASS = "org.apache.kafka.tools.DumpLogSegments"
 DUMPING = re.compile(r"Dumping (.+)")

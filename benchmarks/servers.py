@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from odradek.broker.version import VERSION
-from tests.apache_kafka import OWN_JVM, ApacheKafka
-from tests.jars import KAFKA_VERSION, java
-from tests.odradek_broker import READY, OdradekBroker
+from processes.apache_kafka import OWN_JVM, ApacheKafka
+from processes.jars import KAFKA_VERSION, java
+from processes.odradek_broker import READY, OdradekBroker
 
 OURS = f"Odradek {VERSION}"
 THEIRS = f"Apache Kafka {KAFKA_VERSION}"

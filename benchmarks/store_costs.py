@@ -23,8 +23,8 @@ from odradek.broker.cluster.etcd.store import EtcdStore
 from odradek.broker.cluster.keys import PartitionState, partition_key
 from odradek.broker.cluster.store import OPERATIONS_MAX, Txn
 from odradek.runtime.tasks import Tasks
-from tests.etcd_process import Etcd
-from tests.etcd_stores import etcd_store
+from processes.etcd_process import Etcd
+from processes.etcd_stores import etcd_store
 
 WRITERS = 16
 WATCHES = 20

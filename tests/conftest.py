@@ -23,13 +23,14 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
-from tests.etcd_server import EtcdServer
+from processes.etcd_server import EtcdServer
 from tests.one_for_spark import OneForSpark
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
-# Spark's JVMs live for seconds here: start fast rather than run fast, as `tests/apache_kafka.py` has it for Kafka's.
+# Spark's JVMs live for seconds here: start fast rather than run fast, as `processes/apache_kafka.py` has it for
+# Kafka's.
 QUICK_SPARK = "--driver-java-options '-XX:+UseSerialGC -XX:TieredStopAtLevel=1' pyspark-shell"
 
 

@@ -5,7 +5,7 @@ import select
 import subprocess
 import sys
 
-from tests.child_process import REPOSITORY
+from processes.child_process import REPOSITORY
 
 
 def outlives_its_test(source: str, timeout_ms: int = 10_000) -> bool:

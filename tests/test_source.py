@@ -65,7 +65,7 @@ def relative(path: Path) -> str:
 
 
 def all_files() -> list[Path]:
-    directories = (*PACKAGES, "tests", "benchmarks")
+    directories = (*PACKAGES, "processes", "tests", "benchmarks")
     return python_files(*(name for name in directories if (ROOT / name).is_dir()))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("odradek", "broker", "client", "protocol", "spark_jobs", "tests", "benchmarks", "examples")
+FOLDERS = ("odradek", "broker", "client", "protocol", "spark_jobs", "processes", "tests", "benchmarks", "examples")
 PLANTED = '"""An error."""\n\nplanted: int = "text"\n'
 CHECKERS = {"mypy": ["mypy", "--no-incremental"], "pyright": ["pyright", "--pythonpath", sys.executable]}
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.client_latency import Rate, Waiting, latency_figures, percentile
 from benchmarks.client_runs import Disturbances, Topics
 from benchmarks.servers import Server
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 
 @pytest.fixture

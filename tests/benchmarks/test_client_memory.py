@@ -13,7 +13,7 @@ from benchmarks.contenders.job import Filled
 from benchmarks.produce import LogDiffers
 from benchmarks.servers import Server
 from benchmarks.start import QUESTION, answers
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.client_load import ClientLoad
 from benchmarks.client_process import contending
 from benchmarks.contenders.job import ContenderFailed, Job
-from tests.apache_kafka import free_ports
+from processes.apache_kafka import free_ports
 
 LOAD = ClientLoad("t", count=10, warm_count=1, value_bytes_min=50, value_bytes_max=150)
 

@@ -11,7 +11,7 @@ from benchmarks.client_load import ClientLoad
 from benchmarks.client_runs import Disturbances, Topics, Watch
 from benchmarks.produce import LogDiffers
 from benchmarks.servers import Server
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 LOAD = ClientLoad("", count=10, warm_count=1, value_bytes_min=50, value_bytes_max=150)
 

@@ -24,7 +24,7 @@ from benchmarks.client_speed import (
 )
 from benchmarks.contenders.job import Timing
 from benchmarks.servers import Server
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from benchmarks.client_speed import CONFLUENT, KAFKA_PYTHON, SMALL, Runs, Settin
 from benchmarks.client_table import server_tables
 from benchmarks.figures import Bar, Figure, Summary
 from benchmarks.servers import Server
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 
 @pytest.fixture

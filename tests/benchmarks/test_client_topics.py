@@ -14,7 +14,7 @@ from benchmarks.wire import Wire
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 FETCH_BYTES = 2000
 """So little that a partition takes several fetches."""

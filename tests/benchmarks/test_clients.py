@@ -12,7 +12,7 @@ from benchmarks.client_speed import Contender, Racing, Runs, Setting
 from benchmarks.clients import Clients, add_options
 from benchmarks.figures import Figure
 from benchmarks.servers import Server
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 
 @pytest.fixture

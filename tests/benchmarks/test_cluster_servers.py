@@ -9,8 +9,8 @@ from benchmarks.cluster_servers import Cluster, Member, running_kafka_cluster
 from benchmarks.replicated_topics import controller_of, replicated_topic, restore_leaders
 from benchmarks.wire import served_keys
 from odradek.broker.version import VERSION
-from tests.apache_kafka import quick_jvm
-from tests.kafka_nodes import NODE_IDS
+from processes.apache_kafka import quick_jvm
+from processes.kafka_nodes import NODE_IDS
 
 
 def test_a_cluster_has_three_brokers_and_an_etcd_each_a_process_of_its_own(cluster: Cluster) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks.cluster_process import acknowledged, create_replicated
 from benchmarks.cluster_start import TOPIC, started
 from benchmarks.machine import resident_bytes
-from tests.odradek_cluster import OdradekCluster
+from processes.odradek_cluster import OdradekCluster
 
 
 def test_the_first_record_of_a_new_cluster_and_of_one_started_again(tmp_path: Path) -> None:

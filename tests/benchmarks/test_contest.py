@@ -9,7 +9,7 @@ from benchmarks.contest import Contest, Run, Runs
 from benchmarks.figures import Bar
 from benchmarks.plan import Plan
 from benchmarks.servers import Server
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 PLAN = Plan(runs=2, warm_s=40, warm_s_max=100, rewarm_s=5)
 

@@ -18,7 +18,7 @@ from benchmarks.failover import (
 from benchmarks.figures import Summary
 from benchmarks.replicated_topics import controller_of
 from odradek.broker.config.broker_config import BrokerConfig
-from tests.kafka_nodes import NODE_IDS
+from processes.kafka_nodes import NODE_IDS
 
 
 def test_strikes_are_the_issues() -> None:

@@ -14,7 +14,7 @@ from benchmarks.frames import Load, batches_of, frames_of
 from benchmarks.pace import NS_PER_S, Pace, Paced, Schedule, paced_load
 from benchmarks.paced import PacedLane, drive, pacing, run_lanes, run_paced
 from benchmarks.replies import LoadFailed, canned_reply
-from tests.apache_kafka import free_ports
+from processes.apache_kafka import free_ports
 
 MS = 1_000_000
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.paced_client import ClientPace, Sending, run_client, settings
 from benchmarks.replies import LoadFailed
 from benchmarks.wire import LATEST, Wire, create_topic, offsets_at
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from benchmarks.frames import Load
 from benchmarks.plan import MEBIBYTE, Plan
 from benchmarks.produce import LARGE, MANY, SHAPES, SMALL, Shape, run_produce
 from benchmarks.servers import Server
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from benchmarks.frames import Load
 from benchmarks.load import run_load
 from benchmarks.readback import LogDiffers, compare_log
 from benchmarks.wire import Wire, create_topic, new_producer
-from tests.odradek_broker import OdradekBroker
+from processes.odradek_broker import OdradekBroker
 
 MEBIBYTE = 1024 * 1024
 

@@ -20,7 +20,7 @@ from benchmarks.replicated_topics import (
 )
 from benchmarks.replies import LoadFailed
 from odradek.protocol.errors import KafkaError
-from tests.kafka_nodes import NODE_IDS
+from processes.kafka_nodes import NODE_IDS
 
 
 def test_a_partition_is_full_when_it_is_led_and_all_replicas_are_in_sync() -> None:

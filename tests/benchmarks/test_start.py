@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.servers import Server
 from benchmarks.start import answers, start
-from tests.apache_kafka import free_ports
+from processes.apache_kafka import free_ports
 
 GOOD = struct.pack(">iihi", 10, 1, 0, 0)
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.child_process import ChildProcess, start_together
+from processes.child_process import ChildProcess, start_together
+from processes.cluster_processes import Processes
 from tests.cluster.client_session import TELLING_SIGNAL, Job
 from tests.cluster.librdkafka_reader import STOOD_STILL
-from tests.cluster.processes import Processes
 from tests.sim.history import Acknowledged, Failed, History, Polled, PollFailed, Record
 
 PRODUCERS: Final = ("kafka-python", "librdkafka", "odradek")

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
+from processes.cluster_processes import LOOPBACK, Processes
+from processes.odradek_broker import OdradekBroker
 from tests.cluster.namespaces import OUTSIDE, Namespaces
-from tests.cluster.processes import LOOPBACK, Processes
 from tests.cluster.real_cluster import NODES, OPTIONS, RealCluster, create_topic, node_id
 from tests.cluster.relay import Relay
 from tests.cluster.relay_process import OTHER
 from tests.cluster.rounds import Fault, lasts
-from tests.odradek_broker import OdradekBroker
 
 Side = Literal["the others", "etcd", "clients"]
 Way = Literal["both", "out", "in"]

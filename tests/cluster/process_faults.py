@@ -9,7 +9,7 @@ import random
 import signal
 from typing import Final
 
-from tests.child_process import ChildProcess
+from processes.child_process import ChildProcess
 from tests.cluster.real_cluster import PlainCluster, RealCluster, Role
 from tests.cluster.rounds import Fault, lasts
 

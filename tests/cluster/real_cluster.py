@@ -27,12 +27,12 @@ from odradek.protocol.messages.create_topics import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.metadata import MetadataResponsePartition as Partition
-from tests.apache_kafka import ask
-from tests.child_process import ChildProcess
+from processes.apache_kafka import ask
+from processes.child_process import ChildProcess
+from processes.cluster_processes import Processes
+from processes.etcd_process import Etcd
+from processes.odradek_broker import OdradekBroker
 from tests.cluster.client_session import now_ms
-from tests.cluster.processes import Processes
-from tests.etcd_process import Etcd
-from tests.odradek_broker import OdradekBroker
 from tests.sim.cluster_history import RecordsDeleted
 from tests.sim.history import FaultKind, Happened, Record
 

@@ -25,7 +25,7 @@ import sys
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from tests.child_process import REPOSITORY
+from processes.child_process import REPOSITORY
 from tests.cluster.relay_flow import Way
 
 ANSWER_TIMEOUT_S: Final = 30.0

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from processes.cluster_processes import Processes
 from tests.cluster.clients import Client, Clients
 from tests.cluster.librdkafka_reader import STOOD_STILL
-from tests.cluster.processes import Processes
 from tests.sim.history import Acknowledged, History, Polled, PollFailed, Record
 
 

@@ -18,7 +18,7 @@ from typing import Self
 
 import pytest
 
-from tests.child_process import REPOSITORY
+from processes.child_process import REPOSITORY
 from tests.cluster.namespaces import OUTSIDE, PREFIX, Namespaces, remove_stale, why_not
 
 AGENT = """

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
+from processes.cluster_processes import LOOPBACK, Processes
+from processes.odradek_broker import OdradekBroker
 from tests.cluster.network_faults import left_half_open
-from tests.cluster.processes import LOOPBACK, Processes
 from tests.cluster.real_cluster import RealCluster
 from tests.cluster.relay import Relay
-from tests.odradek_broker import OdradekBroker
 
 TIMEOUT_S = 10.0
 

@@ -23,7 +23,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from tests.apache_kafka import ask
+from processes.apache_kafka import ask
 from tests.cluster.real_cluster import NOBODY, PATIENCE_S, TOPIC, PlainCluster, RealCluster, plain_cluster
 
 RECORDS: Final = 500

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from tests.child_process import ChildProcess
+from processes.child_process import ChildProcess
 from tests.cluster.client_session import ACKS_ALL, now_ms
 from tests.cluster.clients import VALUES_EACH
 from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster, plain_cluster

@@ -4,10 +4,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.child_process import ChildProcess
-from tests.cluster.processes import Processes
+from processes.child_process import ChildProcess
+from processes.cluster_processes import Processes
+from processes.odradek_cluster import OdradekCluster
 from tests.cluster.real_cluster import NODES, OPTIONS, Address, RealCluster, create_topic
-from tests.odradek_cluster import OdradekCluster
 
 
 class ClusterInOne(RealCluster):

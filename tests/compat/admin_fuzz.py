@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
+from processes.odradek_cluster import OdradekCluster
 from tests.compat.admin_differences import reason_for
 from tests.compat.admin_leaves import Leaf, leaves_of
 from tests.compat.admin_requests import Step, history, lists_in
@@ -38,7 +39,6 @@ from tests.compat.admin_worlds import (
 )
 from tests.compat.clusters import KEEPS_OLD_RECORDS, ODRADEK, THREE_BROKERS, ours
 from tests.compat.kafka_cluster import kafka_cluster
-from tests.odradek_cluster import OdradekCluster
 
 OPTIONS = {
     "auto.create.topics.enable": "false",

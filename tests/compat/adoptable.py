@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, KafkaProducer
 
 from odradek.protocol.batches.compression import Codec
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
 
 PARTITIONS: Final = {"codecs": 1, "ledger": 3, "table": 2}
 CONFIGS: Final = {

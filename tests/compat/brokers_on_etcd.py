@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.processes import Processes
-from tests.odradek_broker import OdradekBroker, settings_words
+from processes.cluster_processes import Processes
+from processes.odradek_broker import OdradekBroker, settings_words
 
 NODE_IDS: Final = (1, 2, 3)
 OPTIONS: Final = {"auto.create.topics.enable": "false", "auto.leader.rebalance.enable": "false"}

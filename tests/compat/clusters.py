@@ -14,9 +14,9 @@ from typing import Final
 
 import pytest
 
-from tests.apache_kafka import ApacheKafka
-from tests.odradek_broker import OdradekBroker, settings_words
-from tests.odradek_cluster import OdradekCluster
+from processes.apache_kafka import ApacheKafka
+from processes.odradek_broker import OdradekBroker, settings_words
+from processes.odradek_cluster import OdradekCluster
 
 ODRADEK, THREE_BROKERS, APACHE_KAFKA = "odradek", "three-brokers", "apache-kafka"
 ON_THREE = pytest.param(THREE_BROKERS, marks=pytest.mark.three_brokers)

@@ -7,8 +7,8 @@ with kafka_cluster() as nodes:
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tests.apache_kafka import ApacheKafka
-from tests.kafka_nodes import kafka_nodes
+from processes.apache_kafka import ApacheKafka
+from processes.kafka_nodes import kafka_nodes
 
 OPTIONS = {
     "broker.session.timeout.ms": "3000",

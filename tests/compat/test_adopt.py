@@ -21,7 +21,9 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
-from tests.apache_kafka import ApacheKafka, run_tool
+from processes.apache_kafka import ApacheKafka, run_tool
+from processes.dump_log_segments import MAIN_CLASS, SUFFIXES, Dump, DumpedBatch, dump_log_segments, read_dump
+from processes.odradek_broker import REPOSITORY, OdradekBroker, OdradekFailed
 from tests.compat.adoptable import (
     CODECS,
     CONFIGS,
@@ -35,8 +37,6 @@ from tests.compat.adoptable import (
     topic_ids,
     write,
 )
-from tests.dump_log_segments import MAIN_CLASS, SUFFIXES, Dump, DumpedBatch, dump_log_segments, read_dump
-from tests.odradek_broker import REPOSITORY, OdradekBroker, OdradekFailed
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 

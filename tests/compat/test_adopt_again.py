@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from tests.apache_kafka import ApacheKafka
-from tests.odradek_broker import REPOSITORY, OdradekBroker, OdradekFailed
+from processes.apache_kafka import ApacheKafka
+from processes.odradek_broker import REPOSITORY, OdradekBroker, OdradekFailed
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
+from processes.odradek_broker import OdradekBroker, settings_words
 from tests.compat import questions_of_admin, questions_of_data, questions_of_validation
 from tests.compat.admin_fuzz import both_of, told_of
 from tests.compat.admin_requests import history
 from tests.compat.clusters import KEEPS_OLD_RECORDS
 from tests.compat.peer import Peer
 from tests.compat.questions import QUESTIONS, Answer
-from tests.odradek_broker import OdradekBroker, settings_words
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
 

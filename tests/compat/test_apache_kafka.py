@@ -7,7 +7,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from tests.apache_kafka import ApacheKafka, ApacheKafkaFailed, answers, free_ports, run_tool
+from processes.apache_kafka import ApacheKafka, ApacheKafkaFailed, answers, free_ports, run_tool
 
 pytestmark = [pytest.mark.compat, pytest.mark.java]
 

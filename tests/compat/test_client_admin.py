@@ -21,7 +21,7 @@ from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode
 from odradek.runtime.environment import Environment
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
 from tests.compat.clusters import EVERY_KIND, Cluster, broker_count, cluster, soon
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]

@@ -23,7 +23,7 @@ from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOff
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.runtime.environment import Environment
-from tests.apache_kafka import ApacheKafka, run_tool
+from processes.apache_kafka import ApacheKafka, run_tool
 from tests.client.certificates import PASSWORD as KEY_PASSWORD
 from tests.client.certificates import Certificates, make_certificates
 from tests.compat.clusters import Ours, broker_count

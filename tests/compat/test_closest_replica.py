@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.broker.replication.closest_replica import RACK_AWARE
-from tests.apache_kafka import run_tool
+from processes.apache_kafka import run_tool
 from tests.compat.clusters import THREE_BROKERS, Ours, ours
 
 pytestmark = [pytest.mark.compat, pytest.mark.three_brokers, pytest.mark.timeout(120)]

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
+from processes.odradek_cluster import OdradekCluster
 from tests.compat import questions_of_leadership
 from tests.compat.admin_fuzz import both_of, told_of
 from tests.compat.admin_requests import history
@@ -20,7 +21,6 @@ from tests.compat.questions import Answer
 from tests.compat.questions_of_admin import created, new_topic
 from tests.compat.questions_of_clusters import FOLLOWER, LEADER, OF_CLUSTERS, Peers, fetched, produced
 from tests.compat.questions_of_leadership import wait_for
-from tests.odradek_cluster import OdradekCluster
 
 pytestmark = [
     pytest.mark.compat,

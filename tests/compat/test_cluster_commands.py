@@ -21,12 +21,12 @@ from odradek.client.errors.client_errors import BrokerError
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import uuid_text
-from tests.apache_kafka import ApacheKafka, run_tool
+from processes.apache_kafka import ApacheKafka, run_tool
+from processes.odradek_broker import OdradekBroker
 from tests.compat.brokers_on_etcd import brokers_on_etcd
 from tests.compat.clusters import ON_KAFKA, ON_THREE, THREE_BROKERS, eventually
 from tests.compat.commands import Commands
 from tests.compat.kafka_cluster import kafka_cluster
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from processes.odradek_broker import OdradekBroker
 from tests.compat.brokers_on_etcd import NODE_IDS, brokers_on_etcd
 from tests.compat.clusters import eventually
 from tests.compat.commands import Commands
 from tests.compat.console import Example, examples_of, pattern, run
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.three_brokers, pytest.mark.telling, pytest.mark.timeout(240)]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from odradek.client.commands import failures
+from processes.odradek_broker import OdradekBroker
 from tests.compat.console import Example, examples_of, run_all
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(180)]
 

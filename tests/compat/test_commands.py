@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
 from tests.compat.clusters import EVERY_KIND, USER, broker_count, cluster, eventually
 from tests.compat.commands import Commands
 

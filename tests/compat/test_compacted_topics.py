@@ -20,11 +20,11 @@ from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.apache_kafka import ApacheKafka, run_tool
+from processes.apache_kafka import ApacheKafka, run_tool
+from processes.dump_log_segments import MAIN_CLASS, SUFFIXES, Dump, read_dump
+from processes.odradek_broker import OdradekBroker, settings_words
 from tests.broker.api.fetching import request, told, wanted
 from tests.compat.peer import Peer
-from tests.dump_log_segments import MAIN_CLASS, SUFFIXES, Dump, read_dump
-from tests.odradek_broker import OdradekBroker, settings_words
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -19,7 +19,7 @@ from odradek.broker.log.compaction import LastRecord
 from odradek.protocol.batches.batch import BatchHeader, iterate_batches, read_header
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.batches.records import Record, iterate_records
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
 from tests.broker.log.compacted_logs import (
     KeyValue,
     MemoryLog,

@@ -27,9 +27,9 @@ from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
+from processes.odradek_broker import OdradekBroker
 from tests.compat.peer import Peer
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
 

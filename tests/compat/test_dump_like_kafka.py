@@ -26,11 +26,11 @@ from odradek.broker.offline.dump.places import files_of
 from odradek.broker.offline.dump.reading import lines_of
 from odradek.broker.offline.dump.verifying import verify
 from odradek.protocol.batches.compression import Codec
-from tests.apache_kafka import ApacheKafka, run_tool
+from processes.apache_kafka import ApacheKafka, run_tool
+from processes.dump_log_segments import MAIN_CLASS, SUFFIXES, read_dump
+from processes.odradek_broker import OdradekBroker, settings_words
 from tests.broker.offline.dump.laid_down import ORDERS, sample_disk
 from tests.compat.damage import DAMAGES, damage
-from tests.dump_log_segments import MAIN_CLASS, SUFFIXES, read_dump
-from tests.odradek_broker import OdradekBroker, settings_words
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.timeout(300)]
 

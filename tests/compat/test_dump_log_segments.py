@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from tests.apache_kafka import ApacheKafka
-from tests.dump_log_segments import Dump, dump_log_segments, read_dump
+from processes.apache_kafka import ApacheKafka
+from processes.dump_log_segments import Dump, dump_log_segments, read_dump
 
 pytestmark = [pytest.mark.compat, pytest.mark.java]
 

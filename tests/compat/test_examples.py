@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
 import odradek
+from processes.odradek_broker import REPOSITORY, OdradekBroker
 from tests.compat.producer_load import read_back
-from tests.odradek_broker import REPOSITORY, OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
 

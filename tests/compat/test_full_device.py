@@ -16,8 +16,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
-from tests.dump_log_segments import dump_log_segments
-from tests.odradek_broker import OdradekBroker
+from processes.dump_log_segments import dump_log_segments
+from processes.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 

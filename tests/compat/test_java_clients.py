@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.apache_kafka import run_tool
+from processes.apache_kafka import run_tool
 from tests.compat.clusters import Ours, broker_count, eventually
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]

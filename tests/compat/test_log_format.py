@@ -17,8 +17,8 @@ from odradek.protocol.batches.batch import read_header
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
+from processes.dump_log_segments import Dump, dump_log_segments
 from tests.compat.damage import DAMAGES, damage
-from tests.dump_log_segments import Dump, dump_log_segments
 
 pytestmark = [pytest.mark.compat, pytest.mark.java]
 

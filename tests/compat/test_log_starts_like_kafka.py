@@ -24,8 +24,8 @@ from odradek.broker.log.snapshots import SnapshotEntry, encode_snapshot, read_en
 from odradek.protocol.batches.batch import read_header
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
-from tests.apache_kafka import ApacheKafka, run_tool
-from tests.dump_log_segments import MAIN_CLASS, dump_log_segments
+from processes.apache_kafka import ApacheKafka, run_tool
+from processes.dump_log_segments import MAIN_CLASS, dump_log_segments
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 

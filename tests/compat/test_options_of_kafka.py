@@ -26,7 +26,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from tests.apache_kafka import ApacheKafka, ask
+from processes.apache_kafka import ApacheKafka, ask
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
 

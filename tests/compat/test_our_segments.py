@@ -17,9 +17,9 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
 from odradek.protocol.batches.compression import Codec
+from processes.dump_log_segments import dump_log_segments
+from processes.odradek_broker import OdradekBroker
 from tests.compat.damage import DAMAGES, damage
-from tests.dump_log_segments import dump_log_segments
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -19,14 +19,14 @@ from odradek.client.metrics.metrics import (
     RECORD_SEND_TOTAL,
     SUCCESSFUL_REAUTHENTICATION_TOTAL,
 )
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
+from processes.odradek_broker import OdradekBroker
 from tests.client.certificates import Certificates, make_certificates
 from tests.client.recorded_metrics import RecordedMetrics
 from tests.compat.clusters import ODRADEK, ON_KAFKA, THREE_BROKERS, Cluster, Ours, ours
 from tests.compat.peer import Peer
 from tests.compat.producer_load import Records, Sent, Writer, check, read_back
 from tests.compat.questions import batch, produced
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 

@@ -12,10 +12,10 @@ import pytest
 from odradek.client.admin.admin import Admin
 from odradek.client.producer.producer import Producer
 from odradek.client.topic_partition import TopicPartition
-from tests.child_process import start_together
+from processes.child_process import start_together
+from processes.odradek_broker import OdradekBroker
 from tests.compat.brokers_on_etcd import NODE_IDS, brokers_on_etcd
 from tests.compat.clusters import soon
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.three_brokers, pytest.mark.timeout(120)]
 

@@ -21,8 +21,8 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from odradek.broker.config.broker_options import BROKER_OPTIONS
 from odradek.cli import main
+from processes.odradek_broker import OdradekBroker
 from tests.compat.console import examples_of, run_all
-from tests.odradek_broker import OdradekBroker
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from processes.odradek_broker import OdradekBroker, OdradekFailed
 from tests.compat.commands import Commands
-from tests.odradek_broker import OdradekBroker, OdradekFailed
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
 

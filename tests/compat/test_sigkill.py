@@ -14,11 +14,11 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
+from processes.cluster_processes import Processes
+from processes.odradek_broker import OdradekBroker
 from tests.cluster.clients import Clients
-from tests.cluster.processes import Processes
 from tests.cluster.rounds import everything, history_of
 from tests.compat.topic_load import TopicLoad
-from tests.odradek_broker import OdradekBroker
 from tests.sim.checker import check
 from tests.sim.expectations import Rules, TopicRules
 

@@ -16,7 +16,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
-from tests.child_process import ChildProcess
+from processes.child_process import ChildProcess
 from tests.signals import set_at_sigterm
 
 PAUSE_S: Final = 0.1

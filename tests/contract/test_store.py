@@ -27,8 +27,8 @@ from odradek.broker.disk.disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
-from tests.etcd_server import EtcdServer
-from tests.etcd_stores import etcd_store
+from processes.etcd_server import EtcdServer
+from processes.etcd_stores import etcd_store
 from tests.sim.support import hosted_store_client
 
 pytestmark = pytest.mark.asyncio

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.odradek_broker import REPOSITORY, OdradekBroker
+from processes.odradek_broker import REPOSITORY, OdradekBroker
 
 LINKS = ("broker", "client", "protocol", "spark_jobs")
 BUILT_FROM = ("odradek", *LINKS, "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")

@@ -26,7 +26,7 @@ from odradek.protocol.frames import RequestHeader, read_response_header, request
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.apache_kafka import ApacheKafka, receive
+from processes.apache_kafka import ApacheKafka, receive
 from tests.protocol import plain
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

@@ -17,10 +17,10 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.server import Broker
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.runtime.environment import Environment
+from processes.etcd_server import EtcdServer
+from processes.etcd_stores import etcd_store
 from tests.broker.log.logs import copied
 from tests.broker.wire import batch, connected, produced, settings
-from tests.etcd_server import EtcdServer
-from tests.etcd_stores import etcd_store
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 

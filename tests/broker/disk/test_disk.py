@@ -13,7 +13,7 @@ import pytest
 
 from odradek.broker.disk.disk import FileDisk, LockHeld, descriptor_budget, raise_descriptor_limit, socket_budget
 from odradek.protocol.primitives import Buffer
-from tests.child_process import REPOSITORY
+from processes.child_process import REPOSITORY
 from tests.descriptors import open_below
 
 pwritev = os.pwritev

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.errors import ErrorCode
+from processes.odradek_broker import OdradekBroker
 from tests.broker.wire import RawClient, batch, create_topic, produced
-from tests.odradek_broker import OdradekBroker
 
 END_S = 10.0
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import free_ports
-from tests.etcd_server import EtcdServer
-from tests.odradek_broker import OdradekBroker, OdradekFailed
+from processes.apache_kafka import free_ports
+from processes.etcd_server import EtcdServer
+from processes.odradek_broker import OdradekBroker, OdradekFailed
 
 ENDS_WITHIN_S = 30.0
 

@@ -27,8 +27,8 @@ from odradek.broker.server import Broker, Settings
 from odradek.broker.version import VERSION
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.runtime.environment import Environment
+from processes.odradek_broker import REPOSITORY, OdradekBroker
 from tests.broker.wire import RawClient, batch, create_topic, produce, settings, topic_id
-from tests.odradek_broker import REPOSITORY, OdradekBroker
 
 STOP_S = 5.0
 

@@ -4,8 +4,8 @@ import asyncio
 from contextlib import suppress
 from pathlib import Path
 
+from processes.odradek_broker import OdradekBroker
 from tests.broker.wire import RawClient, batch, create_topic, produced
-from tests.odradek_broker import OdradekBroker
 
 DESCRIPTORS = 64
 PARTITIONS = 300

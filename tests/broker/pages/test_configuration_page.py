@@ -3,7 +3,7 @@
 from odradek.broker.config.broker_options import BROKER_OPTIONS
 from odradek.broker.config.topic_options import TOPIC_OPTIONS
 from odradek.broker.pages.configuration_page import documentation
-from tests.child_process import REPOSITORY
+from processes.child_process import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "configuration.md"
 

@@ -2,7 +2,7 @@
 
 from odradek.broker.pages.protocol_page import documentation, history, summary
 from odradek.broker.served import BY_KEY, SERVED
-from tests.child_process import REPOSITORY
+from processes.child_process import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "protocol-support.md"
 

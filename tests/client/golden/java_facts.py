@@ -1,7 +1,7 @@
 """What Apache Kafka's Java clients say of themselves, as our tests compare with it: settings, rules, errors, bytes.
 
 `read` gives java_facts.json beside this module. `python -m tests.client.golden.java_facts` has Java write it anew, by
-java_facts.jsh, from the jars that `tests/jars.py` names.
+java_facts.jsh, from the jars that `processes/jars.py` names.
 """
 
 import json
@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.jars import APACHE_KAFKA, java, resolve
+from processes.jars import APACHE_KAFKA, java, resolve
 
 FILE = Path(__file__).with_suffix(".json")
 SCRIPT = Path(__file__).with_suffix(".jsh")

@@ -13,8 +13,8 @@ import pytest
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.errors.client_errors import ConfigError
 from odradek.client.producer.config import ProducerConfig
+from processes.jars import KAFKA_VERSION
 from tests.client.golden import java_facts
-from tests.jars import KAFKA_VERSION
 
 JAVA = java_facts.read()
 RULED = ("enable.idempotence", "acks", "retries", "max.in.flight.requests.per.connection")

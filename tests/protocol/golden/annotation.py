@@ -15,7 +15,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from tests.jars import APACHE_KAFKA, resolve
+from processes.jars import APACHE_KAFKA, resolve
 
 carried: Any = import_module("kafka.protocol.schemas.load_json").load_json
 BETWEEN_BROKERS = ("BrokerHeartbeat", "UnregisterBroker")

@@ -17,7 +17,7 @@ from typing import Any
 
 from odradek.protocol.batches.records import Record
 from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from tests.apache_kafka import ApacheKafka
+from processes.apache_kafka import ApacheKafka
 from tests.protocol.golden import files
 from tests.protocol.golden.tee import Tee
 

@@ -15,11 +15,11 @@ from odradek.broker.cluster.etcd.members import Members
 from odradek.broker.cluster.etcd.messages import TXN
 from odradek.broker.cluster.store import Refused, StoreClosed, Txn, Unknown, Unreachable
 from odradek.runtime.environment import Environment
-from tests.apache_kafka import free_ports
+from processes.apache_kafka import free_ports
+from processes.etcd_server import EtcdServer
+from processes.etcd_stores import etcd_store, told
 from tests.broker.cluster.etcd.relay import relay
 from tests.client.certificates import Certificates, make_certificates
-from tests.etcd_server import EtcdServer
-from tests.etcd_stores import etcd_store, told
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.both_loops]
 

@@ -9,9 +9,9 @@ from contextlib import aclosing
 import pytest
 
 from odradek.broker.cluster.store import LeaseLost, Txn, Unknown
+from processes.etcd_server import EtcdServer
+from processes.etcd_stores import etcd_store
 from tests.broker.cluster.etcd.relay import relay
-from tests.etcd_server import EtcdServer
-from tests.etcd_stores import etcd_store
 
 pytestmark = pytest.mark.asyncio
 

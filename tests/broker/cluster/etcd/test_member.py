@@ -12,7 +12,7 @@ from odradek.broker.cluster.etcd import member as member_module
 from odradek.broker.cluster.etcd.member import CallFailed, Member, open_channel
 from odradek.broker.cluster.etcd.messages import WATCH, watch_request
 from odradek.broker.config.store_address import Endpoint
-from tests.etcd_server import EtcdServer
+from processes.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.asyncio
 

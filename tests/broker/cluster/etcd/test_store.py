@@ -19,8 +19,8 @@ from odradek.broker.cluster.keys import PartitionState, decode_partition
 from odradek.broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Refused, StoreWentBack, Txn
 from odradek.broker.cluster.topics import create_topic, delete_topic
 from odradek.broker.config.store_address import PREFIX_SIZE_MAX
-from tests.etcd_server import EtcdServer
-from tests.etcd_stores import etcd_store
+from processes.etcd_server import EtcdServer
+from processes.etcd_stores import etcd_store
 
 TOPIC_ID = b"\x07" * 16
 

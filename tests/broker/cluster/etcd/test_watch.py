@@ -9,9 +9,9 @@ import pytest
 
 from odradek.broker.cluster.etcd.store import EtcdStore
 from odradek.broker.cluster.store import Change, Compacted, Event, Snapshot, Txn
+from processes.etcd_server import EtcdServer
+from processes.etcd_stores import etcd_store, told
 from tests.broker.cluster.etcd.relay import relay
-from tests.etcd_server import EtcdServer
-from tests.etcd_stores import etcd_store, told
 
 pytestmark = pytest.mark.asyncio
 

@@ -17,8 +17,8 @@ from odradek.broker.offline.adopt.metadata_records import (
 )
 from odradek.protocol.codec.schema import Message
 from odradek.protocol.errors import MalformedMessage
+from processes.jars import APACHE_KAFKA, resolve
 from tests.broker.offline.adopt.kafka_files import id_of, metadata_value
-from tests.jars import APACHE_KAFKA, resolve
 
 ids = st.binary(min_size=16, max_size=16)
 numbers = st.integers(-(2**31), 2**31 - 1)

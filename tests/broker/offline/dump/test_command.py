@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.offline.dump.command import dump
+from processes.child_process import REPOSITORY
 from tests.broker.offline.dump.laid_down import sample_disk
-from tests.child_process import REPOSITORY
 from tests.signals import heed_ctrl_c
 
 FIRST = f"orders-0/{0:020d}"

@@ -18,8 +18,8 @@ from odradek.broker.cluster.store import Snapshot, Txn
 from odradek.broker.disk.disk import FileDisk
 from odradek.broker.offline.rescue import restoring
 from odradek.broker.offline.rescue.command import backup, rebuild, restore
+from processes.etcd_server import EtcdServer
 from tests.broker.offline.adopt.kafka_files import DATA, KafkaDirectory, batch
-from tests.etcd_server import EtcdServer
 
 
 def run(command: click.Command, *arguments: str | Path, code: int = 0) -> Result:

@@ -7,7 +7,7 @@ from odradek.broker.cluster.store import StoreClosed, Txn
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.offline.adopt.claim import DirectoryRefused
 from odradek.broker.offline.rescue.stores import opened
-from tests.etcd_server import EtcdServer
+from processes.etcd_server import EtcdServer
 
 
 async def test_an_embedded_store_is_opened_locked_and_closed() -> None:

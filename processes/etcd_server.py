@@ -19,9 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tests.apache_kafka import free_ports
-from tests.child_process import start_together
-from tests.etcd_process import Etcd, EtcdFailed, program
+from processes.apache_kafka import free_ports
+from processes.child_process import start_together
+from processes.etcd_process import Etcd, EtcdFailed, program
 
 HOST: Final = "127.0.0.1"
 

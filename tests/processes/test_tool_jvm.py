@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import kafka_classpath, quick_jvm, run_tool
+from processes.apache_kafka import kafka_classpath, quick_jvm, run_tool
+from processes.jars import java
+from processes.tool_jvm import ToolJvm
 from tests.broker.log.logs import batch
-from tests.jars import java
-from tests.tool_jvm import ToolJvm
 
 pytestmark = pytest.mark.java
 

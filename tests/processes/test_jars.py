@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import jars
+from processes import jars
 from tests.fake_java import set_java_home
 
 COORDINATES = ("org.example:thing:1.0",)

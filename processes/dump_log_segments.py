@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.apache_kafka import run_tool
+from processes.apache_kafka import run_tool
 
 MAIN_CLASS = "org.apache.kafka.tools.DumpLogSegments"
 SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")

@@ -2,7 +2,7 @@
 
 They are resolved with the Ivy that pyspark bundles, so nothing but Java has to be there, and kept in the user's cache
 directory. Every file must have the SHA-256 that `jars.sha256` beside this module records (format: `sha256sum`'s), at
-each resolve. `python -m tests.jars` resolves everything and prints the lines that are missing from it.
+each resolve. `python -m processes.jars` resolves everything and prints the lines that are missing from it.
 """
 
 import fcntl
@@ -77,7 +77,9 @@ def resolve(*coordinates: str) -> tuple[Path, ...]:
     recorded = read_checksums()
     for jar in jars:
         if jar.name not in recorded:
-            raise JarsUnresolved(f"{jar.name} has no checksum in {CHECKSUMS.name}; `python -m tests.jars` prints it.")
+            raise JarsUnresolved(
+                f"{jar.name} has no checksum in {CHECKSUMS.name}; `python -m processes.jars` prints it."
+            )
         if (digest := sha256(jar)) != recorded[jar.name]:
             raise JarsUnresolved(f"{jar} has SHA-256 {digest}, recorded is {recorded[jar.name]}: remove the file.")
     return jars

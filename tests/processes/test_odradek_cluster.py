@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import answers
-from tests.odradek_cluster import READY, OdradekCluster, OdradekClusterFailed, free_run
+from processes.apache_kafka import answers
+from processes.odradek_cluster import READY, OdradekCluster, OdradekClusterFailed, free_run
 
 
 def listening(cluster: OdradekCluster) -> list[bool]:

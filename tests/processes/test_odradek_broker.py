@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import answers
-from tests.odradek_broker import READY, OdradekBroker, OdradekFailed
+from processes.apache_kafka import answers
+from processes.odradek_broker import READY, OdradekBroker, OdradekFailed
 
 
 def test_it_serves_where_it_says_and_comes_back_there_after_each_way_to_end(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import class_archive, jars
+from processes import class_archive, jars
 from tests.fake_java import set_java_home
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.child_process import REPOSITORY, ChildProcess, ProcessFailed
+from processes.child_process import REPOSITORY, ChildProcess, ProcessFailed
 
 __all__ = ["READY", "REPOSITORY", "OdradekBroker", "OdradekFailed"]
 

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.child_process import ChildProcess, ProcessFailed
+from processes.child_process import ChildProcess, ProcessFailed
 
 READY: Final = re.compile(r"odradek \S+ cluster ready on (?P<addresses>\S+) \(data in .+\)")
 BROKERS: Final = 3

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.child_process import ChildProcess, ProcessFailed
+from processes.child_process import ChildProcess, ProcessFailed
 from tests.killed_test import outlives_its_test
 
 ECHO = """
@@ -146,7 +146,7 @@ def test_several_start_at_once_and_write_their_logs_into_files(tmp_path: Path) -
 def test_it_is_gone_when_its_test_is_killed() -> None:
     """A test that starts a process and is killed by SIGKILL tidies up nothing."""
     test = (
-        "from tests.test_child_process import ECHO, Program\n"
+        "from tests.processes.test_child_process import ECHO, Program\n"
         "program = Program(ECHO)\nprogram.start()\nprint(program.pid, flush=True)\ninput()\n"
     )
     assert not outlives_its_test(test), "the process is still there"

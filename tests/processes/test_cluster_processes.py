@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.apache_kafka import answers
-from tests.child_process import ProcessFailed
-from tests.cluster.processes import Processes
+from processes.apache_kafka import answers
+from processes.child_process import ProcessFailed
+from processes.cluster_processes import Processes
+from processes.etcd_process import Etcd
 from tests.cluster.relay import Relay
-from tests.etcd_process import Etcd
 from tests.killed_test import outlives_its_test
 
 API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 0000")
@@ -72,7 +72,7 @@ def test_a_broker_is_reached_through_a_relay_that_it_advertises(tmp_path: Path) 
 
 def advertised_port(host: str, port: int) -> int:
     """The first broker's in Metadata v0."""
-    from tests.apache_kafka import ask
+    from processes.apache_kafka import ask
 
     with socket.create_connection((host, port), timeout=5.0) as connection:
         body = ask(connection, api_key=3, api_version=0, body=bytes(4))
@@ -102,7 +102,7 @@ def test_a_broker_that_ended_by_itself_does_not_go_unnoticed(tmp_path: Path) -> 
 
 def test_brokers_are_gone_when_their_test_is_killed(tmp_path: Path) -> None:
     test = (
-        "from pathlib import Path\nfrom tests.cluster.processes import Processes\n"
+        "from pathlib import Path\nfrom processes.cluster_processes import Processes\n"
         f"processes = Processes(Path({str(tmp_path)!r}))\nbroker = processes.broker(1)\n"
         "processes.start(broker)\nprint(broker.pid, flush=True)\ninput()\n"
     )

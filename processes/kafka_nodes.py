@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.apache_kafka import ApacheKafka, free_ports
+from processes.apache_kafka import ApacheKafka, free_ports
 
 NODE_IDS = (1, 2, 3)
 

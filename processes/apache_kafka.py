@@ -6,7 +6,7 @@
     with ApacheKafka(listeners=["SASL_SSL"], scram=[("SCRAM-SHA-256", "alice", "secret")]) as kafka:
         kafka.ports["SASL_SSL"]                        # beside the plaintext one, which is there always
 
-`python -m tests.apache_kafka` is for a set-up: it fetches the jars, and makes later starts quick.
+`python -m processes.apache_kafka` is for a set-up: it fetches the jars, and makes later starts quick.
 
 The node listens on free loopback ports and keeps its data in a temporary directory. It is ready when it has answered
 ApiVersions and lists itself in Metadata. It is stopped by its own process id, whatever happens.
@@ -26,9 +26,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.class_archive import archive_path, class_archive
-from tests.jars import APACHE_KAFKA, java, resolve
-from tests.tool_jvm import ENTRIES, ToolJvm
+from processes.class_archive import archive_path, class_archive
+from processes.jars import APACHE_KAFKA, java, resolve
+from processes.tool_jvm import ENTRIES, ToolJvm
 
 CLUSTER_ID = "T2RyYWRlay10ZXN0cy0wMQ"
 START_TIMEOUT_S = 60.0

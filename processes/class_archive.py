@@ -2,16 +2,16 @@
 
     path = class_archive()                       # None: nobody has made it, and everything takes a little longer
 
-A JVM writes it at its end (`-XX:ArchiveClassesAtExit`; `python -m tests.apache_kafka` has a node do so, a step of the
-set-up), and others take it (`-XX:SharedArchiveFile`). It lies beside the jars, under a name that follows from them and
-from the JVM, for it fits no others.
+A JVM writes it at its end (`-XX:ArchiveClassesAtExit`; `python -m processes.apache_kafka` has a node do so, a step of
+the set-up), and others take it (`-XX:SharedArchiveFile`). It lies beside the jars, under a name that follows from them
+and from the JVM, for it fits no others.
 """
 
 import functools
 import hashlib
 from pathlib import Path
 
-from tests.jars import APACHE_KAFKA, cache_directory, java, java_version, resolve
+from processes.jars import APACHE_KAFKA, cache_directory, java, java_version, resolve
 
 
 @functools.cache

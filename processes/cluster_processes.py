@@ -20,10 +20,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from tests.apache_kafka import free_ports
-from tests.child_process import ChildProcess, start_together
-from tests.etcd_process import Etcd
-from tests.odradek_broker import OdradekBroker
+from processes.apache_kafka import free_ports
+from processes.child_process import ChildProcess, start_together
+from processes.etcd_process import Etcd
+from processes.odradek_broker import OdradekBroker
 
 P = TypeVar("P", bound=ChildProcess)
 
