@@ -28,11 +28,11 @@ from odradek.broker.cluster.keys import KeyKind, PartitionState, decode_partitio
 from odradek.broker.cluster.placement import UsableBroker, place
 from odradek.broker.cluster.store import Change, Txn
 from odradek.broker.offline.adopt.plan import topic_values
-from tests.sim.brokers import Brokers
-from tests.sim.machine import Machine
-from tests.sim.process import Cpu
-from tests.sim.store import Request, SimStore
-from tests.sim.world import World
+from odradek.testing.sim.cluster.brokers import Brokers
+from odradek.testing.sim.world.machine import Machine
+from odradek.testing.sim.world.process import Cpu
+from odradek.testing.sim.world.store import Request, SimStore
+from odradek.testing.sim.world.world import World
 
 REPLICAS: Final = 3
 PARTITIONS_A_TOPIC: Final = 50

@@ -18,9 +18,9 @@ from benchmarks.bench import Bench
 from benchmarks.figures import Bar, Statement, Summary
 from benchmarks.machine import REPOSITORY
 from benchmarks.results import Outcome, Unavailable
-from tests.sim.scenario import Scenario
-from tests.sim.simulation import Result, simulate
-from tests.sim.workload import Acks
+from odradek.testing.sim.cluster.workload import Acks
+from odradek.testing.sim.scenario import Scenario
+from odradek.testing.sim.simulation import Result, simulate
 
 BAR: Final = Bar("≥", 60.0)
 IDEMPOTENT: Final = Acks(-1, is_idempotent=True)

@@ -27,6 +27,7 @@ LINKED = ("broker", "client", "protocol", "spark_jobs")
 """The folders that odradek/ has links to, so that a module in them is `odradek.broker.…`."""
 PACKAGES = ("odradek", *LINKED)
 LINES_MAX = 500
+TESTS = re.compile(r"tests(\.|$)")
 
 # Tests of several modules together, and helpers, have no single source file.
 JOINT_TESTS = ("tests/compat/", "tests/contract/", "tests/sim/")
@@ -185,6 +186,12 @@ def test_no_module_is_dead() -> None:
     entries = {script.partition(":")[0] for script in scripts}
     dead = [name for name in sorted(sources.keys() - used - packages - entries) if not runs_by_itself(sources[name])]
     assert dead == []
+
+
+def test_nothing_but_tests_imports_tests() -> None:
+    """What tests and benchmarks both start stands in processes/."""
+    sources = {relative(path): path.read_text() for path in python_files(*PACKAGES, "processes", "benchmarks")}
+    assert {path for path, text in sources.items() if any(map(TESTS.match, imported_modules(text)))} == set()
 
 
 # ------------------------------------------------------------------------------------------------------- the documents

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from benchmarks.simulated_scale import COMMIT_MS, KEY_MS, BusyStore, MeasuredCpu, scale_table, simulated_scale
 from odradek.broker.cluster.store import Txn
-from tests.sim.machine import Running
-from tests.sim.world import World
+from odradek.testing.sim.world.machine import Running
+from odradek.testing.sim.world.world import World
 
 
 def test_lost_brokers_are_replaced_and_come_back() -> None:

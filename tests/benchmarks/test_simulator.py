@@ -8,11 +8,11 @@ import pytest
 from benchmarks import simulator
 from benchmarks.results import Unavailable
 from benchmarks.simulator import WORKLOAD, main, told
-from tests.sim.brokers import Brokers
-from tests.sim.evidence import Evidence
-from tests.sim.history import History
-from tests.sim.simulation import Result
-from tests.sim.world import World
+from odradek.testing.sim.checking.history import History
+from odradek.testing.sim.cluster.brokers import Brokers
+from odradek.testing.sim.cluster.evidence import Evidence
+from odradek.testing.sim.simulation import Result
+from odradek.testing.sim.world.world import World
 
 
 def test_all_are_clusters_with_clients_and_faults() -> None:

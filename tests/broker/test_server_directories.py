@@ -14,7 +14,7 @@ from odradek.broker.directories.metadata_revision import load_revision
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode
-from tests.broker.log.losing_disk import ALL_IS_LOST, LosingDisk
+from odradek.testing.sim.world.losing_disk import ALL_IS_LOST, LosingDisk
 from tests.broker.servers import broker_on, files, started
 from tests.broker.wire import batch, connected, create_topic, produced
 

@@ -24,8 +24,8 @@ from enum import Enum
 from ssl import SSLContext
 from typing import Any, NamedTuple, NoReturn
 
-from tests.client.memory_pipe import Direction, Pipe
-from tests.client.memory_transport import MemoryTransport
+from odradek.testing.sim.world.memory_pipe import Direction, Pipe
+from odradek.testing.sim.world.memory_transport import MemoryTransport
 from tests.client.virtual_time import VirtualEnvironment
 
 Factory = Callable[[], asyncio.BaseProtocol]

@@ -1,8 +1,9 @@
 """What a client under test is asked for, and what it is told: common to producers and readers of all libraries.
 
 A client is a process of its own, so that a busy one does not slow another. It works until SIGTERM, then ends what it
-has begun. What it was told goes to a file, a record of the history a line (tests/sim/history.py), with the time of this
-machine's monotonic clock, which all its processes share: so the files of several clients are one history.
+has begun. What it was told goes to a file, a record of the history a line (odradek/testing/sim/checking/history.py),
+with the time of this machine's monotonic clock, which all its processes share: so the files of several clients are one
+history.
 """
 
 import json
@@ -13,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
+from odradek.testing.sim.checking.history import Acknowledged, Failed, History, Placed, Polled, PollFailed, Record, Sent
+from odradek.testing.sim.cluster.workload import decoded, encoded
 from tests.signals import set_at_sigterm
-from tests.sim.history import Acknowledged, Failed, History, Placed, Polled, PollFailed, Record, Sent
-from tests.sim.workload import decoded, encoded
 
 IN_FLIGHT_MAX: Final = 4_000
 """Enough that partitions whose leader is there go on for a long time while another waits for its own."""

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from odradek.testing.sim.checking.history import Acknowledged, Failed, History, Polled, PollFailed, Record
 from processes.child_process import ChildProcess, start_together
 from processes.cluster_processes import Processes
 from tests.cluster.client_session import TELLING_SIGNAL, Job
 from tests.cluster.librdkafka_reader import STOOD_STILL
-from tests.sim.history import Acknowledged, Failed, History, Polled, PollFailed, Record
 
 PRODUCERS: Final = ("kafka-python", "librdkafka", "odradek")
 READERS: Final = ("kafka-python-reader", "librdkafka-reader", "odradek-reader")

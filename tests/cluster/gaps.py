@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from tests.sim.history import Acknowledged, Record
+from odradek.testing.sim.checking.history import Acknowledged, Record
 
 TABLE: Final = os.environ.get("ROUNDS_TABLE", "")
 HEAD: Final = (

@@ -16,12 +16,12 @@ from odradek.client.errors.client_errors import BrokerError
 from odradek.client.fetching.list_offsets import EARLIEST
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
+from odradek.testing.sim.checking.cluster_history import RecordsDeleted
 from processes.odradek_broker import OdradekBroker
 from tests.cluster.client_session import now_ms
 from tests.cluster.process_faults import AWAY_S
 from tests.cluster.real_cluster import ASSIGNMENTS, NODES, TOPIC, RealCluster, is_whole, node_id, partitions_in
 from tests.cluster.rounds import Fault, Story, lasts
-from tests.sim.cluster_history import RecordsDeleted
 
 T = TypeVar("T")
 PARTITIONS: Final = tuple(TopicPartition(TOPIC, index) for index in range(len(ASSIGNMENTS)))

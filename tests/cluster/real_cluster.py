@@ -27,14 +27,14 @@ from odradek.protocol.messages.create_topics import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.metadata import MetadataResponsePartition as Partition
+from odradek.testing.sim.checking.cluster_history import RecordsDeleted
+from odradek.testing.sim.checking.history import FaultKind, Happened, Record
 from processes.apache_kafka import ask
 from processes.child_process import ChildProcess
 from processes.cluster_processes import Processes
 from processes.etcd_process import Etcd
 from processes.odradek_broker import OdradekBroker
 from tests.cluster.client_session import now_ms
-from tests.sim.cluster_history import RecordsDeleted
-from tests.sim.history import FaultKind, Happened, Record
 
 TOPIC: Final = "ledger"
 ASSIGNMENTS: Final = ([1, 2, 3], [2, 3, 1], [1, 3, 2], [2, 1, 3])

@@ -24,14 +24,14 @@ from typing import Final, Self
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from odradek.testing.sim.checking.checker import check
+from odradek.testing.sim.checking.history import History, Phase, Placed, Polled, Record
+from odradek.testing.sim.cluster.workload import decoded
 from tests.cluster.client_session import now_ms
 from tests.cluster.clients import PRODUCERS, READERS, Clients
 from tests.cluster.gaps import Figures, longest_gap_ms
 from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster
 from tests.compat.producer_load import read_back
-from tests.sim.checker import check
-from tests.sim.history import History, Phase, Placed, Polled, Record
-from tests.sim.workload import decoded
 
 ROUNDS: Final = int(os.environ.get("PROCESS_ROUNDS", "1"))
 IS_SHORT: Final = "PROCESS_ROUNDS" not in os.environ

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from odradek.testing.sim.checking.history import Acknowledged, Failed, History, Placed, Polled, PollFailed, Record, Sent
+from odradek.testing.sim.cluster.workload import decoded, encoded
 from tests.cluster.client_session import IN_FLIGHT_MAX, Job, Reading, Sending, Session
-from tests.sim.history import Acknowledged, Failed, History, Placed, Polled, PollFailed, Record, Sent
-from tests.sim.workload import decoded, encoded
 
 
 @pytest.fixture

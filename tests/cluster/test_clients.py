@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from odradek.testing.sim.checking.history import Acknowledged, History, Polled, PollFailed, Record
 from processes.cluster_processes import Processes
 from tests.cluster.clients import Client, Clients
 from tests.cluster.librdkafka_reader import STOOD_STILL
-from tests.sim.history import Acknowledged, History, Polled, PollFailed, Record
 
 
 def told(client: Client, records: Sequence[Record]) -> None:

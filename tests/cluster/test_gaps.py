@@ -1,7 +1,7 @@
 """Gaps between acknowledgements, in histories made by hand."""
 
+from odradek.testing.sim.checking.history import Acknowledged, Polled, Record
 from tests.cluster.gaps import Figures, longest_gap_ms
-from tests.sim.history import Acknowledged, Polled, Record
 
 
 def acknowledged(at_ms: float, partition: int = 0) -> Record:

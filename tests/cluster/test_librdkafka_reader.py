@@ -10,11 +10,11 @@ from typing import Final, Self
 import pytest
 from confluent_kafka import TopicPartition
 
+from odradek.testing.sim.checking.history import History, Polled, PollFailed
+from odradek.testing.sim.cluster.workload import encoded
 from tests.cluster import librdkafka_reader
 from tests.cluster.client_session import Job, Session
 from tests.cluster.librdkafka_reader import MAIN_THREAD, STOOD_STILL, Wakes, main_thread_wakes, read_with_librdkafka
-from tests.sim.history import History, Polled, PollFailed
-from tests.sim.workload import encoded
 
 LOOKS: Final = 3
 

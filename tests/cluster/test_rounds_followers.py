@@ -7,13 +7,13 @@ from typing import Final, Literal
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from odradek.testing.sim.checking.history import Acknowledged, Failed, Sent
+from odradek.testing.sim.cluster.workload import encoded
 from processes.child_process import ChildProcess
 from tests.cluster.client_session import ACKS_ALL, now_ms
 from tests.cluster.clients import VALUES_EACH
 from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster, plain_cluster
 from tests.cluster.rounds import IS_SHORT, ROUNDS, Story
-from tests.sim.history import Acknowledged, Failed, Sent
-from tests.sim.workload import encoded
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 90 * ROUNDS)]
 

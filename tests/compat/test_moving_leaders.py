@@ -15,11 +15,11 @@ import pytest
 
 from odradek.client.admin.admin import Admin
 from odradek.client.topic_partition import TopicPartition
+from odradek.testing.sim.checking.checker import check
 from processes.cluster_processes import Processes
 from tests.cluster.clients import Clients
 from tests.cluster.rounds import everything, history_of
 from tests.compat.clusters import THREE_BROKERS, Ours, ours, soon
-from tests.sim.checker import check
 
 pytestmark = [pytest.mark.compat, pytest.mark.three_brokers, pytest.mark.timeout(300)]
 

@@ -14,13 +14,13 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
+from odradek.testing.sim.checking.checker import check
+from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from processes.cluster_processes import Processes
 from processes.odradek_broker import OdradekBroker
 from tests.cluster.clients import Clients
 from tests.cluster.rounds import everything, history_of
 from tests.compat.topic_load import TopicLoad
-from tests.sim.checker import check
-from tests.sim.expectations import Rules, TopicRules
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(3_000)]
 

@@ -13,7 +13,7 @@ from odradek.broker.disk.disk import Disk, File, FileDisk, LockHeld
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.protocol.primitives import Buffer
-from tests.sim.device import LosingDevice
+from odradek.testing.sim.world.device import LosingDevice
 
 
 class ColdDisk(MemoryDisk):

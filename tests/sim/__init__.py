@@ -1,1 +1,1 @@
-"""A whole cluster and its clients in one process, from a seed: with all that can go wrong, and what must hold."""
+"""Tests of the simulator (odradek/testing/sim), mistakes put into the broker on purpose, and the runs of many seeds."""

@@ -20,10 +20,10 @@ from typing import Final
 
 import click
 
+from odradek.testing.sim.simulation import simulate
 from tests.sim.canaries import CANARIES
 from tests.sim.recorded import FOUND_BY
 from tests.sim.search import Task, again, hunts, outcomes, run
-from tests.sim.simulation import simulate
 
 HASH_SEED: Final = "0"
 

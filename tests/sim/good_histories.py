@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.sim.expectations import Rules, TopicRules
+from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from tests.sim.stories import COMPACTED, SYNCED, UNCLEAN, Story
 
 GOOD: dict[str, Callable[[], Story]] = {

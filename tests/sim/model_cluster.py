@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.sim.expectations import Rules, TopicRules
+from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from tests.sim.stories import Story
 
 CONTROL: Final = -1

@@ -8,8 +8,8 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.sim.finding import Anomaly
-from tests.sim.history import Acknowledged, Failed, Placed, Polled, Record, Sent
+from odradek.testing.sim.checking.finding import Anomaly
+from odradek.testing.sim.checking.history import Acknowledged, Failed, Placed, Polled, Record, Sent
 
 Records = list[Record]
 Operator = Callable[[Records, random.Random], bool]

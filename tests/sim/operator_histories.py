@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from tests.sim.expectations import Rules
-from tests.sim.finding import Anomaly
+from odradek.testing.sim.checking.expectations import Rules
+from odradek.testing.sim.checking.finding import Anomaly
 from tests.sim.stories import KEEPING, UNCLEAN, Story
 
 A = Anomaly

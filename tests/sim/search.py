@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from odradek.testing.sim.simulation import Result, simulate
 from tests.sim.canaries import CANARIES, sung
-from tests.sim.simulation import Result, simulate
 
 SHOWN_MAX: Final = 5
 """So many violations of a seed are told."""

@@ -9,8 +9,8 @@ Records go to partition 0 of topic `t` by the idempotent producer `p`, with acks
 from dataclasses import replace
 from typing import Any, Literal, Self
 
-from tests.sim.checker import check
-from tests.sim.cluster_history import (
+from odradek.testing.sim.checking.checker import check
+from odradek.testing.sim.checking.cluster_history import (
     NO_LEADER,
     ClusterRecord,
     NodesStored,
@@ -20,9 +20,9 @@ from tests.sim.cluster_history import (
     TopicStored,
     UncleanElection,
 )
-from tests.sim.expectations import Rules, TopicRules
-from tests.sim.finding import Verdict
-from tests.sim.history import (
+from odradek.testing.sim.checking.expectations import Rules, TopicRules
+from odradek.testing.sim.checking.finding import Verdict
+from odradek.testing.sim.checking.history import (
     Acknowledged,
     Answered,
     Asked,

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
 
 from odradek.runtime.tasks import breathe
-from tests.sim.clock import Clock
-from tests.sim.network import Network
-from tests.sim.process import Process
-from tests.sim.scheduler import START_S, Scheduler
-from tests.sim.store import SimStore, SimStoreClient
-from tests.sim.trace import Trace
+from odradek.testing.sim.world.clock import Clock
+from odradek.testing.sim.world.network import Network
+from odradek.testing.sim.world.process import Process
+from odradek.testing.sim.world.scheduler import START_S, Scheduler
+from odradek.testing.sim.world.store import SimStore, SimStoreClient
+from odradek.testing.sim.world.trace import Trace
 
 
 class Bench:

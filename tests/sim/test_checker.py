@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from odradek.testing.sim.checking.checker import check
+from odradek.testing.sim.checking.finding import Anomaly
+from odradek.testing.sim.checking.history import History
 from tests.sim.bad_histories import BAD as BAD_OF_CLIENTS
-from tests.sim.checker import check
-from tests.sim.finding import Anomaly
 from tests.sim.good_histories import GOOD as GOOD_OF_CLIENTS
-from tests.sim.history import History
 from tests.sim.model_cluster import Model
 from tests.sim.mutations import OPERATORS, Operator
 from tests.sim.operator_histories import BAD_OPERATIONS, GOOD_OPERATIONS

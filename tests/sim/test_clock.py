@@ -3,8 +3,8 @@
 import pytest
 
 from odradek.runtime.environment import NS_PER_MS
-from tests.sim.clock import Clock
-from tests.sim.scheduler import START_S, Scheduler
+from odradek.testing.sim.world.clock import Clock
+from odradek.testing.sim.world.scheduler import START_S, Scheduler
 
 
 def test_a_clock_begins_at_its_uptime_and_runs_at_its_rate() -> None:

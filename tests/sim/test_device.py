@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from odradek.broker.disk.memory_disk import MemoryDisk
-from tests.broker.log.losing_disk import ALL_IS_KEPT, ALL_IS_LOST, Fate
-from tests.sim.device import LosingDevice
+from odradek.testing.sim.world.device import LosingDevice
+from odradek.testing.sim.world.losing_disk import ALL_IS_KEPT, ALL_IS_LOST, Fate
 
 
 def disk_with_directory() -> LosingDevice:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from odradek.broker.disk.disk import LockHeld
-from tests.broker.log.losing_disk import ALL_IS_LOST
-from tests.sim.device import LosingDevice
-from tests.sim.disk import DiskFaults, SimDisk
-from tests.sim.process import Process
-from tests.sim.process_loop import Killed
+from odradek.testing.sim.world.device import LosingDevice
+from odradek.testing.sim.world.disk import DiskFaults, SimDisk
+from odradek.testing.sim.world.losing_disk import ALL_IS_LOST
+from odradek.testing.sim.world.process import Process
+from odradek.testing.sim.world.process_loop import Killed
 from tests.sim.support import Bench
 
 

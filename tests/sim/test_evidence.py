@@ -1,11 +1,11 @@
 """What is gathered for the checker: commits with their writers, losses that brokers announce, log starts that move."""
 
-from tests.sim.cluster_history import PartitionStored, RecordsDeleted, UncleanElection
-from tests.sim.faults import Action, Faults
-from tests.sim.history import Happened
-from tests.sim.scenario import Scenario
-from tests.sim.simulation import simulate
-from tests.sim.workload import Acks
+from odradek.testing.sim.checking.cluster_history import PartitionStored, RecordsDeleted, UncleanElection
+from odradek.testing.sim.checking.history import Happened
+from odradek.testing.sim.cluster.faults import Action, Faults
+from odradek.testing.sim.cluster.workload import Acks
+from odradek.testing.sim.scenario import Scenario
+from odradek.testing.sim.simulation import simulate
 
 PAIR = Scenario(
     brokers=3,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.history import (
+from odradek.testing.sim.checking.history import (
     Acknowledged,
     Failed,
     Happened,

@@ -5,9 +5,9 @@ from typing import Literal
 
 import pytest
 
-from tests.sim.cluster_history import PartitionStored
-from tests.sim.history import FaultKind, Happened
-from tests.sim.loss_model import broker_id_of, is_survivable, losses_ms, wounds_of
+from odradek.testing.sim.checking.cluster_history import PartitionStored
+from odradek.testing.sim.checking.history import FaultKind, Happened
+from odradek.testing.sim.checking.loss_model import broker_id_of, is_survivable, losses_ms, wounds_of
 
 Isr = tuple[int, ...]
 Stored = tuple[Literal["stored"], Isr] | tuple[Literal["stored"], Isr, Isr]

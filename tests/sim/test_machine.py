@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.broker.log.losing_disk import ALL_IS_LOST
-from tests.sim.machine import Machine, Main, Running
-from tests.sim.world import World
+from odradek.testing.sim.world.losing_disk import ALL_IS_LOST
+from odradek.testing.sim.world.machine import Machine, Main, Running
+from odradek.testing.sim.world.world import World
 
 
 def doing(work: Callable[[Running], Awaitable[object]], *, then_waits: bool = True) -> Main:

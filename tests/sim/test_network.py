@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.sim.process import Process
+from odradek.testing.sim.world.process import Process
+from odradek.testing.sim.world.wire import SEGMENT_BYTES
 from tests.sim.support import Bench
-from tests.sim.wire import SEGMENT_BYTES
 
 PORT = 9092
 

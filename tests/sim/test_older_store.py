@@ -2,11 +2,11 @@
 
 import pytest
 
+from odradek.testing.sim.checking.history import Happened
+from odradek.testing.sim.cluster.faults import Action, Faults
+from odradek.testing.sim.scenario import Scenario
+from odradek.testing.sim.simulation import Result, simulate
 from tests.sim.canaries import CANARIES, sung
-from tests.sim.faults import Action, Faults
-from tests.sim.history import Happened
-from tests.sim.scenario import Scenario
-from tests.sim.simulation import Result, simulate
 
 CLUSTER = Scenario(
     brokers=3,

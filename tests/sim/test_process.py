@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from odradek.runtime.tasks import breathe
-from tests.sim.process import Stuck
-from tests.sim.process_loop import TIDY_TIMERS, Killed
+from odradek.testing.sim.world.process import Stuck
+from odradek.testing.sim.world.process_loop import TIDY_TIMERS, Killed
 from tests.sim.support import Bench
 
 

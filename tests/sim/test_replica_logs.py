@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from odradek.testing.sim.checking.finding import Anomaly, Finding
+from odradek.testing.sim.checking.history import ReplicaSeen
+from odradek.testing.sim.checking.replica_logs import Readable, ReplicaLog, replicas_differ
 from tests.broker.log.compacted_logs import T0, data_batch, marker_batch
-from tests.sim.finding import Anomaly, Finding
-from tests.sim.history import ReplicaSeen
-from tests.sim.replica_logs import Readable, ReplicaLog, replicas_differ
 
 FIRST = data_batch(0, (b"a", b"1"), (b"b", b"2"))
 SECOND = data_batch(2, (b"a", b"3"))

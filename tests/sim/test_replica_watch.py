@@ -6,14 +6,14 @@ import pytest
 
 from odradek.broker.log.leftovers import tidy
 from odradek.protocol.batches.batch import iterate_batches
+from odradek.testing.sim.checking.finding import Anomaly
+from odradek.testing.sim.cluster.faults import Action, Faults
+from odradek.testing.sim.cluster.replica_watch import segments_on
+from odradek.testing.sim.cluster.workload import Acks
+from odradek.testing.sim.scenario import Scenario
+from odradek.testing.sim.simulation import simulate
 from tests.broker.log.logs import FaultyDisk, batch, full
 from tests.sim.canaries import CANARIES, sung
-from tests.sim.faults import Action, Faults
-from tests.sim.finding import Anomaly
-from tests.sim.replica_watch import segments_on
-from tests.sim.scenario import Scenario
-from tests.sim.simulation import simulate
-from tests.sim.workload import Acks
 
 CLUSTER = Scenario(
     brokers=3,

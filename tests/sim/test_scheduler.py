@@ -2,7 +2,7 @@
 
 import gc
 
-from tests.sim.scheduler import START_S, Scheduler
+from odradek.testing.sim.world.scheduler import START_S, Scheduler
 
 
 def test_events_come_in_order_of_time_and_then_of_setting() -> None:

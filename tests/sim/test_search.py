@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from odradek.testing.sim.checking.history import History
+from odradek.testing.sim.cluster.brokers import Brokers
+from odradek.testing.sim.cluster.evidence import Evidence
+from odradek.testing.sim.scenario import Scenario
+from odradek.testing.sim.simulation import Result
+from odradek.testing.sim.world.world import World
 from tests.sim import __main__ as program
 from tests.sim import search
-from tests.sim.brokers import Brokers
 from tests.sim.canaries import CANARIES
-from tests.sim.evidence import Evidence
-from tests.sim.history import History
-from tests.sim.scenario import Scenario
 from tests.sim.search import Hunt, Task, hunt, outcomes, run
-from tests.sim.simulation import Result
-from tests.sim.world import World
 
 NAME = "a wake-up is missed between look and wait"
 

@@ -8,20 +8,20 @@ from dataclasses import replace
 import pytest
 
 from odradek.broker.replication.partition import Partition
+from odradek.testing.sim.checking.checker import check
+from odradek.testing.sim.checking.cluster_history import UncleanElection
+from odradek.testing.sim.checking.expectations import Rules, TopicRules
+from odradek.testing.sim.checking.finding import Anomaly, Verdict
+from odradek.testing.sim.checking.history import Acknowledged, Answered, Happened, Polled, ReplicaSeen, Sent
+from odradek.testing.sim.cluster.faults import Action, Faults
+from odradek.testing.sim.cluster.reading import FINAL
+from odradek.testing.sim.directed.alone import STORIES_ALONE
+from odradek.testing.sim.directed.clusters import STORIES
+from odradek.testing.sim.directed.operators import CLEAN_STOP, OPERATOR_STORIES
+from odradek.testing.sim.scenario import ALL_ACKS, TOPIC, Scenario
+from odradek.testing.sim.simulation import Result, Script, simulate
 from tests.sim.canaries import CANARIES, sung
-from tests.sim.checker import check
-from tests.sim.cluster_history import UncleanElection
-from tests.sim.directed import STORIES
-from tests.sim.directed_alone import STORIES_ALONE
-from tests.sim.directed_operators import CLEAN_STOP, OPERATOR_STORIES
-from tests.sim.expectations import Rules, TopicRules
-from tests.sim.faults import Action, Faults
-from tests.sim.finding import Anomaly, Verdict
-from tests.sim.history import Acknowledged, Answered, Happened, Polled, ReplicaSeen, Sent
-from tests.sim.reading import FINAL
 from tests.sim.recorded import FOUND_BY
-from tests.sim.scenario import ALL_ACKS, TOPIC, Scenario
-from tests.sim.simulation import Result, Script, simulate
 
 QUIET = Scenario(safety_s=3.0, faults=0, partitions=2)
 CLUSTER = Scenario(

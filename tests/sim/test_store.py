@@ -9,8 +9,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 from odradek.broker.cluster.store import Change, Compacted, Conflict, Lease, LeaseLost, Txn
-from tests.sim.process import Process
-from tests.sim.store import HOST, SimLease, SimStore, SimStoreClient
+from odradek.testing.sim.world.process import Process
+from odradek.testing.sim.world.store import HOST, SimLease, SimStore, SimStoreClient
 from tests.sim.support import Bench
 
 

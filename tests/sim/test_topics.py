@@ -1,7 +1,7 @@
 """Topics by id: which one a name means, and at which moment."""
 
-from tests.sim.history import Acknowledged, Answered, Asked, History, Sent
-from tests.sim.topics import Topics, name_of
+from odradek.testing.sim.checking.history import Acknowledged, Answered, Asked, History, Sent
+from odradek.testing.sim.checking.topics import Topics, name_of
 
 FIRST, SECOND = b"1" * 16, b"2" * 16
 

@@ -19,8 +19,8 @@ from odradek.protocol.batches.crc32c import crc32c
 from odradek.protocol.primitives import Buffer
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
-from tests.broker.log.losing_disk import ALL_IS_LOST
-from tests.sim.device import LosingDevice
+from odradek.testing.sim.world.device import LosingDevice
+from odradek.testing.sim.world.losing_disk import ALL_IS_LOST
 
 
 class FaultyFile:

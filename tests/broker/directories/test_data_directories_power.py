@@ -16,8 +16,8 @@ from odradek.broker.partitions.table import Partitions
 from odradek.broker.server import Broker
 from odradek.protocol.errors import ErrorCode
 from odradek.runtime.environment import Environment
+from odradek.testing.sim.world.losing_disk import Fate, LosingDisk
 from tests.broker.log.logs import read_all
-from tests.broker.log.losing_disk import Fate, LosingDisk
 from tests.broker.support import batch
 from tests.broker.wire import connected, create_topic, produced, settings
 

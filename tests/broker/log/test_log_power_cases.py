@@ -7,8 +7,8 @@ import pytest
 
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
+from odradek.testing.sim.world.losing_disk import ALL_IS_KEPT, ALL_IS_LOST, Chosen, LosingDisk, Outcome
 from tests.broker.log.logs import T0, Model, append, assert_same, batch, known_producers, open_log, read_all
-from tests.broker.log.losing_disk import ALL_IS_KEPT, ALL_IS_LOST, Chosen, LosingDisk, Outcome
 
 CONFIG = LogConfig(index_interval_bytes=100)
 

@@ -16,6 +16,7 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.flush import Flush
 from odradek.broker.log.log import Log
 from odradek.protocol.batches.batch import crc_matches, iterate_batches
+from odradek.testing.sim.world.losing_disk import Fate, LosingDisk
 from tests.broker.log.logs import (
     T0,
     Known,
@@ -26,7 +27,6 @@ from tests.broker.log.logs import (
     open_log,
     with_forgotten,
 )
-from tests.broker.log.losing_disk import Fate, LosingDisk
 
 configs = st.builds(
     LogConfig,

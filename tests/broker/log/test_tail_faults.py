@@ -16,6 +16,7 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import KafkaError
+from odradek.testing.sim.world.losing_disk import Fate, LosingDisk
 from tests.broker.log.logs import (
     DIRECTORY,
     STORAGE,
@@ -29,7 +30,6 @@ from tests.broker.log.logs import (
     open_log,
     read_all,
 )
-from tests.broker.log.losing_disk import Fate, LosingDisk
 
 CONFIG = LogConfig(segment_bytes=260, index_interval_bytes=80, segment_index_bytes=48)
 LEADER_EPOCH = 9

@@ -20,8 +20,8 @@ from odradek.broker.log.producers import Producers
 from odradek.broker.log.recovery import replay
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
+from odradek.testing.sim.world.losing_disk import ALL_IS_LOST, Fate, LosingDisk
 from tests.broker.log.logs import DIRECTORY, Crash, FaultyDisk, append, assert_same, batch, error_of, open_log
-from tests.broker.log.losing_disk import ALL_IS_LOST, Fate, LosingDisk
 from tests.broker.log.transactions import TxnModel, assert_transactions, data_of, marker_of
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)

@@ -10,9 +10,9 @@ from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.partitions.cleaner import Cleaner
 from odradek.broker.replication.replicas import Replicas
 from odradek.runtime.environment import Environment
+from odradek.testing.sim.world.losing_disk import ALL_IS_LOST, LosingDisk
 from tests.broker.keeping import COMPACTED, DATA_DIR, DIRECTORY, Kept, compacted, keyed
 from tests.broker.log.logs import Crash
-from tests.broker.log.losing_disk import ALL_IS_LOST, LosingDisk
 
 
 # ---------------------------------------------------------------------------------------------------- memory and speed

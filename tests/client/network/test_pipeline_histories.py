@@ -17,9 +17,9 @@ from odradek.protocol.codec.codec import decode
 from odradek.protocol.frames import FrameReader, read_request_header
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.testing.sim.world.memory_pipe import torn_randomly
 from tests.client.loopback import ALL_RANGES, REQUESTS, Received, frame_of, ranges_answer
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork
-from tests.client.memory_pipe import torn_randomly
 from tests.client.virtual_time import run_virtual
 
 TIMEOUT_MS = 1_000

@@ -14,6 +14,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
+from odradek.testing.sim.world.memory_pipe import byte_by_byte, torn_randomly
 from tests.client.broker_faults import (
     Ending,
     Fault,
@@ -34,7 +35,6 @@ from tests.client.broker_faults import (
     wrong_correlation_id,
 )
 from tests.client.memory_network import Reach
-from tests.client.memory_pipe import byte_by_byte, torn_randomly
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 from tests.client.story import TOPIC, Manner, Story, tell
 from tests.client.virtual_time import VirtualTimeLoop, run_virtual

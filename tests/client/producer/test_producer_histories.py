@@ -19,6 +19,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import ProduceRequest
+from odradek.testing.sim.world.memory_pipe import Direction, byte_by_byte, torn_randomly
 from tests.client.broker_faults import (
     Ending,
     Fault,
@@ -38,7 +39,6 @@ from tests.client.broker_faults import (
     wrong_correlation_id,
 )
 from tests.client.broker_log import MAX_MESSAGE_BYTES
-from tests.client.memory_pipe import Direction, byte_by_byte, torn_randomly
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 from tests.client.story import TOPIC, Manner, Story, tell
 from tests.client.virtual_time import VirtualTimeLoop, run_virtual

@@ -10,10 +10,10 @@ import pytest
 from odradek.client.errors.client_errors import AuthenticationFailed
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from odradek.testing.sim.world.memory_pipe import torn_randomly
 from tests.client.broker_faults import disconnect_before, torn
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.certificates import NAMES, Certificates, make_certificates, sign
-from tests.client.memory_pipe import torn_randomly
 from tests.client.scripted_broker import scripted_cluster
 from tests.client.story import TOPIC, Story, tell
 

@@ -1,0 +1,197 @@
+"""What a history is made of: how many brokers, what their topic promises, who sends and reads, and what goes wrong.
+
+    scenario = Scenario.of(seed=7)
+
+A quarter of the seeds have one broker with a metadata store of its own, the others three that share one. Times are
+scaled down, for a history is short, but for one seed in twenty. Most seeds keep to the loss model
+(docs/guarantees.md), so that whatever is lost is a finding; the others leave it, and then what is lost has to be
+announced. In half of the seeds operators act, too.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from odradek.testing.sim.checking.expectations import Rules, TopicRules
+from odradek.testing.sim.cluster.workload import Acks
+from odradek.testing.sim.directed.alone import STORIES_ALONE
+from odradek.testing.sim.directed.clusters import STORIES
+from odradek.testing.sim.directed.operators import CLEAN_STOP, OPERATOR_STORIES
+
+TOPIC: Final = "orders"
+ALL_ACKS: Final = (Acks(-1, is_idempotent=True), Acks(-1), Acks(1), Acks(0))
+LAG_MS: Final = (1_000, 2_000)
+LEASE_MS: Final = (2_000, 4_000)
+DEFAULT_LEASE_MS: Final = 2_000
+STORY_OF_COMPACTION: Final = "followers out, then lose the leader"
+"""It holds the high watermark up, and compaction must not go beyond it."""
+STORIES_OFTEN: Final = (*STORIES, *("back with a tail of its own",) * 2)
+"""That one needs more chance than the others."""
+OPERATOR_STORIES_OFTEN: Final = (*OPERATOR_STORIES, "records deleted, then lose the leader")
+STORY_S: Final = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """See the module."""
+
+    brokers: int = 1
+    partitions: int = 3
+    replication_factor: int = 1
+    min_insync_replicas: int = 1
+    is_synced: bool = True
+    """Each record is synced before it is acknowledged."""
+    may_elect_uncleanly: bool = False
+    """`unclean.leader.election.enable`."""
+    retention_bytes: int | None = None
+    """The topic keeps about so many bytes of each partition."""
+    is_compacted: bool = False
+    """Its records have keys, and of each key the newest stays."""
+    directories: tuple[int, ...] = (1,)
+    """How many data directories each broker has."""
+    lag_ms: int | None = None
+    """`replica.lag.time.max.ms`; None: its default, 30 s."""
+    lease_ms: int = DEFAULT_LEASE_MS
+    producers: tuple[Acks, ...] = ALL_ACKS[:2]
+    readers: int = 1
+    interval_ms: float = 100.0
+    """Between two records of a producer."""
+    safety_s: float = 20.0
+    faults: int = 8
+    """How many by chance."""
+    stories: tuple[str, ...] = ()
+    """And those that are told on purpose (directed.py), one after the other."""
+    operations: int = 0
+    """How many things operators do by chance (operator_plan.py)."""
+    operator_stories: tuple[str, ...] = ()
+    """And those that are told of them on purpose (directed_operators.py), beside the others."""
+    keeps_to_loss_model: bool = False
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the brokers, besides those that follow from the rest."""
+
+    @property
+    def has_store(self) -> bool:
+        """The brokers share a metadata store; else the one has its own, in its data directory."""
+        return self.brokers > 1
+
+    @property
+    def has_default_times(self) -> bool:
+        return self.has_store and self.lag_ms is None
+
+    @property
+    def has_operators(self) -> bool:
+        return bool(self.operations or self.operator_stories)
+
+    @property
+    def topic_configs(self) -> dict[str, str]:
+        configs = {"min.insync.replicas": str(self.min_insync_replicas)}
+        if self.may_elect_uncleanly:
+            configs["unclean.leader.election.enable"] = "true"
+        if self.retention_bytes is not None:
+            configs |= {"retention.bytes": str(self.retention_bytes), "segment.ms": "1000"}
+        if self.is_compacted:
+            policy = "compact" if self.retention_bytes is None else "compact,delete"
+            configs |= {"cleanup.policy": policy, "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
+        return configs
+
+    @property
+    def broker_options(self) -> dict[str, str]:
+        options = {
+            "log.flush.interval.messages": "1" if self.is_synced else str(2**62),
+            "log.segment.bytes": str(1024**2),
+            "log.initial.task.delay.ms": "1000",
+            "metadata.lease.ms": str(self.lease_ms),
+        }
+        if self.lag_ms is not None:
+            options["replica.lag.time.max.ms"] = str(self.lag_ms)
+            options["socket.connection.setup.timeout.ms"] = "2000"
+        if self.retention_bytes is not None:
+            options["log.retention.check.interval.ms"] = "1000"
+        if self.is_compacted:
+            options["log.cleaner.backoff.ms"] = "1000"
+        if self.has_operators:
+            options["log.retention.check.interval.ms"] = "1000"
+            options["auto.create.topics.enable"] = "false"
+        return {**options, **self.options}
+
+    def rules(self, broker_ids: Mapping[str, int]) -> Rules:
+        """What the checker is to hold the history to."""
+        topic = TopicRules(
+            self.min_insync_replicas,
+            is_synced=self.is_synced,
+            has_one_replica=self.replication_factor == 1,
+            is_compacted=self.is_compacted,
+            keeps_records=self.retention_bytes is None,
+            may_elect_uncleanly=self.may_elect_uncleanly,
+        )
+        within_ms = 0.0 if self.has_store else float("inf")
+        return Rules({TOPIC: topic}, topic, broker_ids, stale_reads_ms=float(self.lease_ms), seen_within_ms=within_ms)
+
+    @classmethod
+    def of(cls, seed: int) -> "Scenario":
+        """What the seed says."""
+        rng = random.Random(f"{seed}/scenario")
+        scenario = cls._of_one(rng) if rng.random() < 0.25 else cls.of_cluster(rng)
+        scenario = scenario.compacted() if rng.random() < 0.15 else scenario
+        # A stream of its own: the others are what they would be without operators.
+        rng = random.Random(f"{seed}/operators")
+        return scenario.with_operators(rng) if rng.random() < 0.5 else scenario
+
+    def with_operators(self, rng: random.Random) -> "Scenario":
+        """The same, and operators act."""
+        stories, told = (OPERATOR_STORIES_OFTEN, (0, 1, 1, 2)) if self.has_store else ((CLEAN_STOP,), (0, 0, 1))
+        count = rng.choice(told)
+        return replace(
+            self,
+            operations=rng.choice((1, 2, 3)) if count else rng.choice((2, 3, 5)),
+            operator_stories=tuple(rng.choice(stories) for _ in range(count)),
+        )
+
+    def compacted(self) -> "Scenario":
+        """The same with a compacted topic."""
+        if not self.has_store:
+            return replace(self, is_compacted=True)
+        stories = (*self.stories, STORY_OF_COMPACTION)
+        return replace(self, is_compacted=True, stories=stories, safety_s=self.safety_s + STORY_S)
+
+    @classmethod
+    def _of_one(cls, rng: random.Random) -> "Scenario":
+        """Without any sync whatever power takes is outside the loss model, and announced."""
+        return cls(
+            partitions=rng.choice((1, 2, 4)),
+            is_synced=rng.random() < 0.7,
+            producers=tuple(rng.choice(ALL_ACKS) for _ in range(rng.choice((1, 2, 3)))),
+            readers=rng.choice((1, 2)),
+            interval_ms=rng.choice((40.0, 100.0, 300.0)),
+            safety_s=rng.choice((10.0, 20.0, 30.0)),
+            faults=rng.choice((1, 3, 6, 10)),
+            stories=tuple(rng.choice(tuple(STORIES_ALONE)) for _ in range(rng.choice((0, 1, 2)))),
+        )
+
+    @classmethod
+    def of_cluster(cls, rng: random.Random) -> "Scenario":
+        """Three brokers; mostly three replicas, of which two have to be in sync."""
+        has_default_times = rng.random() < 0.05
+        replication_factor = 3 if rng.random() < 0.85 else 2
+        min_insync = 2 if rng.random() < 0.85 else 1
+        told = 0 if rng.random() < 0.2 else rng.choice((1, 1, 2))
+        return cls(
+            brokers=3,
+            partitions=rng.choice((1, 1, 2, 3, 4)),
+            replication_factor=replication_factor,
+            min_insync_replicas=min_insync,
+            is_synced=rng.random() < 0.2,
+            may_elect_uncleanly=rng.random() < 0.1,
+            retention_bytes=200_000 if rng.random() < 0.1 else None,
+            directories=tuple(rng.choice((1, 2)) for _ in range(3)),
+            lag_ms=None if has_default_times else rng.choice(LAG_MS),
+            lease_ms=DEFAULT_LEASE_MS if has_default_times else rng.choice(LEASE_MS),
+            producers=(rng.choice(ALL_ACKS[:2]), *(rng.choice(ALL_ACKS) for _ in range(rng.choice((0, 1, 2))))),
+            readers=rng.choice((1, 1, 2)),
+            interval_ms=rng.choice((50.0, 100.0, 300.0)),
+            safety_s=60.0 if has_default_times else rng.choice((8.0, 12.0, 20.0)) + 6.0 * told,
+            faults=rng.choice((0, 1, 3)) if told else rng.choice((2, 5, 8)),
+            stories=tuple(rng.choice(STORIES_OFTEN) for _ in range(told)),
+            keeps_to_loss_model=rng.random() < 0.85,
+        )
