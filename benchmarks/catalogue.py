@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 
-from benchmarks.bench import Measurement
 from benchmarks.cluster_latency import measure_cluster_latency
 from benchmarks.cluster_produce import measure_cluster_produce
 from benchmarks.cluster_start import measure_cluster_start
@@ -13,6 +12,7 @@ from benchmarks.failover import CONTROLLER_KILLED, KILLED, STOPPED, measure_fail
 from benchmarks.fetch import measure_fetch
 from benchmarks.full_partitions import measure_full_partitions
 from benchmarks.growth import SERIES, measure_growth
+from benchmarks.harness.bench import Measurement
 from benchmarks.idle_connections import measure_idle_connections
 from benchmarks.importing import measure_import
 from benchmarks.java_consume import measure_java_consume
@@ -21,8 +21,8 @@ from benchmarks.latency import ARRIVAL, PRODUCE, measure_latency
 from benchmarks.loop_lag import measure_loop_lag
 from benchmarks.many_topics import measure_many_topics
 from benchmarks.produce import SHAPES, measure_produce
-from benchmarks.scale import measure_scale
-from benchmarks.simulated_scale import measure_simulated_scale
+from benchmarks.scale.constituents import measure_scale
+from benchmarks.scale.simulated_cluster import measure_simulated_scale
 from benchmarks.simulator import measure_simulator
 from benchmarks.start import measure_memory, measure_start
 from benchmarks.synced import measure_alone, measure_synced

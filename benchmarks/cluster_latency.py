@@ -7,19 +7,19 @@ late the client itself is with taking records is a note beside, for it has no si
 
 from array import array
 
-from benchmarks.bench import Bench
 from benchmarks.cluster_produce import PARTITIONS
-from benchmarks.cluster_servers import Cluster
-from benchmarks.contest import Run
-from benchmarks.figures import Bar
+from benchmarks.figures.figures import Bar
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.contest import Run
+from benchmarks.harness.readback import LogDiffers
+from benchmarks.harness.replicated_topics import DURABLE, led_by, replicated_topic, require_full
+from benchmarks.harness.results import Outcome
+from benchmarks.host.machine import settle_pages
+from benchmarks.host.work import Watch
 from benchmarks.latency import RECORD_BYTES, SLICE_S, latency_values, text_of
-from benchmarks.machine import settle_pages
-from benchmarks.paced_client import ClientPace, run_client
-from benchmarks.readback import LogDiffers
-from benchmarks.replicated_topics import DURABLE, led_by, replicated_topic, require_full
-from benchmarks.results import Outcome
-from benchmarks.wire import LATEST, offsets_of
-from benchmarks.work import Watch
+from benchmarks.load.paced_client import ClientPace, run_client
+from benchmarks.load.wire import LATEST, offsets_of
 
 NAME = "cluster-latency"
 RATE_PER_S = 2000

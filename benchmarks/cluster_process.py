@@ -7,7 +7,7 @@
 The topic has three replicas and min.insync.replicas 2, which are the defaults of such a cluster.
 """
 
-from benchmarks.wire import Wire, ask_for_topic, check, patiently, produce_record
+from benchmarks.load.wire import Wire, ask_for_topic, check, patiently, produce_record
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 

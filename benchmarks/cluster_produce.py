@@ -8,21 +8,21 @@ back, and Apache Kafka's DumpLogSegments finds the very batches on each of the t
 
 from collections.abc import Sequence
 
-from benchmarks.bench import Bench
-from benchmarks.cluster_servers import Cluster
-from benchmarks.contest import Run
-from benchmarks.figures import Bar
-from benchmarks.frames import Load
-from benchmarks.limits import generator_speed, verdict
-from benchmarks.load import run_load_to
-from benchmarks.machine import cpu_seconds, settle_pages
-from benchmarks.plan import GIGABYTE, MEGABYTE
+from benchmarks.figures.figures import Bar
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.contest import Run
+from benchmarks.harness.limits import generator_speed, verdict
+from benchmarks.harness.plan import GIGABYTE, MEGABYTE
+from benchmarks.harness.readback import compare_partitions
+from benchmarks.harness.replica_logs import compare_replicas
+from benchmarks.harness.replicated_topics import DURABLE, led_by, replicated_topic, require_full
+from benchmarks.harness.results import Outcome
+from benchmarks.host.machine import cpu_seconds, settle_pages
+from benchmarks.host.work import Watch
+from benchmarks.load.frames import Load
+from benchmarks.load.load import run_load_to
 from benchmarks.produce import MICROSECONDS, now_ms
-from benchmarks.readback import compare_partitions
-from benchmarks.replica_logs import compare_replicas
-from benchmarks.replicated_topics import DURABLE, led_by, replicated_topic, require_full
-from benchmarks.results import Outcome
-from benchmarks.work import Watch
 
 NAME = "cluster-produce"
 TITLE = "produce, RF 3, acks=all, min.insync 2, 16 KiB batches, 12 partitions, 4 connections a broker"

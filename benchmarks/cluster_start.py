@@ -8,12 +8,12 @@ record is acknowledged with acks=all. Memory is read after `idle_s` seconds with
 import time
 from dataclasses import dataclass, field
 
-from benchmarks.bench import Bench
 from benchmarks.cluster_process import acknowledged, create_replicated
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.machine import resident_bytes
-from benchmarks.plan import MEGABYTE
-from benchmarks.results import Outcome
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.plan import MEGABYTE
+from benchmarks.harness.results import Outcome
+from benchmarks.host.machine import resident_bytes
 from processes.odradek_cluster import OdradekCluster
 
 TOPIC = "first"

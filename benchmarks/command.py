@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.bench import Bench, Measurement
 from benchmarks.catalogue import CATALOGUE, PARTS, chosen
-from benchmarks.clients import Clients, add_options
-from benchmarks.machine import REPOSITORY, Machine, describe, touch_memory
-from benchmarks.plan import MEBIBYTE, MEGABYTE, Plan
-from benchmarks.report import Report
-from benchmarks.results import Outcome, Results, Stamp
-from benchmarks.servers import versions
+from benchmarks.clients.comparison import Clients, add_options
+from benchmarks.harness.bench import Bench, Measurement
+from benchmarks.harness.plan import MEBIBYTE, MEGABYTE, Plan
+from benchmarks.harness.report import Report
+from benchmarks.harness.results import Outcome, Results, Stamp
+from benchmarks.harness.servers import versions
+from benchmarks.host.machine import REPOSITORY, Machine, describe, touch_memory
 
 CLIENT_OPTIONS = {"measure", "brokers", "clients", "values", "kafka_values", "scale", "clients_warm_s", "loop"}
 RESULTS = REPOSITORY / "benchmarks" / "results.jsonl"

@@ -10,22 +10,22 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.bench import Bench, unless_refused
-from benchmarks.contest import Run
-from benchmarks.figures import Bar
-from benchmarks.frames import KEY_BYTES, Load
+from benchmarks.figures.figures import Bar
+from benchmarks.harness.bench import Bench, unless_refused
+from benchmarks.harness.contest import Run
+from benchmarks.harness.plan import MEBIBYTE, MEGABYTE
+from benchmarks.harness.readback import LogDiffers, batches_in, compare_log
+from benchmarks.harness.results import Outcome, Unavailable
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import read_bytes, settle_pages
+from benchmarks.host.work import Watch
 from benchmarks.latency import PRODUCE, latency_values, run_steady, text_of
-from benchmarks.load import run_load
-from benchmarks.machine import read_bytes, settle_pages
-from benchmarks.pace import NS_PER_S
-from benchmarks.paced import pacing
-from benchmarks.plan import MEBIBYTE, MEGABYTE
+from benchmarks.load.frames import KEY_BYTES, Load
+from benchmarks.load.load import run_load
+from benchmarks.load.pace import NS_PER_S
+from benchmarks.load.paced import pacing
+from benchmarks.load.wire import LATEST, Wire, create_topic, delete_topic, offset_at, set_topic_options
 from benchmarks.produce import now_ms
-from benchmarks.readback import LogDiffers, batches_in, compare_log
-from benchmarks.results import Outcome, Unavailable
-from benchmarks.servers import Server
-from benchmarks.wire import LATEST, Wire, create_topic, delete_topic, offset_at, set_topic_options
-from benchmarks.work import Watch
 from odradek.protocol.batches.records import iterate_records
 
 SEGMENTS = 16

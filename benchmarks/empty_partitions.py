@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from benchmarks.bench import Bench
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.machine import descriptor_count, resident_bytes
-from benchmarks.plan import MEGABYTE
-from benchmarks.results import Outcome, Unavailable
-from benchmarks.servers import Server
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.figures.table import markdown
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.plan import MEGABYTE
+from benchmarks.harness.results import Outcome, Unavailable
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import descriptor_count, resident_bytes
+from benchmarks.load.wire import Wire, create_topic, offsets_once_led
 from benchmarks.start import start
-from benchmarks.table import markdown
-from benchmarks.wire import Wire, create_topic, offsets_once_led
 from odradek.protocol.errors import KafkaError
 
 PARTITIONS_PER_TOPIC = 500

@@ -13,12 +13,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks.bench import Bench
-from benchmarks.cluster_servers import Cluster, Member
 from benchmarks.failover_probe import Probe
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.replicated_topics import DURABLE, PartitionState, controller_of, replicated_topic, restore_leaders
-from benchmarks.results import Outcome
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.cluster_servers import Cluster, Member
+from benchmarks.harness.replicated_topics import (
+    DURABLE,
+    PartitionState,
+    controller_of,
+    replicated_topic,
+    restore_leaders,
+)
+from benchmarks.harness.results import Outcome
 
 PARTITIONS = 12
 EQUAL_TIMEOUTS = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "200"}

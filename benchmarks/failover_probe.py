@@ -11,10 +11,10 @@ from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from benchmarks.cluster_servers import Member
-from benchmarks.readback import LogDiffers, batches_in
-from benchmarks.replicated_topics import states_of
-from benchmarks.wire import LATEST, Wire, offsets_of, patiently, produce_record
+from benchmarks.harness.cluster_servers import Member
+from benchmarks.harness.readback import LogDiffers, batches_in
+from benchmarks.harness.replicated_topics import states_of
+from benchmarks.load.wire import LATEST, Wire, offsets_of, patiently, produce_record
 from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError
 

@@ -5,21 +5,21 @@ times each, and compares what it holds in a pass of its own. The same is what wa
 steady when its speed at 1 MiB is.
 """
 
-from benchmarks.bench import Bench
-from benchmarks.contest import Run
-from benchmarks.fetch_load import Reading, run_reading, running_fetch_sink
-from benchmarks.figures import Bar, Summary
-from benchmarks.frames import Load
-from benchmarks.limits import verdict
-from benchmarks.load import run_load
-from benchmarks.machine import settle_pages
-from benchmarks.plan import GIGABYTE, MEBIBYTE, MEGABYTE, Plan
+from benchmarks.figures.figures import Bar, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.contest import Run
+from benchmarks.harness.limits import verdict
+from benchmarks.harness.plan import GIGABYTE, MEBIBYTE, MEGABYTE, Plan
+from benchmarks.harness.readback import compare_log
+from benchmarks.harness.results import Outcome
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import settle_pages
+from benchmarks.host.work import Watch
+from benchmarks.load.fetch_load import Reading, run_reading, running_fetch_sink
+from benchmarks.load.frames import Load
+from benchmarks.load.load import run_load
+from benchmarks.load.wire import Wire, create_topic, delete_topic
 from benchmarks.produce import now_ms
-from benchmarks.readback import compare_log
-from benchmarks.results import Outcome
-from benchmarks.servers import Server
-from benchmarks.wire import Wire, create_topic, delete_topic
-from benchmarks.work import Watch
 
 SIZES = {"64 KiB": 64 * 1024, "1 MiB": MEBIBYTE, "8 MiB": 8 * MEBIBYTE}
 BARS = {"64 KiB": Bar("≥", 1.0), "1 MiB": Bar("≥", 1.6), "8 MiB": Bar("≥", 1.4)}

@@ -10,17 +10,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.bench import Bench
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.machine import settle_pages
-from benchmarks.plan import GIGABYTE
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.plan import GIGABYTE
+from benchmarks.harness.readback import LogDiffers
+from benchmarks.harness.results import Outcome, Unavailable
+from benchmarks.harness.servers import Server, running_kafka
+from benchmarks.host.machine import settle_pages
+from benchmarks.load.sparse import BATCH_BYTES, fill_out
+from benchmarks.load.wire import Wire, check, create_topic, fetch, offsets_once_led
 from benchmarks.produce import now_ms
-from benchmarks.readback import LogDiffers
-from benchmarks.results import Outcome, Unavailable
-from benchmarks.servers import Server, running_kafka
-from benchmarks.sparse import BATCH_BYTES, fill_out
 from benchmarks.start import start
-from benchmarks.wire import Wire, check, create_topic, fetch, offsets_once_led
 from odradek.protocol.batches.batch import crc_matches, iterate_batches
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record

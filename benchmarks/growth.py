@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from benchmarks.bench import Bench
-from benchmarks.contest import Run, summary
-from benchmarks.figures import Summary
-from benchmarks.frames import Load
+from benchmarks.figures.figures import Summary
+from benchmarks.figures.table import markdown
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.contest import Run, summary
+from benchmarks.harness.results import Outcome
+from benchmarks.harness.servers import Server
+from benchmarks.load.frames import Load
 from benchmarks.produce import now_ms, run_produce
-from benchmarks.results import Outcome
-from benchmarks.servers import Server
-from benchmarks.table import markdown
 
 KIBIBYTE = 1024
 

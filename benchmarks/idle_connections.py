@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.bench import Bench
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.machine import resident_bytes
-from benchmarks.results import Outcome, Unavailable
-from benchmarks.servers import Server
-from benchmarks.table import markdown
-from benchmarks.wire import Wire
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.figures.table import markdown
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.results import Outcome, Unavailable
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import resident_bytes
+from benchmarks.load.wire import Wire
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 
 KIBIBYTE: Final = 1024

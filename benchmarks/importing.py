@@ -7,10 +7,10 @@ comes what `odradek serve` imports before it runs a broker.
 import subprocess
 import sys
 
-from benchmarks.bench import Bench
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.machine import REPOSITORY
-from benchmarks.results import Outcome
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.results import Outcome
+from benchmarks.host.machine import REPOSITORY
 
 LIBRARIES = ("uvloop", "crc32c", "cramjam", "murmurhash2")
 BROKER = ("odradek.broker.launch.serve_command", "odradek.broker.launch.run_broker")

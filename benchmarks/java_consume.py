@@ -5,21 +5,21 @@ consumer in Kafka's console tool, which takes a partition without a group and ha
 counts is what many records take more than a few, so that the start of the JVM is left out.
 """
 
-from benchmarks.bench import Bench
-from benchmarks.contest import Run
-from benchmarks.figures import Bar, Summary
-from benchmarks.frames import Load
-from benchmarks.java_sink import running_java_sink
-from benchmarks.java_tools import consume, consume_assigned
-from benchmarks.limits import verdict
-from benchmarks.load import run_load
-from benchmarks.machine import settle_pages
+from benchmarks.figures.figures import Bar, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.contest import Run
+from benchmarks.harness.java_tools import consume, consume_assigned
+from benchmarks.harness.limits import verdict
+from benchmarks.harness.readback import compare_log
+from benchmarks.harness.results import Outcome
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import settle_pages
+from benchmarks.host.work import Watch
+from benchmarks.load.frames import Load
+from benchmarks.load.java_sink import running_java_sink
+from benchmarks.load.load import run_load
+from benchmarks.load.wire import Wire, create_topic, delete_topic, served_keys
 from benchmarks.produce import now_ms
-from benchmarks.readback import compare_log
-from benchmarks.results import Outcome
-from benchmarks.servers import Server
-from benchmarks.wire import Wire, create_topic, delete_topic, served_keys
-from benchmarks.work import Watch
 
 JOIN_GROUP = 11
 RECORD_BYTES = 108

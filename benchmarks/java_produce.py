@@ -5,18 +5,18 @@ the rate that the tool prints. Afterwards the log must hold as many records as w
 right.
 """
 
-from benchmarks.bench import Bench
-from benchmarks.contest import Run
-from benchmarks.figures import Bar, Summary
-from benchmarks.java_sink import running_java_sink
-from benchmarks.java_tools import produce
-from benchmarks.limits import verdict
-from benchmarks.machine import settle_pages
-from benchmarks.readback import LogDiffers, batches_in
-from benchmarks.results import Outcome
-from benchmarks.servers import Server
-from benchmarks.wire import LATEST, Wire, create_topic, delete_topic, offset_at
-from benchmarks.work import Watch
+from benchmarks.figures.figures import Bar, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.contest import Run
+from benchmarks.harness.java_tools import produce
+from benchmarks.harness.limits import verdict
+from benchmarks.harness.readback import LogDiffers, batches_in
+from benchmarks.harness.results import Outcome
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import settle_pages
+from benchmarks.host.work import Watch
+from benchmarks.load.java_sink import running_java_sink
+from benchmarks.load.wire import LATEST, Wire, create_topic, delete_topic, offset_at
 
 BAR = Bar("≥", 1.2)
 SINK_RUNS_MAX = 3

@@ -14,22 +14,22 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from benchmarks.arrival_sink import running_arrival_sink
-from benchmarks.bench import Bench
-from benchmarks.client_latency import percentile
-from benchmarks.contest import Run
-from benchmarks.figures import Bar
-from benchmarks.frames import Load
-from benchmarks.machine import settle_pages
-from benchmarks.pace import NS_PER_S, Pace, Paced, paced_load
-from benchmarks.paced import run_paced
+from benchmarks.clients.latency import percentile
+from benchmarks.figures.figures import Bar
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.contest import Run
+from benchmarks.harness.readback import compare_log
+from benchmarks.harness.results import Outcome
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import settle_pages
+from benchmarks.host.work import Watch
+from benchmarks.load.arrival_sink import running_arrival_sink
+from benchmarks.load.frames import Load
+from benchmarks.load.pace import NS_PER_S, Pace, Paced, paced_load
+from benchmarks.load.paced import run_paced
+from benchmarks.load.sink import running_sink
+from benchmarks.load.wire import Wire, create_topic, delete_topic
 from benchmarks.produce import now_ms
-from benchmarks.readback import compare_log
-from benchmarks.results import Outcome
-from benchmarks.servers import Server
-from benchmarks.sink import running_sink
-from benchmarks.wire import Wire, create_topic, delete_topic
-from benchmarks.work import Watch
 
 RECORD_BYTES = 1024
 SLICE_S = 10.0
@@ -61,7 +61,7 @@ PRODUCE = Steady(
     "Produce at 5,000/s of 1 KiB, acks=all",
     5000,
     connections=4,
-    module="benchmarks.paced",
+    module="benchmarks.load.paced",
     sink=running_sink,
     judged=("p50", "p99"),
 )
@@ -70,7 +70,7 @@ ARRIVAL = Steady(
     "produce to long-polling consumer, 1,000/s of 1 KiB",
     1000,
     connections=1,
-    module="benchmarks.arrivals",
+    module="benchmarks.load.arrivals",
     sink=running_arrival_sink,
     judged=("p99",),
 )

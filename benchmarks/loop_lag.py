@@ -13,21 +13,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.bench import Bench, unless_refused
-from benchmarks.device import measure_sync
-from benchmarks.fetch_load import Reading, run_reading
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.frames import Load
-from benchmarks.load import run_load
-from benchmarks.machine import settle_pages
-from benchmarks.metrics_page import Histogram, parse_histogram, read_page
-from benchmarks.plan import MEBIBYTE, MEGABYTE
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.harness.bench import Bench, unless_refused
+from benchmarks.harness.metrics_page import Histogram, parse_histogram, read_page
+from benchmarks.harness.plan import MEBIBYTE, MEGABYTE
+from benchmarks.harness.results import Outcome, Unavailable
+from benchmarks.harness.servers import Server
+from benchmarks.host.device import measure_sync
+from benchmarks.host.machine import settle_pages
+from benchmarks.host.work import DISTURBED_SHARE_MAX, OTHER_CORES_MAX, Watch, disturbance_note
+from benchmarks.load.fetch_load import Reading, run_reading
+from benchmarks.load.frames import Load
+from benchmarks.load.load import run_load
+from benchmarks.load.wire import EARLIEST, LATEST, Wire, create_topic, offset_at
 from benchmarks.produce import now_ms
-from benchmarks.results import Outcome, Unavailable
-from benchmarks.servers import Server
 from benchmarks.synced import SYNCED, load_of
-from benchmarks.wire import EARLIEST, LATEST, Wire, create_topic, offset_at
-from benchmarks.work import DISTURBED_SHARE_MAX, OTHER_CORES_MAX, Watch, disturbance_note
 from processes.apache_kafka import free_ports
 
 METRIC = "odradek_loop_lag_seconds"

@@ -10,14 +10,14 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from benchmarks.bench import Bench
-from benchmarks.cluster_servers import Cluster
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.machine import cpu_seconds, resident_bytes
-from benchmarks.plan import MEGABYTE, Plan
-from benchmarks.replicated_topics import LOOK_EVERY_S, REPLICAS, state_of, topics_of
-from benchmarks.results import Outcome
-from benchmarks.wire import Wire, check
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.plan import MEGABYTE, Plan
+from benchmarks.harness.replicated_topics import LOOK_EVERY_S, REPLICAS, state_of, topics_of
+from benchmarks.harness.results import Outcome
+from benchmarks.host.machine import cpu_seconds, resident_bytes
+from benchmarks.load.wire import Wire, check
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.metadata import MetadataResponseTopic
 

@@ -9,19 +9,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from benchmarks.bench import Bench
-from benchmarks.contest import Run
-from benchmarks.figures import Bar
-from benchmarks.frames import Load
-from benchmarks.limits import generator_limit
-from benchmarks.load import run_load
-from benchmarks.machine import settle_pages
-from benchmarks.plan import GIBIBYTE, GIGABYTE, MEBIBYTE, MEGABYTE, Plan
-from benchmarks.readback import LogDiffers, compare_log
-from benchmarks.results import Outcome
-from benchmarks.servers import Server
-from benchmarks.wire import Wire, create_topic, delete_topic, new_producer
-from benchmarks.work import OTHER_CORES_MAX, Watch
+from benchmarks.figures.figures import Bar
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.contest import Run
+from benchmarks.harness.limits import generator_limit
+from benchmarks.harness.plan import GIBIBYTE, GIGABYTE, MEBIBYTE, MEGABYTE, Plan
+from benchmarks.harness.readback import LogDiffers, compare_log
+from benchmarks.harness.results import Outcome
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import settle_pages
+from benchmarks.host.work import OTHER_CORES_MAX, Watch
+from benchmarks.load.frames import Load
+from benchmarks.load.load import run_load
+from benchmarks.load.wire import Wire, create_topic, delete_topic, new_producer
 
 __all__ = ["OTHER_CORES_MAX", "SHAPES", "LogDiffers", "Shape", "measure_produce", "measured", "run_produce"]
 

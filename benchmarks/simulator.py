@@ -14,10 +14,10 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from benchmarks.bench import Bench
-from benchmarks.figures import Bar, Statement, Summary
-from benchmarks.machine import REPOSITORY
-from benchmarks.results import Outcome, Unavailable
+from benchmarks.figures.figures import Bar, Statement, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.results import Outcome, Unavailable
+from benchmarks.host.machine import REPOSITORY
 from odradek.testing.sim.cluster.workload import Acks
 from odradek.testing.sim.scenario import Scenario
 from odradek.testing.sim.simulation import Result, simulate

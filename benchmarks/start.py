@@ -11,16 +11,16 @@ import threading
 import time
 from concurrent.futures import Future
 
-from benchmarks.bench import Bench
-from benchmarks.figures import Bar, Figure, Summary
-from benchmarks.frames import Load
-from benchmarks.load import run_load
-from benchmarks.machine import resident_bytes, settle_pages
-from benchmarks.plan import GIGABYTE, MEGABYTE
-from benchmarks.readback import compare_log
-from benchmarks.results import Outcome
-from benchmarks.servers import Server
-from benchmarks.wire import Wire, create_topic, delete_topic
+from benchmarks.figures.figures import Bar, Figure, Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.plan import GIGABYTE, MEGABYTE
+from benchmarks.harness.readback import compare_log
+from benchmarks.harness.results import Outcome
+from benchmarks.harness.servers import Server
+from benchmarks.host.machine import resident_bytes, settle_pages
+from benchmarks.load.frames import Load
+from benchmarks.load.load import run_load
+from benchmarks.load.wire import Wire, create_topic, delete_topic
 
 ASK_EVERY_S = 0.002
 ANSWER_TIMEOUT_S = 60.0

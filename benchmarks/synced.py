@@ -8,16 +8,16 @@ device was flushed meanwhile, by anybody, is printed, too.
 
 from dataclasses import replace
 
-from benchmarks.bench import Bench, unless_refused
-from benchmarks.contest import Run, Runs
-from benchmarks.device import SyncTimes, flush_count, measure_sync
-from benchmarks.figures import Bar
-from benchmarks.frames import Load
-from benchmarks.limits import generator_speed, verdict
-from benchmarks.pace import RECORD_OVERHEAD
+from benchmarks.figures.figures import Bar
+from benchmarks.harness.bench import Bench, unless_refused
+from benchmarks.harness.contest import Run, Runs
+from benchmarks.harness.limits import generator_speed, verdict
+from benchmarks.harness.results import Outcome
+from benchmarks.harness.servers import Server
+from benchmarks.host.device import SyncTimes, flush_count, measure_sync
+from benchmarks.load.frames import Load
+from benchmarks.load.pace import RECORD_OVERHEAD
 from benchmarks.produce import now_ms, run_produce
-from benchmarks.results import Outcome
-from benchmarks.servers import Server
 
 CONNECTIONS = 64
 BATCH_BYTES = 1024 + RECORD_OVERHEAD

@@ -12,7 +12,7 @@ from importlib import import_module
 
 from aiokafka import AIOKafkaProducer, __version__
 
-from benchmarks.client_load import Pair
+from benchmarks.contenders.client_load import Pair
 from benchmarks.contenders.job import (
     BATCH_BYTES,
     LINGER_MS,

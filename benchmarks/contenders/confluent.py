@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, libversion
 
-from benchmarks.client_load import Pair
+from benchmarks.contenders.client_load import Pair
 from benchmarks.contenders.job import (
     BATCH_BYTES,
     DELIVERY_TIMEOUT_S,

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self, TypeVar
 
-from benchmarks.client_load import ClientLoad, Pair
+from benchmarks.contenders.client_load import ClientLoad, Pair
 
 P = TypeVar("P")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka import KafkaProducer
 
-from benchmarks.client_load import Pair
+from benchmarks.contenders.client_load import Pair
 from benchmarks.contenders.job import (
     BATCH_BYTES,
     DELIVERY_TIMEOUT_S,

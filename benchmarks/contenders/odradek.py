@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from itertools import islice
 from typing import Any
 
-from benchmarks.client_load import Pair
+from benchmarks.contenders.client_load import Pair
 from benchmarks.contenders.job import (
     BATCH_BYTES,
     LINGER_MS,
@@ -28,7 +28,7 @@ from benchmarks.contenders.job import (
     Timing,
     run_sending,
 )
-from benchmarks.machine import resident_bytes
+from benchmarks.host.machine import resident_bytes
 from odradek import BufferFull, Producer, __version__
 
 TURN_EVERY = 1000

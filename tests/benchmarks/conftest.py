@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.cluster_servers import Cluster, running_odradek_cluster
+from benchmarks.harness.cluster_servers import Cluster, running_odradek_cluster
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,9 @@
 import pytest
 
 from benchmarks.cluster_latency import RATE_PER_S, require_count, run_paced_client
-from benchmarks.cluster_servers import Cluster
-from benchmarks.readback import LogDiffers
-from benchmarks.replicated_topics import replicated_topic
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.readback import LogDiffers
+from benchmarks.harness.replicated_topics import replicated_topic
 
 
 def test_the_issues_rate_is_sent() -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from benchmarks import cluster_produce
 from benchmarks.cluster_produce import PARTITIONS, compare_leaders, load_of, measured, run_cluster_produce
-from benchmarks.cluster_servers import Cluster
-from benchmarks.frames import Load
-from benchmarks.plan import MEBIBYTE
-from benchmarks.readback import LogDiffers
-from benchmarks.replicated_topics import replicated_topic
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.plan import MEBIBYTE
+from benchmarks.harness.readback import LogDiffers
+from benchmarks.harness.replicated_topics import replicated_topic
+from benchmarks.load.frames import Load
 
 
 def test_the_load_is_the_issues() -> None:

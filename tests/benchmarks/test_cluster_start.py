@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.cluster_process import acknowledged, create_replicated
 from benchmarks.cluster_start import TOPIC, started
-from benchmarks.machine import resident_bytes
+from benchmarks.host.machine import resident_bytes
 from processes.odradek_cluster import OdradekCluster
 
 

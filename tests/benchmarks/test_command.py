@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.command import main, parse, plan_of, stamp_of
-from benchmarks.machine import Machine
-from benchmarks.plan import Plan
+from benchmarks.harness.plan import Plan
+from benchmarks.host.machine import Machine
 
 MACHINE = Machine("2026-11-21", "abc1234", "two cores", "CPython", busy_cores=0.0)
 

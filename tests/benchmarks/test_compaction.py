@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.compaction import Cleaning, check_newest, is_under_way
-from benchmarks.frames import Load
-from benchmarks.load import run_load
-from benchmarks.readback import LogDiffers
-from benchmarks.results import Unavailable
-from benchmarks.servers import Server, running_odradek
-from benchmarks.wire import Wire, create_topic
+from benchmarks.harness.readback import LogDiffers
+from benchmarks.harness.results import Unavailable
+from benchmarks.harness.servers import Server, running_odradek
+from benchmarks.load.frames import Load
+from benchmarks.load.load import run_load
+from benchmarks.load.wire import Wire, create_topic
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bench import Bench
 from benchmarks.empty_partitions import Cost, cost_of, create_until, growth, table
-from benchmarks.figures import Summary
-from benchmarks.plan import Plan
-from benchmarks.servers import running_odradek
+from benchmarks.figures.figures import Summary
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.plan import Plan
+from benchmarks.harness.servers import running_odradek
 
 
 def costs(*medians: float) -> tuple[list[Cost], list[Summary]]:

@@ -4,7 +4,6 @@ import signal
 
 import pytest
 
-from benchmarks.cluster_servers import Cluster
 from benchmarks.failover import (
     CONTROLLER_KILLED,
     EQUAL_TIMEOUTS,
@@ -15,8 +14,9 @@ from benchmarks.failover import (
     longest,
     strikes_at,
 )
-from benchmarks.figures import Summary
-from benchmarks.replicated_topics import controller_of
+from benchmarks.figures.figures import Summary
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.replicated_topics import controller_of
 from odradek.broker.config.broker_config import BrokerConfig
 from processes.kafka_nodes import NODE_IDS
 

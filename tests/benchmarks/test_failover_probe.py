@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.cluster_servers import Cluster
 from benchmarks.failover_probe import Acknowledged, Probe, values_in
-from benchmarks.readback import LogDiffers
-from benchmarks.replicated_topics import replicated_topic
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.readback import LogDiffers
+from benchmarks.harness.replicated_topics import replicated_topic
 
 
 def test_what_was_acknowledged_is_found_again(cluster: Cluster) -> None:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bench import Bench
 from benchmarks.full_partitions import TOPIC, fill, read_some, start_after_kill, start_until_all_answer
-from benchmarks.plan import Plan
-from benchmarks.readback import LogDiffers
-from benchmarks.servers import running_odradek
-from benchmarks.sparse import BATCH_BYTES
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.plan import Plan
+from benchmarks.harness.readback import LogDiffers
+from benchmarks.harness.servers import running_odradek
+from benchmarks.load.sparse import BATCH_BYTES
 
 
 def test_partitions_are_full_when_the_broker_starts_and_what_they_hold_is_read(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from benchmarks.bench import Bench
-from benchmarks.figures import Summary
+from benchmarks.figures.figures import Summary
 from benchmarks.growth import SERIES, cell, run_once, table
-from benchmarks.plan import Plan
-from benchmarks.servers import running_odradek
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.plan import Plan
+from benchmarks.harness.servers import running_odradek
 
 
 def test_each_series_varies_one_thing() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.harness.servers import running_odradek
 from benchmarks.idle_connections import BAR, Idling, Wave, cells, greeting, idle, silent
-from benchmarks.servers import running_odradek
 
 COUNT = 400
 MIB = 1 << 20

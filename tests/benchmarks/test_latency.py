@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bench import Bench
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.plan import Plan
+from benchmarks.harness.servers import running_odradek
 from benchmarks.latency import ARRIVAL, PRODUCE, Steady, after_discarding, latency_values, own_latency, run_steady
-from benchmarks.pace import NS_PER_S, Paced
-from benchmarks.plan import Plan
-from benchmarks.servers import running_odradek
+from benchmarks.load.pace import NS_PER_S, Paced
 
 
 def test_shares_are_those_of_the_nearest_rank() -> None:

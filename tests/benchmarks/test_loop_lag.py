@@ -3,11 +3,11 @@
 from math import inf
 from pathlib import Path
 
-from benchmarks.bench import Bench
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.metrics_page import Histogram
+from benchmarks.harness.plan import MEBIBYTE, Plan
+from benchmarks.harness.servers import running_odradek
 from benchmarks.loop_lag import Busy, forget, shares_of
-from benchmarks.metrics_page import Histogram
-from benchmarks.plan import MEBIBYTE, Plan
-from benchmarks.servers import running_odradek
 
 
 def test_shares_are_told_by_the_bounds_of_their_buckets() -> None:

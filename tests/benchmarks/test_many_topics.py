@@ -2,11 +2,11 @@
 
 import pytest
 
-from benchmarks.cluster_servers import Cluster
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.plan import Plan
+from benchmarks.harness.replicated_topics import topics_of
+from benchmarks.load.wire import delete_topic
 from benchmarks.many_topics import ManyTopics, is_full, run_many_topics, wait_until_full
-from benchmarks.plan import Plan
-from benchmarks.replicated_topics import topics_of
-from benchmarks.wire import delete_topic
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 

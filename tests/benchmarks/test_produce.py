@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.frames import Load
-from benchmarks.plan import MEBIBYTE, Plan
+from benchmarks.harness.plan import MEBIBYTE, Plan
+from benchmarks.harness.servers import Server
+from benchmarks.load.frames import Load
 from benchmarks.produce import LARGE, MANY, SHAPES, SMALL, Shape, run_produce
-from benchmarks.servers import Server
 from processes.odradek_broker import OdradekBroker
 
 

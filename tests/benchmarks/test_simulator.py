@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from benchmarks import simulator
-from benchmarks.results import Unavailable
+from benchmarks.harness.results import Unavailable
 from benchmarks.simulator import WORKLOAD, main, told
 from odradek.testing.sim.checking.history import History
 from odradek.testing.sim.cluster.brokers import Brokers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import Server
+from benchmarks.harness.servers import Server
 from benchmarks.start import answers, start
 from processes.apache_kafka import free_ports
 

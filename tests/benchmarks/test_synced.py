@@ -1,7 +1,7 @@
 """Acknowledgements that come faster than the device can sync are suspicious, and loads are those of the issue."""
 
-from benchmarks.contest import Run, Runs
-from benchmarks.device import SyncTimes
+from benchmarks.harness.contest import Run, Runs
+from benchmarks.host.device import SyncTimes
 from benchmarks.synced import load_of, suspicions
 
 DEVICE = SyncTimes((0.001, 0.002, 0.004))

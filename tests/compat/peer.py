@@ -1,6 +1,6 @@
 """A blocking connection to any broker, ours or Apache Kafka, that speaks raw frames: for asking both the same."""
 
-from benchmarks.wire import LATEST, Wire
+from benchmarks.load.wire import LATEST, Wire
 from odradek.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

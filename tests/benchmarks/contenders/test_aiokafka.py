@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.client_load import ClientLoad
 from benchmarks.contenders import aiokafka
+from benchmarks.contenders.client_load import ClientLoad
 from benchmarks.contenders.job import ContenderFailed, Job
 
 JOB = Job("latency", "aiokafka", "", "127.0.0.1", 9092, ClientLoad("t", 10, 1, 50, 150))

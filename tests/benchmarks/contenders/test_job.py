@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from benchmarks.client_load import ClientLoad
+from benchmarks.contenders.client_load import ClientLoad
 from benchmarks.contenders.job import Job, Loop, Stopwatch, runner
 
 LOAD = ClientLoad("t", count=10, warm_count=1, value_bytes_min=50, value_bytes_max=150, key_bytes=16)

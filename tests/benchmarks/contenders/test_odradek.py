@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from benchmarks.client_load import ClientLoad, Pair
 from benchmarks.contenders import odradek
+from benchmarks.contenders.client_load import ClientLoad, Pair
 from benchmarks.contenders.job import OURS, ContenderFailed, Job
 from odradek import BufferFull, Producer, ProducerConfig
 
