@@ -7,7 +7,7 @@
 The topic has three replicas and min.insync.replicas 2, which are the defaults of such a cluster.
 """
 
-from benchmarks.load.wire import Wire, ask_for_topic, check, patiently, produce_record
+from benchmarks.load.wire import Wire, ask_for_topic, check, produce_record, repeat_until_answered
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -26,9 +26,9 @@ def acknowledged(address: Address, topic: str, now_ms: int) -> int:
     Raises KafkaError, OSError.
     """
     with Wire(*address) as wire:
-        host, port = patiently(lambda: _leader(wire, topic))
+        host, port = repeat_until_answered(lambda: _leader(wire, topic))
     with Wire(host, port) as wire:
-        return patiently(lambda: produce_record(wire, topic, 0, b"first", now_ms))
+        return repeat_until_answered(lambda: produce_record(wire, topic, 0, b"first", now_ms))
 
 
 def _leader(wire: Wire, topic: str) -> Address:

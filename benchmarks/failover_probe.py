@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 from benchmarks.harness.cluster_servers import Member
 from benchmarks.harness.readback import LogDiffers, batches_in
 from benchmarks.harness.replicated_topics import states_of
-from benchmarks.load.wire import LATEST, Wire, offsets_of, patiently, produce_record
+from benchmarks.load.wire import LATEST, Wire, offsets_of, produce_record, repeat_until_answered
 from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError
 
@@ -87,7 +87,7 @@ class Probe:
     def compare(self, members: Mapping[int, Member], partitions: int) -> None:
         """Raises LogDiffers unless all that was acknowledged is where it was. Raises KafkaError, OSError."""
         for partition in range(partitions):
-            held = patiently(partial(self._held, members, partition))
+            held = repeat_until_answered(partial(self._held, members, partition))
             for acknowledged in self.acknowledged:
                 if acknowledged.partition == partition and held.get(acknowledged.offset) != acknowledged.value:
                     found = held.get(acknowledged.offset)

@@ -18,19 +18,19 @@ from benchmarks.figures.figures import Bar, Statement, Summary
 from benchmarks.harness.bench import Bench
 from benchmarks.harness.results import Outcome, Unavailable
 from benchmarks.host.machine import REPOSITORY
-from odradek.testing.sim.cluster.workload import Acks
+from odradek.testing.sim.cluster.workload import ProducerAcks
 from odradek.testing.sim.scenario import Scenario
 from odradek.testing.sim.simulation import Result, simulate
 
 BAR: Final = Bar("≥", 60.0)
-IDEMPOTENT: Final = Acks(-1, is_idempotent=True)
-ALL: Final = Acks(-1)
-ONE: Final = Acks(1)
-NONE: Final = Acks(0)
+IDEMPOTENT: Final = ProducerAcks(-1, is_idempotent=True)
+ALL: Final = ProducerAcks(-1)
+ONE: Final = ProducerAcks(1)
+NONE: Final = ProducerAcks(0)
 
 
 def _history(
-    partitions: int, producers: tuple[Acks, ...], readers: int, interval_ms: float, safety_s: float, faults: int
+    partitions: int, producers: tuple[ProducerAcks, ...], readers: int, interval_ms: float, safety_s: float, faults: int
 ) -> Scenario:
     return Scenario(
         brokers=3,

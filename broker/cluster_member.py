@@ -17,7 +17,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.fencing import Fencing
 from odradek.broker.controller.heartbeats import Heartbeats
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.peers import Peer, PeerLost, Peers
 from odradek.broker.membership.registration import Registration
 from odradek.broker.replication.fetch_requests import Replica
@@ -32,12 +32,12 @@ from odradek.runtime.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 
-class Member:
+class ClusterMember:
     """Everything that one broker is to its cluster."""
 
     def __init__(
         self,
-        metadata: Metadata,
+        metadata: ImageFollower,
         config: BrokerConfig,
         registration: Registration,
         environment: Environment,
@@ -69,7 +69,7 @@ class Member:
         self.fetchers = Fetchers(replica, self._connect, environment, config)
         self.roles = Roles(node_id, environment, self._isr_writer, self.fetchers, epochs_at_start)
         registration.on_renewed = self.controller.wake
-        registration.standstill.limit_ms = config.broker_session_timeout_ms / 2
+        registration.pause_detector.limit_ms = config.broker_session_timeout_ms / 2
         metadata.subscribe(self._follow)
 
     @asynccontextmanager
@@ -111,7 +111,7 @@ class Member:
             self._tasks.start(work, name)
             for work, name in (
                 (self.registration.keep(), "stay registered"),
-                (self.registration.watch_standstills(), "notice standstills"),
+                (self.registration.watch_pauses(), "notice pauses"),
                 (self.controller.run(), "control the cluster"),
                 (self.controller.rebalance(), "give leadership back"),
                 (self.fencing.run(), "watch the other brokers"),

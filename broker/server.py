@@ -22,12 +22,12 @@ from odradek.broker.cluster.keys import CLUSTER_KEY, MalformedMetadata, decode_c
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.store import Conflict, MetadataStore, Snapshot, StoreClosed, StoreWentBack, Superseded, Txn
-from odradek.broker.cluster_member import Member, leader_epochs
+from odradek.broker.cluster_member import ClusterMember, leader_epochs
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.config.store_address import parse_store_address
 from odradek.broker.directories import adoption_note
-from odradek.broker.directories.data_directories import DataDirectories, Unusable
+from odradek.broker.directories.data_directories import DataDirectories, DirectoriesUnusable
 from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.directories.known_metadata import KnownMetadata
 from odradek.broker.directories.metadata_revision import check_place
@@ -36,16 +36,16 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.handling.context import Context, Endpoint
 from odradek.broker.log.checkpoint import CorruptCheckpoint
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.offline_replicas import OfflineReplicas
 from odradek.broker.membership.registration import Identity, Registration
-from odradek.broker.membership.startup_losses import Findings, give_up_seats, look_at_all, note_boot
+from odradek.broker.membership.startup_losses import Findings, give_up_in_sync_places, look_at_all, note_boot
 from odradek.broker.network.connection import Connection, ConnectionTable
-from odradek.broker.network.request_budget import RequestMemory
+from odradek.broker.network.request_budget import RequestBudget
 from odradek.broker.observability.loop_lag import LoopLag
 from odradek.broker.observability.prometheus_page import Collector, MetricsPage
-from odradek.broker.observability.request_metrics import Metrics
-from odradek.broker.partitions.maintenance import Upkeep
+from odradek.broker.observability.request_metrics import RequestMetrics
+from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.follower_sessions import FollowerSessions
 from odradek.broker.replication.quota import ReplicationQuota
@@ -103,10 +103,10 @@ class Broker:
         self.environment = environment
         self.disk = disk
         self.context: Context  # from here on set by `start()`
-        self.memory: RequestMemory
+        self.memory: RequestBudget
         self.connections: ConnectionTable
         self._offline_replicas: OfflineReplicas
-        self._membership: Member
+        self._membership: ClusterMember
         self.on_failure: Callable[[], None] = _nothing
         """Called when the broker cannot go on and is to be stopped; `failure` says why."""
         self.failure: str | None = None
@@ -175,7 +175,7 @@ class Broker:
         self._offline_replicas.look_at_all()
         self._tasks.start(self._offline_replicas.run(), "tell of offline replicas")
         context = self.context
-        Upkeep(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
+        Maintenance(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
         if self._metrics_server is not None:
             self._loop_lag = LoopLag(self.environment, context.metrics)
         self._check_idle()
@@ -183,7 +183,7 @@ class Broker:
     def _take_directories(self) -> None:
         try:
             self.directories.take(self.settings.node_id, needs_first=self._has_own_store)
-        except Unusable as error:
+        except DirectoriesUnusable as error:
             raise StartRefused(str(error)) from error
         adoption_note.check_unchanged(self.disk, [one.path for one in self.directories.online])
 
@@ -299,13 +299,15 @@ class Broker:
     async def _come_back(
         self, registration: Registration, store: MetadataStore, image: ClusterImage, findings: Findings
     ) -> None:
-        """Gives up what this broker promised and may not have any more: its own seats, and nobody else's with the same
-        id. Raises StartRefused, OSError."""
+        """Gives up what this broker promised and may not have any more: its own in-sync places, and nobody else's with
+        the same id. Raises StartRefused, OSError."""
         node_id = self.settings.node_id
         is_marked = any(node_id in state.offline for topic in image.topics.values() for state in topic.partitions)
         with refusing_id():
             await registration.wait_until_free()
-            await give_up_seats(store, registration.identity, findings, self.settings.config, is_marked=is_marked)
+            await give_up_in_sync_places(
+                store, registration.identity, findings, self.settings.config, is_marked=is_marked
+            )
 
     def _registration(self, store: MetadataStore, missing_ids: tuple[bytes, ...]) -> Registration:
         config = self.settings.config
@@ -321,11 +323,11 @@ class Broker:
 
     def _compose(self, store: MetadataStore, image: ClusterImage, registration: Registration, cluster_id: str) -> None:
         config = self.settings.config
-        metadata = Metadata(store, image)
+        metadata = ImageFollower(store, image)
         metadata.subscribe(self._configure)
         quota = ReplicationQuota(config.leader_replication_throttled_rate, self.environment.monotonic_ms())
         listener = self.settings.broker_listener
-        membership = self._membership = Member(
+        membership = self._membership = ClusterMember(
             metadata,
             config,
             registration,
@@ -356,11 +358,11 @@ class Broker:
             fencing=membership.fencing,
             peers=membership.peers,
             producer_ids=ProducerIds(store),
-            metrics=Metrics(),
+            metrics=RequestMetrics(),
             served=BY_KEY,
         )
         self._is_composed = True
-        self.memory = RequestMemory(config.queued_max_request_bytes, self.environment.loop)
+        self.memory = RequestBudget(config.queued_max_request_bytes, self.environment.loop)
         self.connections = ConnectionTable(self.context, socket_budget())
 
     async def _read_image(self, store: MetadataStore) -> ClusterImage:
@@ -476,7 +478,7 @@ class Broker:
         await self._upkeep.close()
         if self._is_composed:
             await self._membership.fetchers.close()
-            await self.context.partitions.landed()
+            await self.context.partitions.syncs_ended()
         await self._tasks.close()
 
     async def _abandon(self) -> None:

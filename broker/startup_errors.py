@@ -10,7 +10,7 @@ from odradek.broker.cluster.store import StoreDamaged, StoreWentBack, Superseded
 from odradek.broker.config.listeners import Listener
 from odradek.broker.config.option import ConfigError
 from odradek.broker.directories.meta_properties import ForeignDirectory
-from odradek.broker.membership.registration import Refused
+from odradek.broker.membership.registration import RegistrationRefused
 
 
 class BrokerFailed(Exception):
@@ -38,7 +38,7 @@ def refusing_id() -> Generator[None]:
     """Another broker with our id, as the sentence that the user reads. Raises StartRefused."""
     try:
         yield
-    except Refused as error:
+    except RegistrationRefused as error:
         raise StartRefused(str(error)) from error
 
 

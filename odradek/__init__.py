@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from odradek.client.producer.hooks.serialization import serialize_str as serialize_str
     from odradek.client.producer.producer import Producer as Producer
     from odradek.client.producer.record import ProducerRecord as ProducerRecord
-    from odradek.client.producer.results.acks import Acks as Acks
+    from odradek.client.producer.results.bulk_acks import BulkAcks as BulkAcks
     from odradek.client.producer.results.delivery import Delivery as Delivery
     from odradek.client.producer.results.produce_results import Ack as Ack
     from odradek.client.topic_partition import TopicPartition as TopicPartition
@@ -96,7 +96,6 @@ __version__: str
 
 PUBLIC = {
     "Ack": "odradek.client.producer.results.produce_results",
-    "Acks": "odradek.client.producer.results.acks",
     "Admin": "odradek.client.admin.admin",
     "AdminConfig": "odradek.client.admin.config",
     "AuthenticationFailed": "odradek.client.errors.broker_errors",
@@ -106,6 +105,7 @@ PUBLIC = {
     "BrokerError": "odradek.client.errors.broker_errors",
     "BufferExhausted": "odradek.client.errors.client_errors",
     "BufferFull": "odradek.client.errors.client_errors",
+    "BulkAcks": "odradek.client.producer.results.bulk_acks",
     "ClientClosed": "odradek.client.errors.client_errors",
     "ClientError": "odradek.client.errors.base",
     "ClientNotStarted": "odradek.client.errors.client_errors",

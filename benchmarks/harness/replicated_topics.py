@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from benchmarks.harness.cluster_servers import Cluster, Member
 from benchmarks.load.replies import LoadFailed
-from benchmarks.load.wire import LATEST, Wire, ask_for_topic, check, delete_topic, offsets_of, patiently
+from benchmarks.load.wire import LATEST, Wire, ask_for_topic, check, delete_topic, offsets_of, repeat_until_answered
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest, QuorumPartitionData, QuorumTopicData
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
@@ -80,7 +80,7 @@ def led_by(node_id: int, leaders: Sequence[int]) -> list[int]:
 def wait_until_leading(member: Member, topic: str, partitions: Sequence[int]) -> None:
     """Returns when the broker knows that it leads these, which others may know sooner. Raises KafkaError, OSError."""
     with member.wire() as wire:
-        patiently(lambda: offsets_of(wire, topic, LATEST, partitions))
+        repeat_until_answered(lambda: offsets_of(wire, topic, LATEST, partitions))
 
 
 def require_spread(topic: str, leaders: Sequence[int], brokers: int) -> None:
@@ -162,7 +162,7 @@ def controller_id(wire: Wire) -> int:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "there is no controller")
         return partition.leader_id
 
-    return patiently(ask)
+    return repeat_until_answered(ask)
 
 
 def restore_leaders(cluster: Cluster, topic: str, partitions: int) -> list[PartitionState]:
@@ -171,7 +171,7 @@ def restore_leaders(cluster: Cluster, topic: str, partitions: int) -> list[Parti
     if not all(state.is_as_preferred for state in states):
         with ExitStack() as stack:
             wire = stack.enter_context(controller_of(cluster).wire())
-            patiently(lambda: _elect_preferred(wire, topic, partitions))
+            repeat_until_answered(lambda: _elect_preferred(wire, topic, partitions))
     return wait_for(cluster, topic, lambda state: state.is_as_preferred, partitions)
 
 

@@ -126,10 +126,10 @@ def ask_for_topic(
 
 def offsets_once_led(wire: Wire, topic: str, partitions: int) -> list[int]:
     """Where the partitions end, as soon as all of them have leaders. Raises KafkaError."""
-    return patiently(lambda: offsets_at(wire, topic, LATEST, partitions))
+    return repeat_until_answered(lambda: offsets_at(wire, topic, LATEST, partitions))
 
 
-def patiently(ask: Callable[[], A]) -> A:
+def repeat_until_answered(ask: Callable[[], A]) -> A:
     """Asks again while the answer is an error that passes, up to `LEADER_TIMEOUT_S`. Raises KafkaError."""
     deadline = time.monotonic() + LEADER_TIMEOUT_S
     while True:
@@ -163,7 +163,7 @@ def new_producer(wire: Wire) -> tuple[int, int]:
         check(answered.error_code)
         return answered.producer_id, answered.producer_epoch
 
-    return patiently(ask)
+    return repeat_until_answered(ask)
 
 
 def offsets_at(wire: Wire, topic: str, timestamp: int, partitions: int) -> list[int]:

@@ -9,7 +9,7 @@ Versions: 2 flexible.
 from odradek.broker.config.alterations import new_topic_overrides, replace_broker
 from odradek.broker.handling.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
 from odradek.broker.handling.context import Call, Context
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_configs import (
@@ -24,7 +24,7 @@ TIMEOUT_MS = 30_000
 
 
 async def handle(context: Context, call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    changes = Changes(context, TIMEOUT_MS)
+    changes = MetadataChange(context, TIMEOUT_MS)
     errors = repeated([(resource.resource_type, resource.resource_name) for resource in request.resources])
     responses: list[AlterConfigsResourceResponse] = []
     for resource in request.resources:
@@ -42,7 +42,9 @@ async def handle(context: Context, call: Call, request: AlterConfigsRequest) -> 
     return AlterConfigsResponse(responses=responses)
 
 
-async def _replace(context: Context, changes: Changes, resource: AlterConfigsResource, validate_only: bool) -> None:
+async def _replace(
+    context: Context, changes: MetadataChange, resource: AlterConfigsResource, validate_only: bool
+) -> None:
     """Raises KafkaError."""
     name = resource.resource_name
     values = _values(resource)

@@ -12,7 +12,7 @@ from odradek.broker.cluster.keys import partition_key
 from odradek.broker.cluster.partition_writes import PartitionWrite
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.forwarding import forward
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.handling.partition_plans import find, with_replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -29,7 +29,7 @@ async def handle(
 ) -> AlterPartitionReassignmentsResponse:
     if (answer := await forward(context, call, request, request.timeout_ms)) is not None:
         return answer
-    changes = Changes(context, request.timeout_ms)
+    changes = MetadataChange(context, request.timeout_ms)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         responses=[
@@ -48,7 +48,7 @@ async def handle(
 async def _reassign(
     context: Context,
     call: Call,
-    changes: Changes,
+    changes: MetadataChange,
     topic: str,
     wanted: ReassignablePartition,
     request: AlterPartitionReassignmentsRequest,
@@ -63,7 +63,7 @@ async def _reassign(
         )
         if after is not before:
             change = PartitionWrite(partition_key(topic, index), before, after)
-            await changes.make(lambda: context.controller.change([change]))
+            await changes.apply(lambda: context.controller.change([change]))
     except KafkaError as error:
         return ReassignablePartitionResponse(
             partition_index=index, error_code=call.failed(error), error_message=error.message

@@ -10,7 +10,7 @@ Versions: 2 flexible. 3 THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
 from collections import Counter
 
 from odradek.broker.handling.context import Call, Context
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.handling.topic_plans import enlarge, plan_partitions
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
@@ -22,7 +22,7 @@ from odradek.protocol.messages.create_partitions import (
 
 
 async def handle(context: Context, call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    changes = Changes(context, request.timeout_ms)
+    changes = MetadataChange(context, request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
     results: list[CreatePartitionsTopicResult] = []
     for topic in request.topics:
@@ -38,7 +38,7 @@ async def handle(context: Context, call: Call, request: CreatePartitionsRequest)
     return CreatePartitionsResponse(results=results)
 
 
-async def _create(context: Context, changes: Changes, topic: CreatePartitionsTopic, validate_only: bool) -> None:
+async def _create(context: Context, changes: MetadataChange, topic: CreatePartitionsTopic, validate_only: bool) -> None:
     found = context.metadata.image.topics.get(topic.name)
     if found is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")

@@ -13,8 +13,8 @@ from collections import Counter
 
 from odradek.broker.config.alterations import new_topic_overrides
 from odradek.broker.handling.context import Call, Context
-from odradek.broker.handling.metadata_change import Changes
-from odradek.broker.handling.topic_plans import NewTopic, check_new_name, create, plan_topic
+from odradek.broker.handling.metadata_change import MetadataChange
+from odradek.broker.handling.topic_plans import TopicPlan, check_new_name, create, plan_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -26,7 +26,7 @@ from odradek.protocol.messages.create_topics import (
 
 
 async def handle(context: Context, call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    changes = Changes(context, request.timeout_ms)
+    changes = MetadataChange(context, request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
     results: list[CreatableTopicResult] = []
     for topic in request.topics:
@@ -42,7 +42,7 @@ async def handle(context: Context, call: Call, request: CreateTopicsRequest) -> 
     return CreateTopicsResponse(topics=results)
 
 
-def _plan(context: Context, topic: CreatableTopic) -> NewTopic:
+def _plan(context: Context, topic: CreatableTopic) -> TopicPlan:
     """Raises KafkaError."""
     check_new_name(context.metadata.image, topic.name)
     # Of an option given twice the last value counts, as in Kafka.
@@ -51,7 +51,7 @@ def _plan(context: Context, topic: CreatableTopic) -> NewTopic:
     return plan_topic(context, topic.name, topic.num_partitions, topic.replication_factor, assignments, configs)
 
 
-def _created(context: Context, topic: NewTopic) -> CreatableTopicResult:
+def _created(context: Context, topic: TopicPlan) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,

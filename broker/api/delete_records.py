@@ -63,10 +63,10 @@ async def _delete(
     try:
         partition = context.partitions.leader(topic, wanted.partition_index)
         offset = _checked(partition, wanted.offset)
-        terms_ended = partition.terms_ended
+        leadership_ends = partition.leadership_ends
         partition.deletions.ask(offset)
         await _delete_here(context, partition, offset, deadline)
-        partition.require_term(terms_ended)
+        partition.require_term(leadership_ends)
         result.low_watermark = partition.deletions.look()
         if result.low_watermark < offset:
             partition.notify()  # also where retention had come that far: followers may not have heard of it

@@ -10,7 +10,7 @@ Versions: 3 TOPIC_DELETION_DISABLED (KIP-322). 4 flexible. 5 error messages (KIP
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.handling.context import Call, Context
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
@@ -29,7 +29,7 @@ async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> 
         if call.version < DELETION_DISABLED_SINCE:
             code = ErrorCode.INVALID_REQUEST
         raise KafkaError(code, "Topic deletion is disabled.")
-    changes = Changes(context, request.timeout_ms)
+    changes = MetadataChange(context, request.timeout_ms)
     wanted = _wanted(request)
     times = _times_named(context.metadata.image, wanted)
     responses: list[DeletableTopicResult] = []
@@ -47,9 +47,9 @@ async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> 
     return DeleteTopicsResponse(responses=responses)
 
 
-async def _delete(context: Context, changes: Changes, topic: TopicImage) -> None:
+async def _delete(context: Context, changes: MetadataChange, topic: TopicImage) -> None:
     store = context.metadata.store
-    await changes.make(lambda: delete_topic(store, topic))
+    await changes.apply(lambda: delete_topic(store, topic))
 
 
 def _wanted(request: DeleteTopicsRequest) -> list[DeleteTopicState]:

@@ -10,7 +10,7 @@ from odradek.broker.cluster.keys import partition_key
 from odradek.broker.cluster.partition_writes import PartitionWrite
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.forwarding import forward
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.handling.partition_plans import ElectionType, find, with_elected_leader
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.elect_leaders import (
@@ -28,7 +28,7 @@ async def handle(context: Context, call: Call, request: ElectLeadersRequest) -> 
         election = ElectionType(request.election_type)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown election type {request.election_type}") from None
-    changes = Changes(context, request.timeout_ms)
+    changes = MetadataChange(context, request.timeout_ms)
     topics = context.metadata.image.topics
     if request.topic_partitions is None:
         asked = [(topic.name, list(range(len(topic.partitions)))) for _, topic in sorted(topics.items())]
@@ -45,14 +45,14 @@ async def handle(context: Context, call: Call, request: ElectLeadersRequest) -> 
 
 
 async def _elect(
-    context: Context, call: Call, changes: Changes, topic: str, index: int, election: ElectionType
+    context: Context, call: Call, changes: MetadataChange, topic: str, index: int, election: ElectionType
 ) -> PartitionResult:
     try:
         image = context.metadata.image
         after = with_elected_leader(image, topic, index, election)
         _, before = find(image, topic, index)
         change = PartitionWrite(partition_key(topic, index), before, after)
-        await changes.make(lambda: context.controller.change([change]))
+        await changes.apply(lambda: context.controller.change([change]))
     except KafkaError as error:
         return PartitionResult(partition_id=index, error_code=call.failed(error), error_message=error.message)
     return PartitionResult(partition_id=index)

@@ -13,7 +13,7 @@ from odradek.broker.config.alterations import Alteration, alter_broker, alter_to
 from odradek.broker.config.topic_options import TOPIC_OPTIONS
 from odradek.broker.handling.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
 from odradek.broker.handling.context import Call, Context
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.incremental_alter_configs import (
@@ -30,7 +30,7 @@ TIMEOUT_MS = 30_000
 async def handle(
     context: Context, call: Call, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    changes = Changes(context, TIMEOUT_MS)
+    changes = MetadataChange(context, TIMEOUT_MS)
     errors = repeated([(resource.resource_type, resource.resource_name) for resource in request.resources])
     responses: list[AlterConfigsResourceResponse] = []
     for resource in request.resources:
@@ -48,7 +48,9 @@ async def handle(
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
-async def _alter(context: Context, changes: Changes, resource: AlterConfigsResource, validate_only: bool) -> None:
+async def _alter(
+    context: Context, changes: MetadataChange, resource: AlterConfigsResource, validate_only: bool
+) -> None:
     """Raises KafkaError."""
     name = resource.resource_name
     alterations = [Alteration(config.name, config.config_operation, config.value) for config in resource.configs]

@@ -18,7 +18,7 @@ Versions: 2 isolation level (KIP-98). 4 leader epochs (KIP-320). 5 OFFSET_NOT_AV
 
 from typing import NamedTuple
 
-from odradek.broker.disk.cold_reads import patiently
+from odradek.broker.disk.cold_reads import read_without_blocking
 from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.replication.divergence import end_offset_for_epoch
 from odradek.broker.replication.isolation import READ_COMMITTED
@@ -98,7 +98,7 @@ async def _answer(
                 context.registration.require_lease()  # each time: it may have ended while the disk was waited for
             return _found(partition, wanted, asker)
 
-        return await patiently(context.disk, context.environment, found)
+        return await read_without_blocking(context.disk, context.environment, found)
     except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
         code = call.failed(of_partition(error, topic, wanted.partition_index))
         if code == ErrorCode.OFFSET_NOT_AVAILABLE and call.version < OFFSET_NOT_AVAILABLE_SINCE:

@@ -25,7 +25,7 @@ from odradek.broker.handling.client_view import (
     usable_brokers,
 )
 from odradek.broker.handling.context import Call, Context
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.handling.topic_plans import DEFAULT, check_new_name, create, plan_topic
 from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -92,7 +92,7 @@ def _check(call: Call, topic: MetadataRequestTopic) -> None:
 async def _create_missing(
     context: Context, wanted: list[tuple[bytes, str | None]], failures: dict[str, KafkaError]
 ) -> None:
-    changes = Changes(context, AUTO_CREATE_TIMEOUT_MS)
+    changes = MetadataChange(context, AUTO_CREATE_TIMEOUT_MS)
     for _, name in wanted:
         if name is None or name in context.metadata.image.topics:
             continue

@@ -83,7 +83,7 @@ def _append(
     if header.is_log_append_time and not appended.is_duplicate:
         answer.log_append_time_ms = header.max_timestamp
     answer.log_start_offset = partition.log.log_start_offset
-    parked.append((partition, appended.last_offset, partition.terms_ended, answer))
+    parked.append((partition, appended.last_offset, partition.leadership_ends, answer))
 
 
 async def _wait(
@@ -92,15 +92,15 @@ async def _wait(
     """One wait for all partitions: REQUEST_TIMED_OUT for what was not replicated, or not stored, by the deadline."""
     is_all = request.acks == ACKS_ALL
     deadline_ms = 0.0
-    for partition, last_offset, terms_ended, answer in parked:
+    for partition, last_offset, leadership_ends, answer in parked:
         if not is_all and not partition.durability.waits:
             continue
         now_ms = context.environment.monotonic_ms()
         deadline_ms = deadline_ms or now_ms + request.timeout_ms
-        wait = partition.replicated if is_all else partition.stored
+        wait = partition.replicated if is_all else partition.synced
         try:
             await wait(last_offset, max(0.0, deadline_ms - now_ms))
-            partition.require_term(terms_ended)
+            partition.require_term(leadership_ends)
             if not is_all:
                 context.registration.require_lease()  # it may have ended meanwhile
         except KafkaError as error:

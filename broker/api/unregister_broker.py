@@ -10,7 +10,7 @@ Versions: 0 the API (KIP-631).
 
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.forwarding import forward
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -27,7 +27,7 @@ async def handle(context: Context, call: Call, request: UnregisterBrokerRequest)
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"broker {broker_id} is there, and would register again: stop it first"
             )
-        await Changes(context, TIMEOUT_MS).make(lambda: context.controller.unregister(broker_id))
+        await MetadataChange(context, TIMEOUT_MS).apply(lambda: context.controller.unregister(broker_id))
     except KafkaError as error:
         return UnregisterBrokerResponse(error_code=call.failed(error), error_message=error.message)
     return UnregisterBrokerResponse()

@@ -33,7 +33,7 @@ from odradek.broker.cluster.keys import (
     parse_partition,
     partition_key,
 )
-from odradek.broker.cluster.lineage import Followed, Lineage
+from odradek.broker.cluster.lineage import KnownHistory, Lineage
 from odradek.broker.cluster.store import Change, Event, Snapshot
 
 NO_CONFIGS: Mapping[str, str] = {}
@@ -162,7 +162,7 @@ class ClusterImage:
         return None if broker is None else broker.endpoints.get(listener)
 
     @property
-    def followed(self) -> Followed:
+    def followed(self) -> KnownHistory:
         """What is known of the history up to here."""
         return self.lineage.followed(self.revision)
 

@@ -13,7 +13,7 @@ So a revision says nothing. What only one history has are random values, written
                                    has alone, and the revision up to which this history takes the place of any other
 
 A running broker has these in its image, and each data directory has them on its disk
-(directories/metadata_revision.py), as `Followed`: of each broker the newest commit that was seen.
+(directories/metadata_revision.py), as `KnownHistory`: of each broker the newest commit that was seen.
 
 **A store follows** what is known if it has all of these commits in its past (`contradiction`). Of each broker:
 
@@ -118,7 +118,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class KnownHistory:
     """What somebody knows of the history that he followed."""
 
     revision: int = 0
@@ -178,9 +178,9 @@ class Lineage:
         incarnations = self.incarnations.get(broker_id)
         return None if incarnations is None else incarnations.current
 
-    def followed(self, revision: int) -> Followed:
+    def followed(self, revision: int) -> KnownHistory:
         """What is known of a history that came to a revision with this lineage."""
-        return Followed(revision, self.origin_id, self.commits)
+        return KnownHistory(revision, self.origin_id, self.commits)
 
 
 def without(known: Mapping[int, T], broker_id: int) -> Mapping[int, T]:
@@ -190,7 +190,7 @@ def without(known: Mapping[int, T], broker_id: int) -> Mapping[int, T]:
 # -- whether one follows the other ------------------------------------------------------------------------------------
 
 
-def contradiction(known: Followed, found: Lineage, revision: int) -> str | None:
+def contradiction(known: KnownHistory, found: Lineage, revision: int) -> str | None:
     """Why the store, which has this lineage at this revision, does not follow what is known; None if it does."""
     if known.origin_id != found.origin_id:
         if found.origin is not None:
@@ -204,7 +204,7 @@ def contradiction(known: Followed, found: Lineage, revision: int) -> str | None:
     return None
 
 
-def start_contradiction(known: Followed, found: Lineage, revision: int) -> str | None:
+def start_contradiction(known: KnownHistory, found: Lineage, revision: int) -> str | None:
     """The same for a start, which takes what an operator has begun."""
     origin = found.origin
     if origin is None or origin.origin_id == known.origin_id:

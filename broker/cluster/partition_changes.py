@@ -60,8 +60,8 @@ def is_last(state: PartitionState, broker: int) -> bool:
 
 
 def without_directory(state: PartitionState, broker: int, min_insync: int) -> PartitionState:
-    """The broker's replica lies in a data directory that cannot be used. Where nobody else is left it keeps its seat,
-    for the directory may come back; it leads nothing meanwhile (`may_lead`)."""
+    """The broker's replica lies in a data directory that cannot be used. Where nobody else is left it keeps its in-sync
+    place, for the directory may come back; it leads nothing meanwhile (`may_lead`)."""
     after = without(state, broker, min_insync, lost_data=True)
     if broker not in state.replicas or broker in state.offline:
         return after

@@ -17,7 +17,7 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from odradek.broker.cluster.keys import CLUSTER_KEY, commit_key, incarnation_key
-from odradek.broker.cluster.lineage import Commit, Followed, Incarnations, Lineage, contradiction, encode_commit
+from odradek.broker.cluster.lineage import Commit, Incarnations, KnownHistory, Lineage, contradiction, encode_commit
 from odradek.broker.cluster.store import (
     CHUNK_SIZE,
     Change,
@@ -123,7 +123,7 @@ class StampedStore:
             commit = lineage.commits.get(self._node_id)
             if commit is None or commit.incarnation != self._incarnation or commit.revision < known:
                 mine = {self._node_id: Commit(self._incarnation, self._number, known)}
-                _require(Followed(0, lineage.origin_id, mine), lineage, snapshot.revision)
+                _require(KnownHistory(0, lineage.origin_id, mine), lineage, snapshot.revision)
                 raise Superseded(f"another process has become broker {self._node_id}")
 
     async def watch(self, prefix: str, after: int) -> AsyncGenerator[Change, None]:
@@ -145,7 +145,7 @@ def _is_large(txn: Txn) -> bool:
     return max(len(txn.expect), len(txn.put) + len(txn.delete)) > CHUNK_SIZE
 
 
-def _require(known: Followed, found: Lineage, revision: int) -> None:
+def _require(known: KnownHistory, found: Lineage, revision: int) -> None:
     """Raises StoreWentBack for a store that does not follow what is known."""
     if (reason := contradiction(known, found, revision)) is not None:
         raise StoreWentBack(f"the metadata store was set back to an older state, or is another one: {reason}")

@@ -15,8 +15,8 @@ Rules that every store keeps (one suite over all of them: tests/contract/test_st
   another store may stand there.
 * Keys under a lease vanish, in one change, when it is revoked or has ended. A lease in a store that lives in this
   process (memory, embedded) ends with the process and not before: there is no network on which a keep-alive gets lost.
-* A commit that raised anything other than Conflict, TooLarge, LeaseLost, Unreachable, Refused or ValueError may have
-  happened: read back.
+* A commit that raised anything other than Conflict, TooLarge, LeaseLost, Unreachable, StoreRefused or ValueError may
+  have happened: read back.
 
 The limits are etcd's with a margin (128 operations, 1.5 MB), so that nothing works here and fails there.
 """
@@ -72,7 +72,7 @@ class Unknown(OSError):
     """No answer came, or none that says how it went: what was asked for may have happened, or may happen yet."""
 
 
-class Refused(OSError):
+class StoreRefused(OSError):
     """The store said no, and the text says why: credentials, permissions, no space. Nothing was changed."""
 
 
@@ -162,7 +162,8 @@ class MetadataStore(Protocol):
         """Applies the transaction and returns its revision.
 
         Raises Conflict, TooLarge, LeaseLost, StoreClosed, ValueError (a key put and deleted, or named twice), OSError,
-        of which Unreachable, Unknown and Refused say more. StoreWentBack says that it was done, on another history.
+        of which Unreachable, Unknown and StoreRefused say more. StoreWentBack says that it was done, on another
+        history.
         """
         ...
 

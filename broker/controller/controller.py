@@ -34,7 +34,7 @@ from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
 from odradek.broker.cluster.topics import sweep_leftovers
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.decisions import decided, preferred
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
@@ -58,7 +58,7 @@ class Controller:
     """One broker as the controller that it is or may become."""
 
     def __init__(
-        self, metadata: Metadata, config: BrokerConfig, registration: Registration, environment: Environment
+        self, metadata: ImageFollower, config: BrokerConfig, registration: Registration, environment: Environment
     ) -> None:
         self._metadata = metadata
         self._config = config

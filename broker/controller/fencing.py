@@ -23,7 +23,7 @@ from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.liveness import Liveness
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.protocol.errors import KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
@@ -53,7 +53,7 @@ class Fencing:
     def __init__(
         self,
         controller: Controller,
-        metadata: Metadata,
+        metadata: ImageFollower,
         config: BrokerConfig,
         environment: Environment,
         tasks: Tasks,

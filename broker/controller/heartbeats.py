@@ -20,7 +20,7 @@ from odradek.broker.cluster.keys import CONTROLLER_KEY
 from odradek.broker.cluster.store import Conflict, StoreClosed, Txn
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.clock_offset import ClockOffset
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.peers import Peer, Peers
 from odradek.broker.membership.registration import Registration
 from odradek.client.network.connection import Connection
@@ -47,7 +47,7 @@ class Heartbeats:
 
     def __init__(
         self,
-        metadata: Metadata,
+        metadata: ImageFollower,
         config: BrokerConfig,
         registration: Registration,
         environment: Environment,

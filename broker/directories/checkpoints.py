@@ -15,7 +15,7 @@ import logging
 import posixpath
 from collections.abc import Callable, Mapping
 
-from odradek.broker.disk.atomic_file import ReplacedFile
+from odradek.broker.disk.atomic_file import AtomicFile
 from odradek.broker.disk.disk import Disk
 from odradek.broker.log.checkpoint import (
     CLEANED_OFFSETS,
@@ -42,7 +42,7 @@ class OffsetsFile:
 
     def __init__(self, disk: Disk, data_dir: str, name: str) -> None:
         self._disk = disk
-        self._file = ReplacedFile(disk, posixpath.join(data_dir, name))
+        self._file = AtomicFile(disk, posixpath.join(data_dir, name))
 
     def read(self) -> dict[Key, int]:
         """Raises CorruptCheckpoint, OSError."""

@@ -4,9 +4,9 @@ A partition that is here stays where it is. A new one goes where there are fewes
 of equals. While a directory is offline nobody knows what lies in it, so a partition that is known to be offline here
 (`PartitionState.offline`) is not begun anew elsewhere.
 
-Refused before anything is changed (`Unusable`): a directory of another cluster or node, two that are one (a copy has
-the same directory id), a partition that is in two of them. One that cannot be opened is left alone, and what it holds
-is offline, as long as there is another one. That is Kafka's way, too.
+Refused before anything is changed (`DirectoriesUnusable`): a directory of another cluster or node, two that are one (a
+copy has the same directory id), a partition that is in two of them. One that cannot be opened is left alone, and what
+it holds is offline, as long as there is another one. That is Kafka's way, too.
 """
 
 import logging
@@ -27,7 +27,7 @@ from odradek.runtime.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 
-class Unusable(Exception):
+class DirectoriesUnusable(Exception):
     """The data directories cannot be used together; one sentence says why, and what to do."""
 
 
@@ -78,7 +78,8 @@ class DataDirectories:
     def take(self, node_id: int, *, needs_first: bool) -> None:
         """Locks them, and finds out whose they are. Nothing in them is changed.
 
-        `needs_first`: the first holds the metadata, so that nothing goes without it. Raises Unusable, ForeignDirectory.
+        `needs_first`: the first holds the metadata, so that nothing goes without it. Raises DirectoriesUnusable,
+        ForeignDirectory.
         """
         for directory in self._all:
             try:
@@ -87,7 +88,9 @@ class DataDirectories:
             except OSError as error:
                 if isinstance(error, LockHeld) or self._is_needed(directory, needs_first=needs_first):
                     reason = error.strerror or str(error)
-                    raise Unusable(f"the data directory {directory.path} cannot be used: {reason}") from error
+                    raise DirectoriesUnusable(
+                        f"the data directory {directory.path} cannot be used: {reason}"
+                    ) from error
                 self.leave_out(directory, error)
             if directory.properties is not None:
                 meta_properties.check(directory.properties, directory.path, node_id)
@@ -111,7 +114,7 @@ class DataDirectories:
         """Gives an id to each that has none, and leaves out those that cannot be written to. From here on whatever
         fails ends the start: what lies in a directory is only told to be offline before the broker registers.
 
-        Raises OSError for a directory without which nothing goes, Unusable when none is left.
+        Raises OSError for a directory without which nothing goes, DirectoriesUnusable when none is left.
         """
         for directory in self.online:
             try:
@@ -127,22 +130,22 @@ class DataDirectories:
     def _require_one(self) -> None:
         if not self.online:
             reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self._all)
-            raise Unusable(f"none of the data directories can be used: {reasons}")
+            raise DirectoriesUnusable(f"none of the data directories can be used: {reasons}")
 
     def _check_ids(self) -> None:
-        """Raises Unusable for directories of two clusters, and for one and its copy."""
+        """Raises DirectoriesUnusable for directories of two clusters, and for one and its copy."""
         known: dict[str, DataDirectory] = {}
         last: tuple[DataDirectory, MetaProperties] | None = None
         for directory in self.online:
             if (properties := directory.properties) is None:
                 continue
             if last is not None and properties.cluster_id != last[1].cluster_id:
-                raise Unusable(
+                raise DirectoriesUnusable(
                     f"{last[0].path} belongs to cluster {last[1].cluster_id} and {directory.path} to cluster "
                     f"{properties.cluster_id}: give the --data-dir of one of them only. Nothing was changed"
                 )
             if (other := known.get(properties.directory_id)) is not None:
-                raise Unusable(
+                raise DirectoriesUnusable(
                     f"{directory.path} and {other.path} have the same directory id, so one is a copy of the other: "
                     "give one of them only. Nothing was changed"
                 )
@@ -150,7 +153,7 @@ class DataDirectories:
             last = directory, properties
 
     def _check_places(self) -> None:
-        """Raises Unusable for a partition that is in two directories: nobody knows which one is the newer."""
+        """Raises DirectoriesUnusable for a partition that is in two directories: which is newer is not known."""
         places: dict[Key, DataDirectory] = {}
         if len(self.online) < 2:
             return
@@ -163,7 +166,7 @@ class DataDirectories:
             for key in sorted(here):
                 other = places.setdefault(key, directory)
                 if other is not directory and _are_one(key, other, directory):
-                    raise Unusable(
+                    raise DirectoriesUnusable(
                         f"the partition {key[0]}-{key[1]} is in two data directories, {other.path} and "
                         f"{directory.path}: move it away from one of them. Nothing was changed"
                     )

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Collection
 
 from odradek.broker.cluster.keys import CLUSTER_KEY, decode_cluster
-from odradek.broker.cluster.lineage import Followed, Lineage, contradiction
+from odradek.broker.cluster.lineage import KnownHistory, Lineage, contradiction
 from odradek.broker.cluster.store import Snapshot
 from odradek.broker.cluster.uses import used_by, was_in_use
 from odradek.broker.directories.data_directories import DataDirectories
@@ -63,7 +63,7 @@ class KnownMetadata:
                 after = noted
             self._files[directory] = RecordedRevision(self._disk, directory.path, after)
 
-    def write(self, followed: Followed) -> None:
+    def write(self, followed: KnownHistory) -> None:
         """Before anything is done by this metadata; not what was written already. Raises OSError."""
         for file in self._files.values():
             file.write(followed)
@@ -75,14 +75,14 @@ class KnownMetadata:
                 self._files[directory].note(processes)
 
     def follow(
-        self, tasks: Tasks, revision: Progress, followed: Callable[[], Followed], environment: Environment
+        self, tasks: Tasks, revision: Progress, followed: Callable[[], KnownHistory], environment: Environment
     ) -> None:
         """Keeps the files up to date from here on."""
         for directory, file in self._files.items():
             following = file.follow(revision, followed, environment, directory.suspect)
             tasks.start(following, "write down the metadata's revision")
 
-    def close(self, followed: Followed, present: Snapshot) -> None:
+    def close(self, followed: KnownHistory, present: Snapshot) -> None:
         """Writes down what the store is at when the broker stops, if it is still the one that was followed. Raises
         MalformedMetadata."""
         lineage = Lineage.from_snapshot(present)

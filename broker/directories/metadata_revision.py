@@ -26,10 +26,10 @@ import logging
 import posixpath
 from collections.abc import Callable, Sequence
 
-from odradek.broker.cluster.lineage import Commit, Followed, Lineage, start_contradiction
+from odradek.broker.cluster.lineage import Commit, KnownHistory, Lineage, start_contradiction
 from odradek.broker.directories.meta_properties import VERSION, ForeignDirectory, MetaProperties, read_properties
 from odradek.broker.directories.partition_directories import partition_of
-from odradek.broker.disk.atomic_file import ReplacedFile
+from odradek.broker.disk.atomic_file import AtomicFile
 from odradek.broker.disk.disk import Disk
 from odradek.runtime.environment import Environment
 from odradek.runtime.progress import Progress
@@ -49,12 +49,12 @@ CURE = (
 )
 
 
-def load_followed(disk: Disk, data_dir: str) -> Followed:
+def load_followed(disk: Disk, data_dir: str) -> KnownHistory:
     """What was written down last; nothing before the first. Raises ForeignDirectory, OSError."""
     path = posixpath.join(data_dir, FILE_NAME)
     found = read_properties(disk, path)
     if found is None:
-        return Followed()
+        return KnownHistory()
     commits: dict[int, Commit] = {}
     for name, value in found.items():
         if name.startswith(COMMIT_PREFIX):
@@ -65,7 +65,7 @@ def load_followed(disk: Disk, data_dir: str) -> Followed:
                 case _:
                     raise _damaged(path, name, value)
     newest = _number(path, "revision", found.get("revision", ""))
-    return Followed(newest, found.get("origin", ""), commits)
+    return KnownHistory(newest, found.get("origin", ""), commits)
 
 
 def load_processes(disk: Disk, data_dir: str) -> tuple[str, ...]:
@@ -98,11 +98,11 @@ class RecordedRevision:
 
     def __init__(self, disk: Disk, data_dir: str, processes: tuple[str, ...] = ()) -> None:
         """`processes`: that use the directory; without, the file says nothing of them any more."""
-        self._file = ReplacedFile(disk, posixpath.join(data_dir, FILE_NAME))
-        self._recorded = Followed()
+        self._file = AtomicFile(disk, posixpath.join(data_dir, FILE_NAME))
+        self._recorded = KnownHistory()
         self._processes = processes
 
-    def write(self, followed: Followed) -> None:
+    def write(self, followed: KnownHistory) -> None:
         """Writes it down, durably, if it is a newer one. Raises OSError."""
         if followed.revision > self._recorded.revision:
             self._file.write(_encode(followed, self._processes))
@@ -116,7 +116,7 @@ class RecordedRevision:
     async def follow(
         self,
         revision: Progress,
-        followed: Callable[[], Followed],
+        followed: Callable[[], KnownHistory],
         environment: Environment,
         failed: Callable[[OSError], None] | None = None,
     ) -> None:
@@ -143,7 +143,7 @@ class RecordedRevision:
             await environment.sleep(RENEWAL_MS)
 
 
-def _encode(followed: Followed, processes: tuple[str, ...]) -> bytes:
+def _encode(followed: KnownHistory, processes: tuple[str, ...]) -> bytes:
     lines = [f"version={VERSION}", f"revision={followed.revision}"]
     if followed.origin_id:
         lines.append(f"origin={followed.origin_id}")

@@ -11,7 +11,7 @@ from threading import Lock
 from odradek.broker.disk.disk import Disk
 
 
-class ReplacedFile:
+class AtomicFile:
     """One such file. Only this object writes it."""
 
     __slots__ = ("_disk", "_lock", "_prepared", "_written", "path")

@@ -20,7 +20,7 @@ READ_AHEAD_BYTES: Final = 1 << 20
 """What a helper thread fetches at least: whoever reads here reads on."""
 
 
-async def fetched_in(disk: Disk, environment: Environment, missing: Collection[NotCached]) -> None:
+async def warm(disk: Disk, environment: Environment, missing: Collection[NotCached]) -> None:
     """Returns once these ranges are in the page cache, or cannot be read, which the next reader finds out."""
     await run_together([environment.run_blocking(_fetch_in, disk, each) for each in missing], "fetch in")
 
@@ -32,12 +32,12 @@ def _fetch_in(disk: Disk, missing: NotCached) -> None:
         return  # the reader looks for its offset anew, as where it was deleted meanwhile, or meets the same error
 
 
-async def patiently(disk: Disk, environment: Environment, read: Callable[[], T]) -> T:
+async def read_without_blocking(disk: Disk, environment: Environment, read: Callable[[], T]) -> T:
     """What `read` returns. It is called again after each range that had to be fetched, and must be without effect."""
     for _ in range(TRIES):
         try:
             with disk.cached_only():
                 return read()
         except NotCached as missing:
-            await fetched_in(disk, environment, [missing])
+            await warm(disk, environment, [missing])
     return read()

@@ -19,7 +19,7 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.store import Conflict, MetadataStore, Txn
 from odradek.broker.cluster.topics import write_topic_configs
 from odradek.broker.handling.context import Context
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -76,8 +76,10 @@ def repeated(resources: Sequence[Resource]) -> dict[Resource, KafkaError]:
     return {resource: error for resource, count in Counter(resources).items() if count > 1}
 
 
-async def change_topic(context: Context, changes: Changes, name: str, change: Change, *, validate_only: bool) -> None:
-    """Raises KafkaError: as `topic_of`, as `change`, and as `Changes.make`.
+async def change_topic(
+    context: Context, changes: MetadataChange, name: str, change: Change, *, validate_only: bool
+) -> None:
+    """Raises KafkaError: as `topic_of`, as `change`, and as `MetadataChange.apply`.
 
     A mistake in the options is answered before a topic that does not exist (ConfigurationControlManager.java).
     """
@@ -87,16 +89,16 @@ async def change_topic(context: Context, changes: Changes, name: str, change: Ch
     change(context.metadata.image.topic_configs(name))
     topic = topic_of(context, name)
     if not validate_only:
-        await changes.make(lambda: _store_of_topic(context.metadata.store, topic, change))
+        await changes.apply(lambda: _store_of_topic(context.metadata.store, topic, change))
 
 
 async def change_broker(
-    context: Context, changes: Changes, broker_id: int | None, change: Change, *, validate_only: bool
+    context: Context, changes: MetadataChange, broker_id: int | None, change: Change, *, validate_only: bool
 ) -> None:
-    """Raises KafkaError: as `change`, and as `Changes.make`."""
+    """Raises KafkaError: as `change`, and as `MetadataChange.apply`."""
     change(context.metadata.image.configs_of_broker(broker_id))
     if not validate_only:
-        await changes.make(lambda: _store_of_broker(context.metadata.store, broker_id, change))
+        await changes.apply(lambda: _store_of_broker(context.metadata.store, broker_id, change))
 
 
 async def _store_of_topic(store: MetadataStore, topic: TopicImage, change: Change) -> int:

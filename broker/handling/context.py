@@ -17,10 +17,10 @@ from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.fencing import Fencing
 from odradek.broker.disk.disk import Disk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.peers import Peers
 from odradek.broker.membership.registration import Registration
-from odradek.broker.observability.request_metrics import Metrics
+from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.follower_sessions import FollowerSessions
 from odradek.broker.txn.producer_ids import ProducerIds
@@ -155,7 +155,7 @@ class Context:
     disk: Disk
     node_id: int
     cluster_id: str
-    metadata: Metadata
+    metadata: ImageFollower
     partitions: Partitions
     fetch_sessions: FetchSessions
     follower_sessions: FollowerSessions
@@ -164,7 +164,7 @@ class Context:
     fencing: Fencing
     peers: Peers
     producer_ids: ProducerIds
-    metrics: Metrics
+    metrics: RequestMetrics
     served: dict[int, Api]
     stopping: bool = False
     _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])

@@ -18,7 +18,7 @@ Commit = Callable[[], Coroutine[Any, Any, int]]
 """Starts a change; its result is the revision at which all of it is visible."""
 
 
-class Changes:
+class MetadataChange:
     """The changes of one request, which share its deadline."""
 
     __slots__ = ("_context", "_deadline_ms")
@@ -27,7 +27,7 @@ class Changes:
         self._context = context
         self._deadline_ms = context.environment.monotonic_ms() + timeout_ms
 
-    async def make(self, commit: Commit) -> None:
+    async def apply(self, commit: Commit) -> None:
         """Returns once the change is stored and visible.
 
         Raises KafkaError: REQUEST_TIMED_OUT, and what the commit raises or stands for: NOT_CONTROLLER (others were
@@ -36,7 +36,7 @@ class Changes:
         remaining_ms = max(0.0, self._deadline_ms - self._context.environment.monotonic_ms())
         try:
             async with asyncio.timeout(remaining_ms / 1000):
-                error = await self._context.shielded(self._make(commit))
+                error = await self._context.shielded(self._apply(commit))
         except TimeoutError:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, "the change takes longer than the time given; it goes on"
@@ -44,7 +44,7 @@ class Changes:
         if error is not None:
             raise error
 
-    async def _make(self, commit: Commit) -> KafkaError | None:
+    async def _apply(self, commit: Commit) -> KafkaError | None:
         """The error is returned: raised in a task that nobody awaits any more, it would be logged as our failure."""
         try:
             await self._context.metadata.applied(await commit())

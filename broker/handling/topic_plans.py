@@ -21,7 +21,7 @@ from odradek.broker.cluster.placement import (
 )
 from odradek.broker.cluster.topics import add_partitions, create_topic, new_partition
 from odradek.broker.handling.context import Context
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_quorum import METADATA_TOPIC
 
@@ -30,7 +30,7 @@ DEFAULT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
+class TopicPlan:
     """A topic that may be created as it is."""
 
     name: str
@@ -60,7 +60,7 @@ def plan_topic(
     replication_factor: int,
     assignments: Sequence[tuple[int, Sequence[int]]],
     configs: Mapping[str, str],
-) -> NewTopic:
+) -> TopicPlan:
     """A topic with a new id, replicas placed by us or, where `assignments` (partition and brokers) are given, by hand.
 
     Name and configs were checked before. Raises KafkaError: INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
@@ -88,7 +88,7 @@ def plan_topic(
             raise KafkaError(error.code, text) from None
     topic_id = context.environment.random_uuid()
     partitions = _partitions(image, topic_id, 0, placed)
-    return NewTopic(name, topic_id, partitions, configs)
+    return TopicPlan(name, topic_id, partitions, configs)
 
 
 def _by_partition(assignments: Sequence[tuple[int, Sequence[int]]]) -> dict[int, Sequence[int]]:
@@ -118,16 +118,18 @@ def plan_partitions(
     return _partitions(image, topic.topic_id, present, placed)
 
 
-async def create(context: Context, changes: Changes, topic: NewTopic) -> None:
-    """Raises KafkaError: TOPIC_ALREADY_EXISTS, and as `Changes.make`."""
+async def create(context: Context, changes: MetadataChange, topic: TopicPlan) -> None:
+    """Raises KafkaError: TOPIC_ALREADY_EXISTS, and as `MetadataChange.apply`."""
     store = context.metadata.store
-    await changes.make(lambda: create_topic(store, topic.name, topic.topic_id, topic.partitions, topic.configs))
+    await changes.apply(lambda: create_topic(store, topic.name, topic.topic_id, topic.partitions, topic.configs))
 
 
-async def enlarge(context: Context, changes: Changes, topic: TopicImage, added: Sequence[PartitionState]) -> None:
-    """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, and as `Changes.make`."""
+async def enlarge(
+    context: Context, changes: MetadataChange, topic: TopicImage, added: Sequence[PartitionState]
+) -> None:
+    """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, and as `MetadataChange.apply`."""
     store = context.metadata.store
-    await changes.make(lambda: add_partitions(store, topic, added))
+    await changes.apply(lambda: add_partitions(store, topic, added))
 
 
 def _place(context: Context, partition_count: int, replication_factor: int) -> tuple[tuple[int, ...], ...]:

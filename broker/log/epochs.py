@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from odradek.broker.disk.atomic_file import ReplacedFile
+from odradek.broker.disk.atomic_file import AtomicFile
 from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.checkpoint import CorruptCheckpoint, encode_checkpoint, read_epochs
@@ -48,7 +48,7 @@ class EpochCache:
 
     def __init__(self, disk: Disk, directory: str) -> None:
         """Reads the checkpoint. One that cannot be read counts as none: recovery adds what the batches say."""
-        self._file = ReplacedFile(disk, f"{directory}/{LEADER_EPOCHS}")
+        self._file = AtomicFile(disk, f"{directory}/{LEADER_EPOCHS}")
         self._entries: tuple[EpochEntry, ...] = ()
         self._written: tuple[EpochEntry, ...] = ()  # what the file holds
         self._witnesses: Callable[[], Batches] | None = None  # whom nobody has asked yet

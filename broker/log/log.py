@@ -7,7 +7,7 @@
 It consists of segments (segment.py), of which the last one grows, and knows its idempotent producers (producers.py)
 and leader epochs (epochs.py). How far consumers may read, the high watermark, is the replica's business.
 
-How it grows and is cut at its end stands in tail.py. Here it is opened, read, deleted from its beginning, and made
+How it grows and is cut at its end stands in log_end.py. Here it is opened, read, deleted from its beginning, and made
 durable. All calls come from one thread and none suspends. After a failed sync the page cache cannot be trusted, so that
 the log takes no more appends until the next start, which copies what is in doubt.
 """
@@ -19,15 +19,15 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batch_epochs import BatchEpochs
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.flush import DataNotSynced, Flush
-from odradek.broker.log.indexed_file import NOTHING, FetchData
 from odradek.broker.log.leftovers import UNSYNCED
+from odradek.broker.log.log_end import LogEnd
 from odradek.broker.log.lookup import TimestampOffset, first_at_or_after, with_max_timestamp
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.recovery import Recovered, check_end, merge_epochs, recover
 from odradek.broker.log.segment import Segment
+from odradek.broker.log.segment_reader import NOTHING, FetchData
 from odradek.broker.log.segments import Written
 from odradek.broker.log.storage_errors import guarded, watched
-from odradek.broker.log.tail import Tail
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
@@ -39,7 +39,7 @@ def _no_chance() -> float:
     return 0.0
 
 
-class Log(Tail):
+class Log(LogEnd):
     """One partition's log. Every method may raise KafkaError KAFKA_STORAGE_ERROR."""
 
     __slots__ = ("_has_mark", "_passed_over", "_synced_changes", "is_distrusted", "is_half_swapped")

@@ -9,7 +9,7 @@ leave half a batch, or a power failure pages that were never written:
 - The indexes are built anew from there on.
 - The producers are those of the newest snapshot that can be read, plus what the batches behind it say.
 
-Segments before the recovery point are opened when they are used, and looked at then (indexed_file.py).
+Segments before the recovery point are opened when they are used, and looked at then (segment_reader.py).
 """
 
 import logging

@@ -26,7 +26,7 @@ from odradek.protocol.batches.batch import BatchHeader, crc_matches, iterate_bat
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 
-class LogEnd(NamedTuple):
+class LogBounds(NamedTuple):
     """What batches have to follow on."""
 
     log_start_offset: int
@@ -51,7 +51,7 @@ class Replicated(NamedTuple):
     """Where it ends in what the leader sent."""
 
 
-def check_replicated(data: memoryview, end: LogEnd, leader_epoch: int) -> list[Replicated]:
+def check_replicated(data: memoryview, end: LogBounds, leader_epoch: int) -> list[Replicated]:
     """The batches at the beginning of `data` that a follower of the leader of `leader_epoch` appends, in order.
 
     Raises KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE. Nothing may be appended then.

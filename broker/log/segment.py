@@ -19,10 +19,10 @@ from odradek.broker.log.batches import Damage, walk_segment
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.index import OffsetIndex, TimeIndex
 from odradek.broker.log.index_rows import IndexRows
-from odradek.broker.log.indexed_file import bounds
 from odradek.broker.log.markers import read_marker
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
+from odradek.broker.log.segment_reader import bounds
 from odradek.broker.log.timed_file import NO_TIMESTAMP, TimedFile
 from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, read_header
 from odradek.protocol.errors import MalformedMessage

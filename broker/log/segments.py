@@ -17,12 +17,12 @@ from odradek.broker.disk.file_slice import SLICE_BYTES_MIN, FileSlice
 from odradek.broker.log.aborted import CorruptTransactionIndex
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.config import LogConfig
-from odradek.broker.log.indexed_file import FetchData
 from odradek.broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
 from odradek.broker.log.producers import AbortedTxn, Producers
 from odradek.broker.log.recovery import replay
 from odradek.broker.log.segment import LOG_SUFFIX, Segment, segment_path
 from odradek.broker.log.segment_facts import SegmentFacts
+from odradek.broker.log.segment_reader import FetchData
 from odradek.broker.log.snapshot_files import SnapshotFiles
 from odradek.protocol.primitives import Buffer
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from odradek.broker.disk.disk import Disk, File
 from odradek.broker.log.batches import Damage, walk
 from odradek.broker.log.index import CorruptIndex, TimeEntry, TimeIndex
-from odradek.broker.log.indexed_file import IndexedFile
+from odradek.broker.log.segment_reader import SegmentReader
 from odradek.protocol.batches.batch import HEADER_SIZE, read_header
 
 NO_TIMESTAMP = -1
@@ -20,7 +20,7 @@ NO_TIMESTAMP = -1
 _CHECKED_BYTES = 1 << 20
 
 
-class TimedFile(IndexedFile):
+class TimedFile(SegmentReader):
     """The batches of one segment, and their timestamps. Every method may raise OSError."""
 
     __slots__ = ("_first_timestamp_ms", "_is_max_sure", "_max_timestamp", "_time_index", "_time_index_path")

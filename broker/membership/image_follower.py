@@ -29,7 +29,7 @@ RETRY_MS: Final = 100.0
 Listener = Callable[[ClusterImage, Delta], None]
 
 
-class Metadata:
+class ImageFollower:
     """Image and store of one broker."""
 
     __slots__ = ("_listeners", "image", "revision", "store")

@@ -24,7 +24,7 @@ from odradek.broker.cluster.partition_changes import with_directory, without_dir
 from odradek.broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from odradek.broker.cluster.store import Conflict, StoreClosed
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration
 from odradek.broker.partitions.table import Partitions
 from odradek.runtime.environment import Environment
@@ -40,7 +40,7 @@ class OfflineReplicas:
 
     def __init__(
         self,
-        metadata: Metadata,
+        metadata: ImageFollower,
         config: BrokerConfig,
         registration: Registration,
         environment: Environment,

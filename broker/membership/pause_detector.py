@@ -9,27 +9,27 @@ It is noticed by whoever looks at the clock first, a request or the beat of a ti
 """
 
 
-class Standstill:
+class PauseDetector:
     """The last moment at which this process was seen running, and whether there was a gap before that."""
 
-    __slots__ = ("_noticed_ms", "_seen_ms", "is_doubtful", "limit_ms")
+    __slots__ = ("_noticed_ms", "_seen_ms", "limit_ms", "may_be_replaced")
 
     def __init__(self, limit_ms: float = float("inf")) -> None:
         self.limit_ms = limit_ms
-        self.is_doubtful = False
+        self.may_be_replaced = False
         """Whether the store has to be asked before anything else."""
         self._seen_ms: float | None = None
         self._noticed_ms = 0.0
 
-    def look(self, now_ms: float) -> bool:
+    def check(self, now_ms: float) -> bool:
         """The process runs now. Whether it is doubtful what has become of it."""
         if self._seen_ms is not None and now_ms - self._seen_ms > self.limit_ms:
-            self.is_doubtful = True
+            self.may_be_replaced = True
             self._noticed_ms = now_ms
         self._seen_ms = now_ms
-        return self.is_doubtful
+        return self.may_be_replaced
 
     def confirmed(self, asked_ms: float) -> None:
         """The store was asked then, and nobody had taken its place."""
         if asked_ms >= self._noticed_ms:
-            self.is_doubtful = False
+            self.may_be_replaced = False

@@ -5,14 +5,14 @@
     /stopping/<id>   it gives up what it leads, and joins no in-sync set; under its lease
 
 **One broker an id.** A registration from the same data directory replaces the old one at once: its process is gone, for
-a directory is locked. While one from another directory is there it is refused (`Refused`); one whose process died
-vanishes with its lease, for which is waited. That is so before anything else of this id is touched, too: a second
-broker with an id by mistake must not take the first one's seats (`startup_losses.py`).
+a directory is locked. While one from another directory is there it is refused (`RegistrationRefused`); one whose
+process died vanishes with its lease, for which is waited. That is so before anything else of this id is touched, too: a
+second broker with an id by mistake must not take the first one's in-sync places (`startup_losses.py`).
 
 **A lease that was lost** takes the registration with it. The broker registers anew, with a new epoch; what it led the
 controller has given to others meanwhile, or gives back to it at new epochs. Until the image has come as far as the new
 registration the broker may not know what others lead by now: `require_lease` waits for that, however fresh the lease.
-So it does after a standstill of this process until the store was asked (pause_detector.py).
+So it does after a pause of this process until the store was asked (pause_detector.py).
 
 **Who was fenced though it lives** registers anew at once if the controller had answered it since it registered.
 Otherwise it is cut off from the controller, though not from the store: registered anew it would be given partitions to
@@ -41,7 +41,7 @@ from odradek.broker.cluster.keys import (
 )
 from odradek.broker.cluster.store import Conflict, Lease, LeaseLost, MetadataStore, StoreClosed, Txn
 from odradek.broker.membership.lease_term import LeaseTerm
-from odradek.broker.membership.pause_detector import Standstill
+from odradek.broker.membership.pause_detector import PauseDetector
 from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
@@ -55,7 +55,7 @@ RETRY_MS: Final = 100.0
 BEAT_MS: Final = 250.0
 
 
-class Refused(Exception):
+class RegistrationRefused(Exception):
     """Another broker has this id; the text says what to do."""
 
 
@@ -69,9 +69,9 @@ class Identity:
     rack: str | None = None
 
     def check_former(self, found: BrokerState) -> None:
-        """That who is registered with our id is a former life of ours. Raises Refused."""
+        """That who is registered with our id is a former life of ours. Raises RegistrationRefused."""
         if found.directory_id not in self.directory_ids:
-            raise Refused(
+            raise RegistrationRefused(
                 f"broker {self.node_id} is registered already, from another data directory "
                 f"({uuid_text(found.directory_id)}): stop that one, or give this one another --node-id"
             )
@@ -89,7 +89,7 @@ class Registration:
         """The revision of the present registration; 0 before the first."""
         self.lease: Lease | None = None
         self.term = LeaseTerm()
-        self.standstill = Standstill()
+        self.pause_detector = PauseDetector()
         self.on_renewed: Callable[[], None] = _nothing
         """Called after it was registered anew."""
         self.is_silent = False
@@ -114,7 +114,7 @@ class Registration:
     def require_lease(self) -> None:
         """For what epochs cannot protect. Raises KafkaError NOT_LEADER_OR_FOLLOWER."""
         now_ms = self._environment.lease_clock_ms()
-        if self.standstill.look(now_ms) or not self.is_known or self.term.is_over(now_ms):
+        if self.pause_detector.check(now_ms) or not self.is_known or self.term.is_over(now_ms):
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"broker {self.node_id} is cut off from the metadata store, and others may have taken over",
@@ -123,7 +123,7 @@ class Registration:
     # -- coming -------------------------------------------------------------------------------------------------
 
     async def register(self) -> None:
-        """Returns once the broker is there. Raises Refused, OSError, and what the store raises."""
+        """Returns once the broker is there. Raises RegistrationRefused, OSError, and what the store raises."""
         while True:
             lease, former_epoch = await self.wait_until_free()
             try:
@@ -138,8 +138,8 @@ class Registration:
 
     async def wait_until_free(self) -> tuple[Lease, int]:
         """Returns, with our lease, once nobody has this id but a former life of ours, and that one's epoch, 0 without
-        one. Of a process that is gone the lease ends within its time; nothing of it is touched. Raises Refused,
-        OSError, and what the store raises."""
+        one. Of a process that is gone the lease ends within its time; nothing of it is touched. Raises
+        RegistrationRefused, OSError, and what the store raises."""
         key = broker_key(self.node_id)
         deadline_ms: float | None = None
         while True:
@@ -150,7 +150,7 @@ class Registration:
                     return lease, 0
                 self.identity.check_former(decode_broker(found.value, self.node_id, found.revision))
                 return lease, found.revision
-            except Refused:
+            except RegistrationRefused:
                 now_ms = self._environment.monotonic_ms()
                 deadline_ms = deadline_ms or now_ms + 1.5 * lease.ttl_ms
                 if now_ms >= deadline_ms or not lease.lapses:
@@ -262,7 +262,7 @@ class Registration:
                     await self._environment.sleep(RETRY_MS)  # two of them must not keep the whole cluster busy
                 await self.register()
                 self.on_renewed()
-        except Refused as error:
+        except RegistrationRefused as error:
             logger.error("%s", error)
         except OSError as error:
             if not self.is_silent:
@@ -285,13 +285,13 @@ class Registration:
             if lease.lapses:
                 self.term.renewed(sent_ms, lease.ttl_ms)
 
-    async def watch_standstills(self) -> None:
+    async def watch_pauses(self) -> None:
         """Notices that this process has stood still, and asks the store what has become of it; for as long as the
         broker runs. A lease that ends with this process can have ended for nobody else."""
         try:
             while True:
                 await self._environment.sleep(BEAT_MS)
-                if self.standstill.look(self._environment.lease_clock_ms()):
+                if self.pause_detector.check(self._environment.lease_clock_ms()):
                     try:
                         await self._ask_who_we_are()
                     except OSError as error:
@@ -304,7 +304,7 @@ class Registration:
         asked_ms, epoch, key = self._environment.lease_clock_ms(), self.epoch, broker_key(self.node_id)
         found = (await self._store.read(key)).entries.get(key)
         if found is not None and found.revision == epoch:
-            self.standstill.confirmed(asked_ms)
+            self.pause_detector.confirmed(asked_ms)
         elif self.epoch == epoch:
             self._fenced()  # our image does not say so yet
 

@@ -43,7 +43,7 @@ acknowledged: NOT_THE_NEWEST, where that is so of any directory. An OLDER one la
 what lies nowhere is NOTHING then.
 
 So a directory that is added loses nothing, and one that is replaced loses what was in it and nothing else. What is
-OFFLINE leaves the in-sync sets, and keeps its seat where it is the last; it leads nothing meanwhile
+OFFLINE leaves the in-sync sets, and keeps its in-sync place where it is the last; it leads nothing meanwhile
 (`PartitionState.offline`).
 While a directory cannot be used, the ids that are missing stay in the metadata: the next start must know of them.
 """
@@ -140,7 +140,7 @@ def look_at_all(
     node = image.nodes.get(node_id)
     if node is None:
         return Findings()
-    seats = _shared_seats(image, node_id)
+    shared = _shared_in_sync_places(image, node_id)
     online = directories.online
     here = {directory.directory_id for directory in online}
     missing_ids = tuple(directory_id for directory_id in node.directory_ids if directory_id not in here)
@@ -163,7 +163,7 @@ def look_at_all(
         if found is not elsewhere:  # else there is nothing to tell apart, and names need not be read
             places |= dict.fromkeys(directory.partitions(), found)
         if found is Found.ALL:
-            unsynced = [key for key in seats if disk.exists(posixpath.join(directory.path_of(key), UNSYNCED))]
+            unsynced = [key for key in shared if disk.exists(posixpath.join(directory.path_of(key), UNSYNCED))]
             places |= dict.fromkeys(unsynced, Found.NOT_THE_NEWEST)
     return Findings(places, elsewhere, missing_ids if directories.offline else ())
 
@@ -175,7 +175,7 @@ def _nowhere(found: Collection[Found]) -> Found:
     return Found.NOT_THE_NEWEST if Found.NOT_THE_NEWEST in found else Found.ALL
 
 
-def _shared_seats(image: ClusterImage, node_id: int) -> list[Key]:
+def _shared_in_sync_places(image: ClusterImage, node_id: int) -> list[Key]:
     """The partitions of which this broker is in sync or eligible, and has not been the only replica."""
     return [
         (topic.name, index)
@@ -195,7 +195,7 @@ def note_boot(disk: Disk, data_dirs: Iterable[str], boot_id: str | None) -> None
             disk.write_whole(path, content)
 
 
-async def give_up_seats(
+async def give_up_in_sync_places(
     store: MetadataStore, identity: Identity, findings: Findings, config: BrokerConfig, *, is_marked: bool = False
 ) -> bool:
     """Takes the broker out of the in-sync sets to which it has not come back whole, before it registers; whether there
@@ -203,7 +203,7 @@ async def give_up_seats(
 
     A former registration is taken away first, and only then is looked what there is to give up: nobody may elect this
     broker meanwhile, and an addition that a leader has under way names that registration. One from another directory is
-    somebody else's, and his seats are. Raises Refused, and what the store raises.
+    somebody else's, and his in-sync places are. Raises RegistrationRefused, and what the store raises.
     """
     if not findings.losses and not is_marked:
         return False

@@ -8,7 +8,7 @@ the log it does before it waits, so the order in the log is that of the requests
 Replies to what arrived together are written together. Reading goes on meanwhile, up to `READ_AHEAD_REQUESTS` whole
 requests and `READ_AHEAD_BYTES`, those that wait for their replicas included; then it pauses until there are fewer.
 Writing has its own brake: while the client does not read its replies, no further request is started. A third brake is
-common to all: `RequestMemory`.
+common to all: `RequestBudget`.
 
 The transport keeps a view of what it was given until it is sent (uvloop does), so replies are lists of buffers that
 nobody changes afterwards. The receive buffer is the `FrameReader`'s, which never reuses one that a request still holds.
@@ -27,8 +27,8 @@ from odradek.broker.disk.file_slice import FileSlice
 from odradek.broker.handling.context import Caller, CloseConnection, Context, never
 from odradek.broker.network.direct_send import can_send_directly, send_directly
 from odradek.broker.network.dispatch import dispatch
-from odradek.broker.network.eager_call import Begun
-from odradek.broker.network.request_budget import RequestMemory
+from odradek.broker.network.eager_call import EagerCall
+from odradek.broker.network.request_budget import RequestBudget
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import CAPACITY_MIN, FrameReader
 from odradek.protocol.messages.produce import ProduceRequest
@@ -51,7 +51,7 @@ one wakes the client, cost a fifth of the time of small requests."""
 class Connection(asyncio.BufferedProtocol):
     """The protocol object that the event loop drives; its worker task runs the requests."""
 
-    def __init__(self, context: Context, memory: RequestMemory, listener: str, table: "ConnectionTable") -> None:
+    def __init__(self, context: Context, memory: RequestBudget, listener: str, table: "ConnectionTable") -> None:
         self._context = context
         self._memory = memory
         self._table = table
@@ -68,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable: asyncio.Future[None] | None = None
         self._arrival: asyncio.Future[None] | None = None
         self._worker: asyncio.Task[None] | None = None
-        self._unanswered: deque[tuple[Begun[list[Buffer] | None], int]] = deque()
+        self._unanswered: deque[tuple[EagerCall[list[Buffer] | None], int]] = deque()
         """Produces that have begun, with the sizes of their frames; the first may be done, and is answered first."""
         self._answerer: asyncio.Task[None] | None = None
         self._begun: asyncio.Future[None] | None = None  # what the answerer waits for, without anything to answer
@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
                     await self._until_answered()
                 answer = dispatch(context, self.caller, frame)
                 del frame  # else the receive buffer counts as held, and is never used again
-                begun = Begun(answer) if is_produce else None
+                begun = EagerCall(answer) if is_produce else None
                 if begun is not None and (self._unanswered or not begun.is_done):
                     self._answer_later(begun, size_bytes)
                     size_bytes = 0
@@ -264,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- Produces that wait for their replicas ------------------------------------------------------------------------
 
-    def _answer_later(self, answer: Begun[list[Buffer] | None], size_bytes: int) -> None:
+    def _answer_later(self, answer: EagerCall[list[Buffer] | None], size_bytes: int) -> None:
         self._unanswered.append((answer, size_bytes))
         if self._answerer is None:
             self._answerer = self._context.tasks.start(self._answer_in_order(), f"answers to {self.caller.peer}")

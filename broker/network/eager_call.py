@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 _T = TypeVar("_T")
 
 
-class Begun(Generic[_T]):
+class EagerCall(Generic[_T]):
     """`await` gives what the coroutine returns, or raises what it raises. May be awaited once."""
 
     __slots__ = ("_awaited", "_coroutine", "_error", "_result", "is_done")

@@ -21,7 +21,7 @@ Resume = Callable[[], None]
 """How a connection is told to read again; it stands for the connection here."""
 
 
-class RequestMemory:
+class RequestBudget:
     """The common budget of all connections."""
 
     __slots__ = ("_complete_bytes", "_loop", "_pass", "_timer", "_waiting", "held_bytes", "limit_bytes")

@@ -6,7 +6,7 @@ that the kernel held up, the interpreter's lock. Measured only where somebody ma
 
 from bisect import bisect_left
 
-from odradek.broker.observability.request_metrics import LOOP_LAG_BOUNDS_MS, Metrics
+from odradek.broker.observability.request_metrics import LOOP_LAG_BOUNDS_MS, RequestMetrics
 from odradek.runtime.environment import Environment
 
 INTERVAL_MS = 10.0
@@ -15,7 +15,7 @@ INTERVAL_MS = 10.0
 class LoopLag:
     """Samples until it is stopped."""
 
-    def __init__(self, environment: Environment, metrics: Metrics) -> None:
+    def __init__(self, environment: Environment, metrics: RequestMetrics) -> None:
         self._environment = environment
         self._metrics = metrics
         self._due_ms = environment.monotonic_ms() + INTERVAL_MS

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from odradek.broker.observability.request_metrics import LATENCY_BOUNDS_MS, LOOP_LAG_BOUNDS_MS, Metrics
+from odradek.broker.observability.request_metrics import LATENCY_BOUNDS_MS, LOOP_LAG_BOUNDS_MS, RequestMetrics
 from odradek.broker.partitions.table import Partitions
 from odradek.runtime.environment import Environment
 
@@ -27,7 +27,7 @@ HTTP_TIMEOUT_S = 5.0
 class Collector:
     """Puts the counters and the sizes of the logs into Prometheus' form, at each scrape."""
 
-    def __init__(self, metrics: Metrics, partitions: Partitions, gauges: Callable[[], Iterable[Gauge]]) -> None:
+    def __init__(self, metrics: RequestMetrics, partitions: Partitions, gauges: Callable[[], Iterable[Gauge]]) -> None:
         """`gauges`: what else there is to be told (`Member.gauges`)."""
         self._metrics = metrics
         self._partitions = partitions

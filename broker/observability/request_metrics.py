@@ -27,7 +27,7 @@ class ApiMetrics:
         self.latency_ms_sum = 0.0
 
 
-class Metrics:
+class RequestMetrics:
     """All counters of one broker, changed by the event loop's thread only."""
 
     __slots__ = (

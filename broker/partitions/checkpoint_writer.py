@@ -21,7 +21,7 @@ Writing = Callable[[Checkpoints], Callable[[], bool]]
 Placed = Callable[[], Iterable[tuple[Key, Partition, DataDirectory]]]
 
 
-class WrittenOffsets:
+class CheckpointWriter:
     """Of all partitions of one broker."""
 
     def __init__(self, directories: DataDirectories, environment: Environment, placed: Placed) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.directories.checkpoints import Key
-from odradek.broker.disk.cold_reads import patiently
+from odradek.broker.disk.cold_reads import read_without_blocking
 from odradek.broker.disk.disk import Disk
 from odradek.broker.log.cleanable import Cleanable, cleanable, dirtiest, grouped
 from odradek.broker.log.compaction import Cleaning, last_records
@@ -120,7 +120,7 @@ class Cleaner:
     async def _planned(self, partition: Partition) -> Cleanable:
         log, config = partition.log, partition.config
         for number in range(len(log.segments)):
-            await patiently(self._disk, self._environment, partial(log.segments.know, number))
+            await read_without_blocking(self._disk, self._environment, partial(log.segments.know, number))
         plan = cleanable(
             log.segments.facts(),
             self._partitions.checkpoints(partition).cleaned.get(_key(partition)),

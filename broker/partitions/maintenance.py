@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.disk.cold_reads import patiently
+from odradek.broker.disk.cold_reads import read_without_blocking
 from odradek.broker.disk.disk import Disk
 from odradek.broker.log.retention import Retention, deletable
 from odradek.broker.partitions.cleaner import Cleaner
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 Job = Callable[[], Awaitable[None]]
 
 
-class Upkeep:
+class Maintenance:
     """The jobs of one broker. They run until `tasks`, which are theirs alone, are closed."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Upkeep:
         log = partition.log
         for number in range(len(log.segments)):
             # Each knows its timestamps from then on, so that what follows does not wait.
-            await patiently(self._disk, self._environment, partial(log.segments.know, number))
+            await read_without_blocking(self._disk, self._environment, partial(log.segments.know, number))
         decided = self._decided(partition)
         if decided.warning is not None and self._warned.get(partition) != decided.warning:
             logger.warning("%s: %s", log.directory, decided.warning)
@@ -149,7 +149,7 @@ class Upkeep:
         for partition in list(self._partitions):
             if partition in self._partitions and partition.log.durable_offset > partition.log.recovery_point:
                 try:
-                    await partition.durability.settle()
+                    await partition.durability.sync_all()
                 except KafkaError as error:
                     logger.error("%r: its recovery point stays where it is: %s", partition, error)
             await breathe()

@@ -15,7 +15,7 @@ OPENED_AT_ONCE = 16
 """So many of one change are opened with it, and so many of the others in a turn of the loop."""
 
 
-class Openings:
+class PendingOpens:
     """See the module. What is added is opened soon, unless it is discarded before."""
 
     def __init__(self, tasks: Tasks, open_partition: Callable[[Key], None]) -> None:

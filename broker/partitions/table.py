@@ -29,9 +29,9 @@ from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.log.checkpoint import CorruptCheckpoint
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.partitions.checkpoint_writer import WrittenOffsets
+from odradek.broker.partitions.checkpoint_writer import CheckpointWriter
 from odradek.broker.partitions.log_starts import LogStarts
-from odradek.broker.partitions.pending_opens import OPENED_AT_ONCE, Openings
+from odradek.broker.partitions.pending_opens import OPENED_AT_ONCE, PendingOpens
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.roles import Roles
 from odradek.broker.replication.syncs import Syncs
@@ -95,14 +95,14 @@ class Partitions:
         self._roles = roles
         self._partitions: dict[Key, Partition] = {}
         self._unopened: dict[Key, _Unopened] = {}
-        self._openings = Openings(tasks, self._open_due)
+        self._openings = PendingOpens(tasks, self._open_due)
         self._offline: dict[Key, KafkaError] = {}
         self._places: dict[Key, DataDirectory] = {}  # of all of these, and of what the disk has besides
         self._names: dict[bytes, str] = {}
         self._topics: dict[str, TopicImage] = {}  # all of the cluster, with replicas here or not
         self._is_loaded = False
         self._has_cuts = False
-        self.written = WrittenOffsets(directories, environment, self._placed)
+        self.written = CheckpointWriter(directories, environment, self._placed)
         self._log_starts = LogStarts(environment, tasks, self.place, self.__contains__, roles.log_start_moved)
         directories.watch(self._directory_failed)
 
@@ -280,9 +280,9 @@ class Partitions:
                 return
             self._unopened.pop(key, None)
             self._partitions[key] = partition
-            partition.log_start_moves = self._log_starts.follow
-            partition.was_cut = self._was_cut
-        self._roles.give(partition, topic.partitions[index])
+            partition.move_log_start = self._log_starts.follow
+            partition.on_truncated = self._was_cut
+        self._roles.apply(partition, topic.partitions[index])
 
     def _place_for(self, key: Key, state: PartitionState) -> DataDirectory | None:
         """The directory of the partition, chosen if it is a new one; None if it is offline."""
@@ -360,7 +360,7 @@ class Partitions:
         partition = self._partitions.pop(key, None)
         self._offline.pop(key, None)
         if partition is not None:
-            self._roles.take(partition)
+            self._roles.remove(partition)
             partition.close()
             partition.log.close_without_flush()
         elif unopened is None:
@@ -388,7 +388,7 @@ class Partitions:
             unopened = self._unopened.pop(key, None)
             partition = self._partitions.pop(key, None)
             if partition is not None:
-                self._roles.take(partition)
+                self._roles.remove(partition)
                 partition.close(error)
                 with suppress(OSError):  # there is nothing left that this could tell
                     partition.log.close_without_flush()
@@ -443,10 +443,10 @@ class Partitions:
         for partition in self._partitions.values():
             self._roles.check_in_sync(partition)
 
-    async def landed(self) -> None:
+    async def syncs_ended(self) -> None:
         """Returns when no log is being synced."""
         for partition in list(self._partitions.values()):
-            await partition.durability.landed()
+            await partition.durability.syncs_ended()
 
     # -- end ----------------------------------------------------------------------------------------------------
 
@@ -457,7 +457,7 @@ class Partitions:
             directory.stop_watching()
         unclean = {self._places[key] for key in self._unopened}
         for key, partition in self._partitions.items():
-            self._roles.take(partition)
+            self._roles.remove(partition)
             partition.close()
             try:
                 partition.log.close()

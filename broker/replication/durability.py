@@ -6,7 +6,7 @@ and no consumer reads what a power failure could take back. `flush.ms=T` syncs T
 While one sync is under way the appends that come wait together for the next one: however many requests there are, they
 share it. Kafka syncs within each append (UnifiedLog.append), and ours would do so in the event loop.
 
-    settled <= log_end_offset      what counts towards acknowledgements and the high watermark
+    durable <= log_end_offset      what counts towards acknowledgements and the high watermark
 """
 
 import asyncio
@@ -45,14 +45,14 @@ class Durability:
         "_syncs",
         "_tasks",
         "_timer",
-        "settled",
+        "durable",
         "waits",
     )
 
     def __init__(
         self, log: Log, environment: Environment, tasks: Tasks, syncs: Syncs, moved: Callable[[], None]
     ) -> None:
-        """`moved` is called whenever a sync moved `settled`."""
+        """`moved` is called whenever a sync moved `durable`."""
         self._log = log
         self._environment = environment
         self._tasks = tasks
@@ -62,17 +62,17 @@ class Durability:
         self._is_configured = False
         self._is_closed = False
         self._is_syncing = False
-        self._rested: Future[None] | None = None  # whom `landed` waits for
+        self._rested: Future[None] | None = None  # whom `syncs_ended` waits for
         self._flights: dict[Task[OSError | None], None] = {}
         self._timer: TimerHandle | None = None
-        self.settled = Progress(log.durable_offset)
+        self.durable = Progress(log.durable_offset)
         self.waits = False
-        """Whether anything may have to wait at all. If not, `settled` stands still, and all of the log counts."""
+        """Whether anything may have to wait at all. If not, `durable` stands still, and all of the log counts."""
 
     @property
     def end_offset(self) -> int:
         """Everything before it counts."""
-        return self.settled.value if self.waits else self._log.log_end_offset
+        return self.durable.value if self.waits else self._log.log_end_offset
 
     def configure(self, config: TopicConfig) -> None:
         """Takes the topic's options over: those that it has when it is opened, and later ones.
@@ -83,15 +83,15 @@ class Durability:
         self._flush_messages, self._flush_ms = config.flush_messages, config.flush_ms
         waited, self.waits = self.waits, min(self._flush_messages, self._flush_ms) < LONG_MAX
         if not self.waits or (self._is_configured and not waited):
-            self.settled.advance(self._log.log_end_offset)
+            self.durable.advance(self._log.log_end_offset)
         self._is_configured = True
-        if self.waits and self.settled.value < self._log.log_end_offset:
+        if self.waits and self.durable.value < self._log.log_end_offset:
             self._start()
 
     def appended(self) -> None:
         """Something was appended, while `waits`."""
-        if self._is_settled:
-            self.settled.advance(self._log.log_end_offset)
+        if self._is_durable:
+            self.durable.advance(self._log.log_end_offset)
             self._set_timer()
         else:
             self._start()
@@ -99,39 +99,39 @@ class Durability:
     def want(self, end_offset: int) -> None:
         """Somebody waits until everything before `end_offset` counts. If nothing is under way (a sync has failed, or
         the broker was killed before one), there must be one."""
-        if self.settled.value < end_offset:
+        if self.durable.value < end_offset:
             self._start()
 
     def truncated(self, error: KafkaError) -> None:
         """The log was cut at its end: what counted behind that counts no more. Whoever waits gets `error`, since what
         he waits for may be gone."""
-        value = min(self.settled.value, self._log.log_end_offset)
-        self.settled.fail(error)
+        value = min(self.durable.value, self._log.log_end_offset)
+        self.durable.fail(error)
         if not self._log.is_distrusted:
-            self.settled.restart(value)
+            self.durable.restart(value)
 
     def close(self, error: KafkaError) -> None:
         """The log goes, and perhaps its directory: whoever waits gets `error`, and nothing more is synced."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self.settled.fail(error)
+        self.durable.fail(error)
 
     async def sync_closed_segments(self) -> None:
         """Syncs what takes no more appends, and moves the recovery point to its end. A failure is logged."""
-        await self._settle(with_active=False)
+        await self._sync(with_active=False)
 
-    async def settle(self) -> None:
+    async def sync_all(self) -> None:
         """Syncs everything, and moves the recovery point to the end. A failure is logged."""
-        await self._settle(with_active=True)
+        await self._sync(with_active=True)
 
-    async def _settle(self, *, with_active: bool) -> None:
+    async def _sync(self, *, with_active: bool) -> None:
         if self._is_closed or (flush := self._log.begin_flush(settle=True, with_active=with_active)) is None:
             return
         if (error := await self._flown(flush)) is not None and not self._is_closed:
             logger.warning("%s: could not be synced: %s", self._log.directory, error)
 
-    async def landed(self) -> None:
+    async def syncs_ended(self) -> None:
         """Returns when no sync is under way: what the device says to one must not be missed, whoever is cancelled."""
         while self._flights or self._is_syncing:
             await asyncio.gather(*self._flights, return_exceptions=True)
@@ -160,7 +160,7 @@ class Durability:
         return None
 
     @property
-    def _is_settled(self) -> bool:
+    def _is_durable(self) -> bool:
         return self._log.log_end_offset - self._log.durable_offset < self._flush_messages
 
     def _set_timer(self) -> None:
@@ -205,7 +205,7 @@ class Durability:
             self._log.end_flush(flush, error)
             if error is None:
                 self._advance()
-                is_under_way = not self._is_settled and self._has_begun()
+                is_under_way = not self._is_durable and self._has_begun()
             else:
                 self._fail(_not_synced(error))
         finally:
@@ -220,12 +220,12 @@ class Durability:
             self._rested = None
 
     def _advance(self) -> None:
-        if self.settled.advance(self._log.log_end_offset if self._is_settled else self._log.durable_offset):
+        if self.durable.advance(self._log.log_end_offset if self._is_durable else self._log.durable_offset):
             self._moved()
         self._set_timer()
 
     def _fail(self, error: KafkaError) -> None:
-        settled = self.settled
+        settled = self.durable
         value = settled.value
         settled.fail(error)
         if not self._log.is_distrusted:

@@ -5,8 +5,8 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.replication.followed import Following
-from odradek.broker.replication.leader_session import Changes, LeaderSession, PartitionId, by_topic
+from odradek.broker.replication.following import Following
+from odradek.broker.replication.leader_session import LeaderSession, PartitionId, SessionChanges, by_topic
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -28,7 +28,7 @@ class Replica(NamedTuple):
 
 
 def fetch_request(
-    replica: Replica, session: LeaderSession, changes: Changes, config: BrokerConfig, max_wait_ms: float
+    replica: Replica, session: LeaderSession, changes: SessionChanges, config: BrokerConfig, max_wait_ms: float
 ) -> FetchRequest:
     """The next request of the session."""
     size_bytes_max = config.replica_fetch_max_bytes

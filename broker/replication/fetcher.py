@@ -31,9 +31,9 @@ from odradek.broker.replication.fetch_requests import (
     list_offsets_request,
     offsets_in,
 )
-from odradek.broker.replication.followed import Followed, Following
 from odradek.broker.replication.followed_set import FollowedSet
 from odradek.broker.replication.follower_state import FetchPosition, Phase
+from odradek.broker.replication.following import FollowerReplica, Following
 from odradek.broker.replication.leader_session import LeaderSession, PartitionId
 from odradek.broker.replication.quota import ReplicationQuota
 from odradek.client.network.connection import Connection
@@ -72,7 +72,7 @@ Connect = Callable[[int], AbstractAsyncContextManager[Connection]]
 """A connection to the broker of this id, for the length of a block. Whatever fails leaves it as an OSError."""
 
 
-class Refused(OSError):
+class FetchRefused(OSError):
     """The leader answered the whole request with an error."""
 
 
@@ -115,7 +115,7 @@ class Fetcher:
 
     # -- what is fetched ------------------------------------------------------------------------------------------
 
-    def add(self, partition: Followed) -> None:
+    def add(self, partition: FollowerReplica) -> None:
         """From now on, at its present leader epoch. One that is there goes on, or begins anew in a new epoch."""
         if self._followed.add(partition, self._config.replica_fetch_backoff_ms):
             self._news.set()
@@ -165,7 +165,7 @@ class Fetcher:
                 await self._pause_after(error)
 
     async def _converse(self) -> NoReturn:
-        """Over one connection, until it fails. Raises Refused, and what the connection does."""
+        """Over one connection, until it fails. Raises FetchRefused, and what the connection does."""
         try:
             async with self._connect(self.leader_id) as connection:
                 self._connection = connection
@@ -210,7 +210,7 @@ class Fetcher:
             )
 
     async def _exchange(self, connection: Connection) -> None:
-        """One request and all that its answer brings. Raises Refused, and what the connection does."""
+        """One request and all that its answer brings. Raises FetchRefused, and what the connection does."""
         await self._settle()
         self._news.clear()
         now_ms = self._environment.monotonic_ms()
@@ -250,7 +250,7 @@ class Fetcher:
     def _refused(self, code: ErrorCode) -> None:
         """A session that the leader does not know any more is begun anew at once; for all else the connection ends."""
         if code not in SESSION_ERRORS or self._session.is_new:
-            raise Refused(f"broker {self.leader_id} answers {code.name}")
+            raise FetchRefused(f"broker {self.leader_id} answers {code.name}")
         self._restart_session(is_closed=code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
     # -- what to ask for ------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Fetcher:
         """Returns when what came last may be claimed, or its partition waits because it may not."""
         while (following := self._followed.unsettled()) is not None:
             try:
-                await following.partition.settled(following.partition.log.log_end_offset)
+                await following.partition.durable(following.partition.log.log_end_offset)
             except KafkaError as error:
                 self._followed.failed(following, error, self._environment.monotonic_ms())
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.replication.fetch_requests import Replica
 from odradek.broker.replication.fetcher import Connect, Fetcher
-from odradek.broker.replication.followed import Followed
+from odradek.broker.replication.following import FollowerReplica
 from odradek.broker.replication.leader_session import PartitionId
 from odradek.broker.replication.quota import ReplicationQuota
 from odradek.runtime.environment import Environment
@@ -45,7 +45,7 @@ class Fetchers:
         """Takes over what the broker's configuration says now."""
         self._quota.configure(self._config.follower_replication_throttled_rate, self._environment.monotonic_ms())
 
-    def follow(self, partition: Followed, leader_id: int) -> None:
+    def follow(self, partition: FollowerReplica, leader_id: int) -> None:
         """Fetches the partition from this leader, at the partition's present leader epoch; from no other any more."""
         key = partition.topic_id, partition.index
         if self._leaders.get(key, leader_id) != leader_id:
@@ -58,7 +58,7 @@ class Fetchers:
             )
         self._running[leader_id].fetcher.add(partition)
 
-    def stop(self, partition: Followed) -> None:
+    def stop(self, partition: FollowerReplica) -> None:
         """Nothing more is applied to it from now on."""
         key = partition.topic_id, partition.index
         leader_id = self._leaders.pop(key, None)
@@ -70,7 +70,7 @@ class Fetchers:
             del self._running[leader_id]
             task.cancel()
 
-    def changed(self, partition: Followed) -> None:
+    def changed(self, partition: FollowerReplica) -> None:
         """Its log start on the disk has moved: the leader is told with the next fetch."""
         key = partition.topic_id, partition.index
         if (leader_id := self._leaders.get(key)) is not None:

@@ -7,8 +7,8 @@ quota make a partition wait until a moment of its own, and the others go on. Not
 import logging
 from collections.abc import Iterator
 
-from odradek.broker.replication.followed import Followed, Following, parted_at
 from odradek.broker.replication.follower_state import FetchPosition, Phase
+from odradek.broker.replication.following import FollowerReplica, Following, parted_at
 from odradek.broker.replication.leader_session import PartitionId
 from odradek.broker.replication.quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -35,7 +35,7 @@ class FollowedSet:
     def get(self, key: PartitionId) -> Following | None:
         return self._following.get(key)
 
-    def add(self, partition: Followed, backoff_ms: float) -> bool:
+    def add(self, partition: FollowerReplica, backoff_ms: float) -> bool:
         """Whether that is news: one that is there in this leader epoch goes on, else it begins (anew)."""
         following = Following(partition, backoff_ms)
         known = self._following.get(following.key)

@@ -31,7 +31,7 @@ needs it before the follower's next request, half a second later at most: one th
 fetches what is on all of them."""
 
 
-class Followed:
+class FollowedByPeer:
     """A partition of a session: what the follower asked for, and what it was told last."""
 
     __slots__ = ("high_watermark", "log_start_offset", "partition", "request")
@@ -82,7 +82,7 @@ class FollowerSession:
         """That the next request must have."""
         self.is_closed = False
         self.last_fetch_ms = 0.0
-        self.followed: dict[Key, Followed] = {}
+        self.followed: dict[Key, FollowedByPeer] = {}
         self.to_read: dict[Key, None] = {}
         self.appends = 0
         """To what it follows, since it began."""
@@ -101,7 +101,7 @@ class FollowerSession:
             known.request = request
         else:
             self.forget(key)
-            self.followed[key] = Followed(partition, request)
+            self.followed[key] = FollowedByPeer(partition, request)
             partition.log_watchers[self._appended] = None
             partition.watchers[self._changed] = None
         self.to_read[key] = None

@@ -30,7 +30,7 @@ NOWHERE: Final = FetchPosition(-1, -1, -1, -1)
 """No position of a partition."""
 
 
-class Changes(NamedTuple):
+class SessionChanges(NamedTuple):
     """What a request says beside the session's id and epoch."""
 
     wanted: dict[PartitionId, FetchPosition]
@@ -52,7 +52,7 @@ class LeaderSession:
         """Whether the next request has to name everything."""
         return self.epoch == INITIAL_EPOCH
 
-    def ask(self, positions: Mapping[PartitionId, FetchPosition | None]) -> Changes:
+    def ask(self, positions: Mapping[PartitionId, FetchPosition | None]) -> SessionChanges:
         """What to say, when these are the positions that may have changed; None: not wanted now. For a new session all
         that are wanted must be among them. The request has to be sent."""
         wanted: dict[PartitionId, FetchPosition] = {}
@@ -65,7 +65,7 @@ class LeaderSession:
                     forgotten.append(partition)
             elif position != before:
                 wanted[partition] = known[partition] = position
-        return Changes(wanted, forgotten)
+        return SessionChanges(wanted, forgotten)
 
     def name_again(self, partition: PartitionId) -> None:
         """The leader waits to hear of it, or has it in the session no more."""

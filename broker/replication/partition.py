@@ -21,9 +21,9 @@ from collections.abc import Callable
 from odradek.broker.cluster.keys import NO_LEADER, PartitionState
 from odradek.broker.config.broker_config import TopicConfig
 from odradek.broker.disk.file_slice import FileSlice
-from odradek.broker.log.indexed_file import NOTHING, FetchData
 from odradek.broker.log.log import Log
-from odradek.broker.log.tail import Appended
+from odradek.broker.log.log_end import Appended
+from odradek.broker.log.segment_reader import NOTHING, FetchData
 from odradek.broker.replication.deletions import Deletions
 from odradek.broker.replication.durability import Durability
 from odradek.broker.replication.isolation import Isolation
@@ -54,22 +54,22 @@ class Partition:
         "failure",
         "high_watermark",
         "index",
-        "isr_may_change",
         "leader_epoch",
         "leader_id",
+        "leadership_ends",
         "log",
-        "log_start_moves",
         "log_watchers",
         "may_join",
+        "move_log_start",
         "node_id",
+        "on_isr_outdated",
+        "on_truncated",
         "replica_lag_ms_max",
         "replicas",
         "state",
         "tasks",
-        "terms_ended",
         "topic",
         "topic_id",
-        "was_cut",
         "watchers",
     )
 
@@ -105,11 +105,11 @@ class Partition:
         self.epoch_start_offset = 0
         """Where the log ended when this broker became leader."""
         self.state: PartitionState | None = None
-        self.was_cut: Callable[[Partition], None] = _ignore
+        self.on_truncated: Callable[[Partition], None] = _ignore
         """Called when the log was cut: its recovery point is to be written down before anything is appended."""
-        self.log_start_moves: Callable[[Partition, int], None] = _move_at_once
+        self.move_log_start: Callable[[Partition, int], None] = _move_at_once
         """Has the log start of a follower moved, once that is written down."""
-        self.isr_may_change: Callable[[Partition], None] = _ignore
+        self.on_isr_outdated: Callable[[Partition], None] = _ignore
         """Called when the in-sync set had better be another one (`wanted_isr`)."""
         self.may_join: MayJoin = anybody
         """Whether the cluster lets a broker into the in-sync set."""
@@ -123,7 +123,7 @@ class Partition:
         self.log_watchers: dict[Callable[[Partition], None], None] = {}
         """Called at each append: followers read further than the high watermark."""
         self.failure: KafkaError | None = self._not_leader()
-        self.terms_ended = 0
+        self.leadership_ends = 0
         """How often this broker has stopped leading: something else may stand now where it appended before."""
 
     def __repr__(self) -> str:
@@ -199,7 +199,7 @@ class Partition:
     def _look_at_eligible(self) -> None:
         """Eligible replicas that are not needed any more hold the high watermark until that is stored."""
         if self.is_leader and self.replicas.elr and self.wanted_isr() is not None:
-            self.isr_may_change(self)
+            self.on_isr_outdated(self)
 
     def close(self, error: KafkaError | None = None) -> None:
         """The partition goes: whoever waits for anything is told, with `error` if it goes for that."""
@@ -210,7 +210,7 @@ class Partition:
     def resign(self, error: KafkaError | None = None) -> None:
         """Stops leading: every parked request gets `error` (NOT_LEADER_OR_FOLLOWER unless told otherwise)."""
         self.leader_id = NO_LEADER
-        self.terms_ended += 1
+        self.leadership_ends += 1
         self.failure = error or self._not_leader()
         self.high_watermark.fail(self.failure)
         self.deletions.fail(self.failure)
@@ -270,7 +270,7 @@ class Partition:
             self.log.has_rolled = False
             self.tasks.start(self.durability.sync_closed_segments(), f"sync segments of {self.log.directory}")
 
-    async def stored(self, last_offset: int, timeout_ms: float) -> None:
+    async def synced(self, last_offset: int, timeout_ms: float) -> None:
         """Returns once `last_offset` counts as written here, which with acks=1 is the promise.
 
         Raises KafkaError: REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR when the device did not take it.
@@ -280,16 +280,16 @@ class Partition:
             return
         durability.want(last_offset + 1)
         try:
-            await durability.settled.reach(last_offset + 1, timeout_ms)
+            await durability.durable.reach(last_offset + 1, timeout_ms)
         except TimeoutError:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT,
                 f"offset {last_offset} of {self.topic}-{self.index} was not synced within {timeout_ms:.0f} ms",
             ) from None
 
-    def require_term(self, terms_ended: int) -> None:
+    def require_term(self, leadership_ends: int) -> None:
         """Raises KafkaError NOT_LEADER_OR_FOLLOWER if another term has ended since, even if this broker leads again."""
-        if self.terms_ended != terms_ended:
+        if self.leadership_ends != leadership_ends:
             raise self.failure or self._not_leader()
 
     async def replicated(self, last_offset: int, timeout_ms: float) -> None:
@@ -300,7 +300,7 @@ class Partition:
         """
         if self.durability.waits:
             deadline_ms = self.environment.monotonic_ms() + timeout_ms
-            await self.stored(last_offset, timeout_ms)
+            await self.synced(last_offset, timeout_ms)
             timeout_ms = max(0.0, deadline_ms - self.environment.monotonic_ms())
         try:
             await self.high_watermark.reach(last_offset + 1, timeout_ms)
@@ -351,7 +351,7 @@ class Partition:
         follower.log_start_offset = log_start_offset
         self.update_high_watermark()
         if self.replicas.is_misplaced(broker_id, self.high_watermark.value, self.epoch_start_offset):
-            self.isr_may_change(self)
+            self.on_isr_outdated(self)
 
     def wanted_isr(self) -> tuple[int, ...] | None:
         """The in-sync set that there should be; None if it is the stored one. For a leader.
@@ -391,14 +391,14 @@ class Partition:
         return is_throttled(self.config.follower_replication_throttled_replicas, self.index, self.node_id)
 
     @property
-    def settled_end_offset(self) -> int:
+    def durable_end_offset(self) -> int:
         """Everything before it may be claimed towards the leader: it is as durable as the topic wants it."""
         return self.durability.end_offset
 
-    async def settled(self, end_offset: int) -> None:
+    async def durable(self, end_offset: int) -> None:
         """Returns once that is `end_offset`. Raises KafkaError KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER."""
         self.durability.want(end_offset)
-        await self.durability.settled.reach(end_offset)
+        await self.durability.durable.reach(end_offset)
 
     def appended_as_follower(self, size_bytes: int) -> None:
         """The log has grown by what the leader sent; by so many bytes, where that is known."""
@@ -409,7 +409,7 @@ class Partition:
 
     def follow_log_start(self, log_start_offset: int) -> None:
         """This log will begin there once that is written down, as the leader's does."""
-        self.log_start_moves(self, log_start_offset)
+        self.move_log_start(self, log_start_offset)
 
     def truncated(self) -> None:
         """The log was cut: what counted behind its end counts no more."""
@@ -418,7 +418,7 @@ class Partition:
         self.high_watermark.lower(log.log_end_offset)
         self.high_watermark.advance(log.log_start_offset)
         log.producers.high_watermark_moved(self.high_watermark.value)
-        self.was_cut(self)
+        self.on_truncated(self)
         self.notify()  # whoever waits to read on from where it was cut is out of range (Kafka's DelayedFetch, case F)
 
     def replicated_up_to(self, leader_high_watermark: int) -> None:

@@ -57,9 +57,9 @@ class Roles:
         self._fetchers = fetchers
         self._epochs_at_start = epochs_at_start
 
-    def give(self, partition: Partition, state: PartitionState) -> None:
+    def apply(self, partition: Partition, state: PartitionState) -> None:
         """The partition takes the role that `state` says."""
-        partition.isr_may_change, partition.may_join = self._isr_writer.wake, self._isr_writer.may_join
+        partition.on_isr_outdated, partition.may_join = self._isr_writer.wake, self._isr_writer.may_join
         partition.deletions.live_replicas = partial(self._isr_writer.live_replicas, partition)
         if state.leader_epoch > partition.leader_epoch:
             if state.leader == self._node_id and not self._is_of_former_life(partition, state):
@@ -79,7 +79,7 @@ class Roles:
                     self._fetchers.follow(partition, leader_id)
         partition.learn(state)
 
-    def take(self, partition: Partition) -> None:
+    def remove(self, partition: Partition) -> None:
         """The partition goes."""
         self._fetchers.stop(partition)
 

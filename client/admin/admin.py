@@ -82,7 +82,7 @@ class Admin(TopicCalls, ReplicationCalls):
             request = describe_configs_request(some, names, synonyms=synonyms, documentation=documentation)
             return described_configs(await self._calls.ask(request, deadline, node=node_id))
 
-        return await self._calls.settle("DescribeConfigs", wanted, lambda some: _by_node(some, ask), deadline)
+        return await self._calls.complete("DescribeConfigs", wanted, lambda some: _by_node(some, ask), deadline)
 
     async def alter_configs(
         self,
@@ -106,7 +106,7 @@ class Admin(TopicCalls, ReplicationCalls):
             request = alter_configs_request({each: changes[each] for each in some}, validate_only=validate_only)
             return altered_configs(await self._calls.ask(request, deadline, node=node_id))
 
-        await self._calls.settle("AlterConfigs", changes, lambda some: _by_node(some, ask), deadline)
+        await self._calls.complete("AlterConfigs", changes, lambda some: _by_node(some, ask), deadline)
 
     # ----------------------------------------------------------------------------------------------- records
     async def list_offsets(
@@ -130,7 +130,7 @@ class Admin(TopicCalls, ReplicationCalls):
             request = list_offsets_request(wanted, leaders, read_committed=read_committed)
             return listed_offsets(wanted, await self._calls.ask(request, deadline, node=node_id, at_least=at_least))
 
-        return await self._calls.settle(
+        return await self._calls.complete(
             "ListOffsets", timestamps, lambda some: self._by_leader(some, ask, deadline), deadline
         )
 
@@ -150,7 +150,7 @@ class Admin(TopicCalls, ReplicationCalls):
             )
             return deleted_records(await self._calls.ask(request, deadline, node=node_id))
 
-        return await self._calls.settle(
+        return await self._calls.complete(
             "DeleteRecords", before, lambda some: self._by_leader(some, ask, deadline), deadline
         )
 
@@ -199,7 +199,7 @@ class Admin(TopicCalls, ReplicationCalls):
         async def attempt(some: list[int]) -> Mapping[int, tuple[LogDirDescription, ...] | ClientError]:
             return dict(zip(some, await run_together([one(each) for each in some], "DescribeLogDirs"), strict=True))
 
-        return await self._calls.settle("DescribeLogDirs", wanted, attempt, deadline)
+        return await self._calls.complete("DescribeLogDirs", wanted, attempt, deadline)
 
     # ------------------------------------------------------------------------------------------------ within
     async def _by_leader(

@@ -130,7 +130,7 @@ class Calls:
         async def attempt(_: list[str]) -> Mapping[str, V]:
             return {"": await once()}
 
-        return (await self.settle(what, [""], attempt, deadline))[""]
+        return (await self.complete(what, [""], attempt, deadline))[""]
 
     async def _look_for(self, node_id: int, deadline: Deadline) -> None:
         """A broker that nobody here knows may be new. Raises UnknownBroker."""
@@ -140,7 +140,7 @@ class Calls:
         self._cluster.metadata.request_update()
 
     # ------------------------------------------------------------------------------------------ until it is settled
-    async def settle(
+    async def complete(
         self,
         what: str,
         items: Iterable[K],

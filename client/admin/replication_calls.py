@@ -61,7 +61,7 @@ class ReplicationCalls(AdminBase):
         async def attempt(some: list[TopicPartition]) -> Mapping[TopicPartition, bool | ClientError]:
             return await self._elect(some, election, deadline)
 
-        return await self._calls.settle("ElectLeaders", wanted, attempt, deadline)
+        return await self._calls.complete("ElectLeaders", wanted, attempt, deadline)
 
     async def _elect_all(self, election: ElectionType, deadline: Deadline) -> dict[TopicPartition, bool]:
         """Which partitions there are tells the answer."""
@@ -113,7 +113,7 @@ class ReplicationCalls(AdminBase):
                 return {each: None if _has_ended(error) else error for each, error in outcomes.items()}
             return outcomes
 
-        await self._calls.settle("AlterPartitionReassignments", targets, attempt, deadline)
+        await self._calls.complete("AlterPartitionReassignments", targets, attempt, deadline)
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: float | None = None

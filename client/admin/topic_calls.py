@@ -68,10 +68,10 @@ class TopicCalls(AdminBase):
         require_topics("names", wanted)
         if eligible_leaders:
             with suppress(UnsupportedVersion):  # by an older broker: what Metadata has is all that it can tell
-                return await self._calls.settle(
+                return await self._calls.complete(
                     "DescribeTopicPartitions", wanted, lambda some: self._describe_pages(some, deadline), deadline
                 )
-        return await self._calls.settle("Metadata", wanted, lambda some: self._describe(some, deadline), deadline)
+        return await self._calls.complete("Metadata", wanted, lambda some: self._describe(some, deadline), deadline)
 
     async def describe_topic(self, name: str, *, timeout_ms: float | None = None) -> TopicDescription:
         """One topic. Raises UnknownTopic."""
@@ -132,7 +132,7 @@ class TopicCalls(AdminBase):
                     outcome.hint = "The answer to an earlier attempt was lost: this call may have created it itself."
             return outcomes
 
-        created = await self._calls.settle("CreateTopics", wanted, attempt, deadline)
+        created = await self._calls.complete("CreateTopics", wanted, attempt, deadline)
         if wait_for_leaders and not validate_only:
             counts = {name: max(1, topic.partitions) for name, topic in created.items()}
             await self._wait_for_leaders("CreateTopics", counts, created, deadline)
@@ -215,7 +215,7 @@ class TopicCalls(AdminBase):
                 return {key: None if isinstance(each, UnknownTopic) else each for key, each in outcomes.items()}
             return outcomes
 
-        await self._calls.settle("DeleteTopics", [*wanted, *by_id], attempt, deadline)
+        await self._calls.complete("DeleteTopics", [*wanted, *by_id], attempt, deadline)
 
     async def delete_topic(self, name: str, *, timeout_ms: float | None = None) -> None:
         """Deletes one topic. Raises UnknownTopic, AuthorizationError and others."""
@@ -253,7 +253,7 @@ class TopicCalls(AdminBase):
             )
             return created_partitions(await self._calls.ask(request, deadline, node=CONTROLLER))
 
-        done = await self._calls.settle("CreatePartitions", counts, attempt, deadline)
+        done = await self._calls.complete("CreatePartitions", counts, attempt, deadline)
         if wait_for_leaders and not validate_only:
             await self._wait_for_leaders("CreatePartitions", counts, done, deadline)
 

@@ -52,11 +52,14 @@ class Mechanism(Protocol):
         ...
 
     async def respond(self, challenge: bytes | None) -> bytes | None:
-        """The next token, after the broker's; first after None. None: all is said. Raises Refused, ScramError."""
+        """The next token, after the broker's; first after None. None: all is said.
+
+        Raises AuthenticationRefused, ScramError.
+        """
         ...
 
 
-class Refused(Exception):
+class AuthenticationRefused(Exception):
     """The exchange cannot succeed. The text holds no secrets."""
 
 
@@ -72,7 +75,7 @@ class Plain:
             return None
         user, password = self._credentials
         if not user or not password or "\0" in user + password:
-            raise Refused("user name and password must not be empty, nor contain the character NUL")
+            raise AuthenticationRefused("user name and password must not be empty, nor contain the character NUL")
         return f"\0{user}\0{password}".encode()
 
 
@@ -124,7 +127,7 @@ class OAuthBearer:
         if challenge is None:
             return f"n,,\1auth=Bearer {self._token}\1\1".encode()
         if self._error is not None:
-            raise Refused(f"the broker refused the token: {self._error}")
+            raise AuthenticationRefused(f"the broker refused the token: {self._error}")
         if challenge:
             self._error = challenge.decode(errors="replace")
             return b"\1"
@@ -178,7 +181,7 @@ class Authenticator:
             raise self._handshake_failure(handshake.error_code, handshake.mechanisms)
         try:
             return await self._exchange(ask, version, mechanism)
-        except (Refused, ScramError) as error:
+        except (AuthenticationRefused, ScramError) as error:
             raise self._failure(_without(mechanism.secrets, str(error)), hint=_CREDENTIALS_HINT) from None
         except UnicodeEncodeError:  # it would quote the password
             raise self._failure("user name or password hold surrogates, which are no text") from None

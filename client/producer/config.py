@@ -33,7 +33,7 @@ __all__ = ["ProducerConfig"]
 
 logger = logging.getLogger(__name__)
 
-Acks = Literal[0, 1, -1, "all", "-1", "0", "1"]
+AcksSetting = Literal[0, 1, -1, "all", "-1", "0", "1"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 IN_FLIGHT_MAX_IDEMPOTENT: Final = 5
@@ -60,7 +60,7 @@ class ProducerConfig(ClientConfig):
 
     NAME: ClassVar[str] = "producer"
 
-    acks: Accepting[Acks, int] = converted(
+    acks: Accepting[AcksSetting, int] = converted(
         _acks,
         "Who must have a batch before it is acknowledged: nobody, the leader, or all replicas in sync (`all`, -1).",
         default="all",

@@ -43,9 +43,9 @@ from odradek.client.errors.client_errors import (
     WrongLoop,
 )
 from odradek.client.metrics.metrics import BUFFER_AVAILABLE_BYTES, BUFFER_TOTAL_BYTES, WAITING_THREADS, client_metrics
-from odradek.client.producer.accepting.acceptance import Acceptance
 from odradek.client.producer.accepting.bulk import Bulk, check_lengths, feed_all
-from odradek.client.producer.accepting.preparation import Preparation, Record
+from odradek.client.producer.accepting.record_intake import RecordIntake
+from odradek.client.producer.accepting.record_transform import Record, RecordTransform
 from odradek.client.producer.batching.accumulator import Accumulator
 from odradek.client.producer.batching.batch import ProducerBatch
 from odradek.client.producer.batching.limits import Limits
@@ -54,8 +54,8 @@ from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.hooks.interceptors import lasting
 from odradek.client.producer.idempotence.idempotence import Idempotence
 from odradek.client.producer.record import RecordHeaders
-from odradek.client.producer.results.acks import Acks
-from odradek.client.producer.results.delivery import Ack, Callback, Delivery, Results, settle
+from odradek.client.producer.results.bulk_acks import BulkAcks
+from odradek.client.producer.results.delivery import Ack, Callback, Delivery, Results, wait_for_all
 from odradek.client.producer.sending.sender import Sender
 from odradek.client.taking import TURN_MS, taken
 from odradek.runtime.environment import Environment, ThreadFuture, tell_when_forked
@@ -86,7 +86,7 @@ class Producer:
         """Of the loop, while records are accepted. (To ask asyncio for the running loop costs twice as much.)"""
         self._state: Literal["new", "open", "closed", "forked"] = "new"
         self._closing: asyncio.Task[None] | None = None
-        self._preparation = Preparation.of(config)
+        self._preparation = RecordTransform.of(config)
         self._on_delivery: Callback | None = config.on_delivery
         self._is_plain = self._preparation is None and self._on_delivery is None
         self._runs_code = self._preparation is not None or config.partitioner is not None
@@ -117,7 +117,7 @@ class Producer:
         self._accumulator = Accumulator(Limits.of(config), memory, self._results, idempotence, environment.random)
         metrics, cluster = self._metrics, self._cluster
         self._sender = Sender(config, self._accumulator, cluster, idempotence, environment, self._tasks, metrics)
-        self._acceptance = Acceptance(config, self._accumulator, cluster, self._sender, environment, metrics)
+        self._acceptance = RecordIntake(config, self._accumulator, cluster, self._sender, environment, metrics)
         self._unwatch = [
             metrics.watch(BUFFER_TOTAL_BYTES, lambda: memory.limit_bytes),
             metrics.watch(BUFFER_AVAILABLE_BYTES, lambda: memory.free_bytes),
@@ -282,7 +282,7 @@ class Producer:
         partition: int | None = None,
         timestamps_ms: Iterable[int] | None = None,
         headers: Iterable[RecordHeaders] | None = None,
-    ) -> Acks:
+    ) -> BulkAcks:
         """Sends many records and returns when all have ended: their acknowledgements, in the order of `values`.
 
         Any iterables do; they are taken in slices, as `buffer_memory` has room. The end of a bulk does not linger, but
@@ -311,7 +311,7 @@ class Producer:
             stopped = why
         bulk.end()
         self._sender.wake()
-        await bulk.acks.settled()
+        await bulk.acks.ended()
         errors = bulk.errors()
         if stopped is not None or errors:
             raise BatchError(bulk.acks, errors, bulk.unsent, stopped) from stopped
@@ -384,7 +384,7 @@ class Producer:
         all_of_them = await taken(deliveries)
         if set(map(type, all_of_them)) - {Delivery}:
             require_all("deliveries", all_of_them, Delivery, "Delivery objects, as send returns them when awaited")
-        await settle(all_of_them)
+        await wait_for_all(all_of_them)
         if not return_exceptions:
             return [delivery.result() for delivery in all_of_them]
         return [delivery.exception() or delivery.result() for delivery in all_of_them]
@@ -396,7 +396,7 @@ class Producer:
         self._sender.wake()
         try:
             for batch in list(accumulator.incomplete):
-                await batch.result.settled()
+                await batch.result.ended()
         finally:
             accumulator.flushing -= 1
 

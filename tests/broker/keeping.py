@@ -27,7 +27,7 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.partitions.cleaner import Cleaner
-from odradek.broker.partitions.maintenance import Upkeep
+from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.batches.batch import BatchHeader, read_header
@@ -193,7 +193,7 @@ class Kept:
             roles,
         )
         self.partitions.load(self.run(image_of(self.configs, self.leader_epoch)))
-        self.upkeep = Upkeep(self.disk, self.environment, self.tasks, self.config, self.partitions)
+        self.upkeep = Maintenance(self.disk, self.environment, self.tasks, self.config, self.partitions)
         self.cleaner = Cleaner(self.disk, self.environment, self.config, self.partitions)
         self.partition.configure(with_segment_bytes(self.partition.config, self._group_bytes))
         self.log.config = self.log_config

@@ -26,17 +26,17 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Lease, MetadataStore, Txn
 from odradek.broker.cluster.topics import create_topic
-from odradek.broker.cluster_member import Member
+from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.handling.context import Caller, Context
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.network.dispatch import dispatch
-from odradek.broker.observability.request_metrics import Metrics
+from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.follower_sessions import FollowerSessions
 from odradek.broker.replication.partition import Partition
@@ -64,8 +64,8 @@ NO_SETTINGS: Mapping[str, str] = {}
 
 
 def membership_of(
-    metadata: Metadata, config: BrokerConfig, environment: Environment, tasks: Tasks, lease: Lease
-) -> Member:
+    metadata: ImageFollower, config: BrokerConfig, environment: Environment, tasks: Tasks, lease: Lease
+) -> ClusterMember:
     """Broker 0 as the store has it registered already; its controller is not started."""
     identity = Identity(NODE_ID, dict(HERE.endpoints), (HERE.directory_id,))
     registration = Registration(metadata.store, environment, identity, lease.ttl_ms)
@@ -73,7 +73,7 @@ def membership_of(
     registration.lease = lease
     registration.term.never_ends()
     registration.follow(metadata.image)
-    return Member(metadata, config, registration, environment, tasks, LISTENER, {})
+    return ClusterMember(metadata, config, registration, environment, tasks, LISTENER, {})
 
 
 @asynccontextmanager
@@ -97,7 +97,7 @@ async def running_broker(
     await store.commit(Txn(put={**put, CONTROLLER_KEY: encode_controller(NODE_ID)}))
     image = ClusterImage.from_snapshot(await store.read("/"))
     config = BrokerConfig(settings, image.configs_of_broker(None), image.configs_of_broker(NODE_ID))
-    metadata = Metadata(store, image)
+    metadata = ImageFollower(store, image)
     membership = membership_of(metadata, config, environment, tasks, (await store.lease(2000)))
     partitions = Partitions(directories, NODE_ID, environment, tasks, config, membership.roles)
     session_ids = iter(range(1, 1 << 31))
@@ -118,7 +118,7 @@ async def running_broker(
         fencing=membership.fencing,
         peers=membership.peers,
         producer_ids=ProducerIds(store),
-        metrics=Metrics(),
+        metrics=RequestMetrics(),
         served=BY_KEY,
     )
 

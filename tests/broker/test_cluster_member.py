@@ -21,12 +21,12 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import StoreClosed, StoreWentBack, Txn
 from odradek.broker.cluster.topics import create_topic
-from odradek.broker.cluster_member import Member
+from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.launch.run_cluster import cluster_settings, stop_all
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.peers import PeerLost
 from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.server import Broker
@@ -106,11 +106,11 @@ class One:
         self.store = FaultyStore(store)
         self.environment = VirtualEnvironment(seed=node_id) if network is None else MemoryEnvironment(network)
         self.tasks = Tasks(self.environment.loop)
-        self.metadata = Metadata(self.store, ClusterImage())
+        self.metadata = ImageFollower(self.store, ClusterImage())
         identity = Identity(node_id, {"PLAINTEXT": (f"10.0.0.{node_id}", 9092)}, (bytes([node_id]) * 16,))
         registration = Registration(self.store, self.environment, identity, LEASE_MS)
         config = BrokerConfig({"min.insync.replicas": "1"})
-        self.member = Member(self.metadata, config, registration, self.environment, self.tasks, "PLAINTEXT", {})
+        self.member = ClusterMember(self.metadata, config, registration, self.environment, self.tasks, "PLAINTEXT", {})
 
     async def join(self, *, decides: bool) -> None:
         registration = self.member.registration
@@ -128,7 +128,7 @@ class One:
         await self.store.close()
 
 
-def gauge(member: Member, name: str) -> float:
+def gauge(member: ClusterMember, name: str) -> float:
     [value] = [value for found, _, value in member.gauges() if found == f"kafka_controller_kafkacontroller_{name}"]
     return value
 

@@ -1,6 +1,6 @@
 """Records come to a producer's core: the lower part of the world of `accumulator_world.py`.
 
-They are accepted as by client/producer/accepting/acceptance.py and client/producer/accepting/bulk.py in
+They are accepted as by client/producer/accepting/record_intake.py and client/producer/accepting/bulk.py in
 client/producer/: at once, after waiting for memory, or many at a time. What was accepted is remembered, with what is
 said of its end.
 """

@@ -98,7 +98,7 @@ class World(Checks):
                     self.accumulator.topics[batch.topic].observe_ratio(len(payload), batch.size - HEADER_SIZE)
                 batch.seal(payload, self.start.codec)
             if batch.result.is_done:
-                self.accumulator.landed(batch)
+                self.accumulator.remove_in_flight(batch)
             else:
                 assert batch.encoded is not None
                 sent.append(Sent(batch, batch.key, self.read(batch.key, batch.encoded), len(batch.encoded)))
@@ -159,7 +159,7 @@ class World(Checks):
 
     def settle(self, request: Request, *, was_answered: bool) -> None:
         for sent in request.batches:
-            self.accumulator.landed(sent.batch)
+            self.accumulator.remove_in_flight(sent.batch)
         for sent in request.batches:
             assert sent.answer is not None
             self.react(sent.batch, sent.answer, was_answered)

@@ -21,7 +21,7 @@ from odradek.broker.cluster.store import Txn
 from odradek.broker.controller.controller import Controller
 from odradek.broker.directories import data_directory
 from odradek.broker.handling import topic_plans
-from odradek.broker.handling.metadata_change import Changes
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.log import recovery
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.flush import Flush
@@ -204,8 +204,8 @@ def _whatever_the_minimum(high_watermark: Function) -> Function:
     return move
 
 
-def _kept_seats(give_up_seats: Function) -> Function:
-    del give_up_seats
+def _kept_in_sync_places(give_up_in_sync_places: Function) -> Function:
+    del give_up_in_sync_places
 
     async def keep(*_: Any, **__: Any) -> bool:
         return False
@@ -272,7 +272,7 @@ def _by_revision_alone(lacks: Function) -> Function:
 
 CANARIES: Final[dict[str, Canary]] = {
     "the log is not synced": Canary(Flush, "run", _not_synced),
-    "acknowledged before it is synced": Canary(Partition, "stored", _not_waited_for),
+    "acknowledged before it is synced": Canary(Partition, "synced", _not_waited_for),
     "half a batch is not cut off": Canary(recovery, "_cut", _not_cut),
     "duplicates are not noticed": Canary(Producers, "check", _never_a_duplicate),
     "producers are not learned from the log": Canary(recovery, "take_batch", _not_learned),
@@ -285,7 +285,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "high watermark from the stored in-sync set": Canary(Replicas, "maximal_isr", _stored_isr),
     "min.insync is not looked at before the append": Canary(Partition, "require_replicas", _never_too_few),
     "the high watermark advances below min.insync": Canary(Replicas, "high_watermark", _whatever_the_minimum),
-    "an unclean restart keeps its seat": Canary(server, "give_up_seats", _kept_seats),
+    "an unclean restart keeps its in-sync place": Canary(server, "give_up_in_sync_places", _kept_in_sync_places),
     "producers are not known to a new leader": Canary(Partition, "become_leader", _unknown_producers),
     "compaction counts what is above the high watermark": Canary(cleaner, "cleanable", _above_high_watermark),
     "a follower is sent what is appended where its log parts": Canary(FollowerReading, "_take", _stays_where_logs_part),
@@ -295,7 +295,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "deleted records are answered before the followers know": Canary(Deletions, "held_by_all", answered_alone),
     "a replica joins with records that were deleted": Canary(Replicas, "may_join", any_start),
     "a reassignment completes with one in sync": Canary(reassignment, "may_complete", one_is_enough),
-    "a change is answered before it is stored": Canary(Changes, "make", not_stored_yet),
+    "a change is answered before it is stored": Canary(MetadataChange, "apply", not_stored_yet),
     "a clean stop leaves logs as they are": Canary(Log, "close", closed_as_it_is),
     "a directory is taken by its name": Canary(data_directory, "read_partition_metadata", of_any_topic),
     "new topics have replicas on live brokers alone": Canary(topic_plans, "place", on_live_ones),

@@ -5,7 +5,7 @@ from typing import Any
 
 from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.cluster.reassignment import target_replicas
-from odradek.broker.handling.metadata_change import Changes, Commit
+from odradek.broker.handling.metadata_change import Commit, MetadataChange
 from odradek.broker.log.log import Log
 from odradek.broker.replication.deletions import Deletions
 from odradek.broker.replication.replicas import Replicas
@@ -49,11 +49,11 @@ def one_is_enough(may_complete: Function) -> Function:
 
 
 def not_stored_yet(make: Function) -> Function:
-    async def begun(changes: Changes, commit: Commit) -> None:
+    async def begun(changes: MetadataChange, commit: Commit) -> None:
         """What becomes of it nobody hears."""
 
         async def work() -> None:
-            await changes._make(commit)  # pyright: ignore
+            await changes._apply(commit)  # pyright: ignore
 
         changes._context.tasks.start(work(), "a change that was answered")  # pyright: ignore
 

@@ -23,7 +23,7 @@ FOUND_BY: Final[dict[str, int]] = {
     "high watermark from the stored in-sync set": 30,
     "min.insync is not looked at before the append": 1,
     "the high watermark advances below min.insync": 12,
-    "an unclean restart keeps its seat": 15,
+    "an unclean restart keeps its in-sync place": 15,
     "producers are not known to a new leader": 1,
     "compaction counts what is above the high watermark": 148,
     "a follower is sent what is appended where its log parts": 16,

@@ -3,7 +3,7 @@
 from odradek.testing.sim.checking.cluster_history import PartitionStored, RecordsDeleted, UncleanElection
 from odradek.testing.sim.checking.history import Happened
 from odradek.testing.sim.cluster.faults import Action, Faults
-from odradek.testing.sim.cluster.workload import Acks
+from odradek.testing.sim.cluster.workload import ProducerAcks
 from odradek.testing.sim.scenario import Scenario
 from odradek.testing.sim.simulation import simulate
 
@@ -14,7 +14,7 @@ PAIR = Scenario(
     min_insync_replicas=1,
     may_elect_uncleanly=True,
     lag_ms=1_000,
-    producers=(Acks(-1, is_idempotent=True),),
+    producers=(ProducerAcks(-1, is_idempotent=True),),
     safety_s=8.0,
     faults=0,
 )
@@ -72,7 +72,7 @@ def test_what_retention_takes_is_known_to_be_deleted() -> None:
     scenario = Scenario(
         partitions=1,
         retention_bytes=20_000,
-        producers=(Acks(-1, is_idempotent=True),),
+        producers=(ProducerAcks(-1, is_idempotent=True),),
         interval_ms=40.0,
         safety_s=10.0,
         faults=0,

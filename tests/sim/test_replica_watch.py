@@ -9,7 +9,7 @@ from odradek.protocol.batches.batch import iterate_batches
 from odradek.testing.sim.checking.finding import Anomaly
 from odradek.testing.sim.cluster.faults import Action, Faults
 from odradek.testing.sim.cluster.replica_watch import segments_on
-from odradek.testing.sim.cluster.workload import Acks
+from odradek.testing.sim.cluster.workload import ProducerAcks
 from odradek.testing.sim.scenario import Scenario
 from odradek.testing.sim.simulation import simulate
 from tests.broker.log.logs import FaultyDisk, batch, full
@@ -22,7 +22,7 @@ CLUSTER = Scenario(
     min_insync_replicas=2,
     is_synced=False,
     lag_ms=1_000,
-    producers=(Acks(-1, is_idempotent=True), Acks(1)),
+    producers=(ProducerAcks(-1, is_idempotent=True), ProducerAcks(1)),
     interval_ms=50.0,
     safety_s=10.0,
     faults=0,
@@ -32,7 +32,7 @@ CLUSTER = Scenario(
 FOUND = {
     "min.insync is not looked at before the append": ("below the minimum, and back", Anomaly.APPENDED_BELOW_MINIMUM),
     "the leader ignores the fetch's leader epoch": ("replicas in another order", Anomaly.OTHER_EPOCH),
-    "an unclean restart keeps its seat": ("back at once without its newest", Anomaly.READABLE_LOST),
+    "an unclean restart keeps its in-sync place": ("back at once without its newest", Anomaly.READABLE_LOST),
 }
 
 

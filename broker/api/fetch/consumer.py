@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from odradek.broker.api.fetch.follower import handle_follower
-from odradek.broker.disk.cold_reads import TRIES, fetched_in
+from odradek.broker.disk.cold_reads import TRIES, warm
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.fetching.consumer_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
 from odradek.broker.handling.context import Call, Context, of_partition
@@ -152,7 +152,7 @@ class Reading:
                 answers = self._read()
             if not self._missing:
                 return answers
-            fetching = fetched_in(disk, environment, self._missing)
+            fetching = warm(disk, environment, self._missing)
             if self._is_enough(answers):
                 self._context.tasks.start(fetching, "fetch in what the next Fetch will ask for")
                 return answers

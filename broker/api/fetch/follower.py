@@ -23,12 +23,12 @@ from contextlib import suppress
 from math import inf
 from typing import cast
 
-from odradek.broker.disk.cold_reads import TRIES, fetched_in
+from odradek.broker.disk.cold_reads import TRIES, warm
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.handling.context import Call, Context, of_partition
-from odradek.broker.log.indexed_file import FetchData
+from odradek.broker.log.segment_reader import FetchData
 from odradek.broker.replication.divergence import diverging, require_comparable
-from odradek.broker.replication.follower_sessions import Followed, FollowerSession, Key
+from odradek.broker.replication.follower_sessions import FollowedByPeer, FollowerSession, Key
 from odradek.broker.replication.isolation import Isolation
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.codec.schema import Buffer
@@ -124,7 +124,7 @@ class FollowerReading:
             if (parted := diverging(partition, wanted.last_fetched_epoch, wanted.fetch_offset)) is not None:
                 # Nothing may be read for what is not in our log: it leaves the session, and is to be named anew.
                 self._session.forget(key)
-                self._answers[key] = self._told(Followed(partition, wanted))
+                self._answers[key] = self._told(FollowedByPeer(partition, wanted))
                 self._answers[key].diverging_epoch = EpochEndOffset(epoch=parted[0], end_offset=parted[1])
                 return
             partition.require_offset(wanted.fetch_offset)
@@ -145,7 +145,7 @@ class FollowerReading:
                 missing = self._read()
             if not missing:
                 return
-            fetching = fetched_in(disk, environment, missing)
+            fetching = warm(disk, environment, missing)
             if self._answers:
                 self._context.tasks.start(fetching, "fetch in what a follower will ask for next")
                 return
@@ -211,7 +211,7 @@ class FollowerReading:
         session.to_tell.clear()
         session.is_urgent = False
 
-    def _records(self, followed: Followed) -> FetchData[Buffer]:
+    def _records(self, followed: FollowedByPeer) -> FetchData[Buffer]:
         """Raises KafkaError, NotCached."""
         partition, wanted = followed.partition, followed.request
         size_bytes_max = min(wanted.partition_max_bytes, self._size_bytes_max - self._size_bytes)
@@ -226,7 +226,7 @@ class FollowerReading:
             isolation=Isolation.LOG_END,
         )
 
-    def _told(self, followed: Followed) -> PartitionData:
+    def _told(self, followed: FollowedByPeer) -> PartitionData:
         partition = followed.partition
         followed.high_watermark = partition.high_watermark.value
         followed.log_start_offset = partition.log.log_start_offset

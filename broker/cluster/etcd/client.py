@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from odradek.broker.cluster.etcd.member import CallFailed, Member, Metadata
 from odradek.broker.cluster.etcd.members import Members
 from odradek.broker.cluster.etcd.messages import AUTHENTICATE, authenticate_request, decode_token
-from odradek.broker.cluster.store import Refused, StoreClosed, Unknown, Unreachable
+from odradek.broker.cluster.store import StoreClosed, StoreRefused, Unknown, Unreachable
 from odradek.runtime.environment import Environment
 
 ATTEMPTS: Final = 3
@@ -46,7 +46,7 @@ class Credentials(NamedTuple):
     password: str
 
 
-class EtcdRefusal(Refused):
+class EtcdRefusal(StoreRefused):
     """etcd's no, with gRPC's code and etcd's words."""
 
     def __init__(self, code: str, details: str) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from odradek.broker.cluster.etcd.certificates import Certificates
 from odradek.broker.cluster.etcd.member import CallFailed, Member, open_channel
 from odradek.broker.cluster.etcd.messages import STATUS, decode_cluster_id
-from odradek.broker.cluster.store import Refused, StoreClosed, Unreachable
+from odradek.broker.cluster.store import StoreClosed, StoreRefused, Unreachable
 from odradek.broker.config.store_address import Endpoint
 from odradek.runtime.environment import Environment
 
@@ -43,7 +43,7 @@ class Members:
         return ", ".join(str(member) for member in self._members)
 
     async def connected(self, deadline_ms: float) -> Member:
-        """A member to which a connection stands. Raises Unreachable, Refused, StoreClosed.
+        """A member to which a connection stands. Raises Unreachable, StoreRefused, StoreClosed.
 
         `deadline_ms` is on the environment's monotonic clock.
         """
@@ -79,7 +79,7 @@ class Members:
             await member.close()
 
     async def _is_of_one_cluster(self, member: Member) -> bool:
-        """Once for each member: nothing may be written to another cluster by mistake. Raises Refused."""
+        """Once for each member: nothing may be written to another cluster by mistake. Raises StoreRefused."""
         if len(self._members) > 1:
             try:
                 cluster_id = decode_cluster_id(await member.ask(STATUS, b"", STATUS_MS))
@@ -88,7 +88,7 @@ class Members:
                 return False
             self._cluster_id = self._cluster_id or cluster_id
             if cluster_id != self._cluster_id:
-                raise Refused(
+                raise StoreRefused(
                     f"the member {member} belongs to another etcd cluster than the others of {self}: metadata.store "
                     "must name members of one cluster"
                 )

@@ -42,8 +42,8 @@ from odradek.broker.cluster.store import (
     Event,
     Lease,
     LeaseLost,
-    Refused,
     Snapshot,
+    StoreRefused,
     StoreWentBack,
     Txn,
     check_size,
@@ -81,7 +81,9 @@ class EtcdStore:
             except EtcdRefusal as refusal:
                 if "compacted" not in refusal.details:
                     raise
-        raise Refused(f"etcd compacts its history faster than {prefix} can be read: let it keep some minutes of it")
+        raise StoreRefused(
+            f"etcd compacts its history faster than {prefix} can be read: let it keep some minutes of it"
+        )
 
     async def _read(self, prefix: str) -> Snapshot:
         start, end = self._range(prefix)

@@ -1,4 +1,5 @@
-"""Records in bulk: `send_batch` feeds slices of them into the accumulator, column by column, and gathers their `Acks`.
+"""Records in bulk: `send_batch` feeds slices of them into the accumulator, column by column, and gathers their
+`BulkAcks`.
 
 What a record costs is the loop over it, so there is as little of one as can be: sizes and partitions are made by the
 hundred in comprehensions and C, and whole runs are encoded into a batch as columns. The event loop gets its turns:
@@ -7,7 +8,7 @@ after TURN_BYTES, and after TURN_MS wherever code of the caller's runs, which ma
 as with `send`.
 
 Records of a partition keep their order. Those of different partitions are accepted grouped by partition, a slice at a
-time. Once everything that was accepted has ended, `Acks` tells where it is; or BatchError, what failed.
+time. Once everything that was accepted has ended, `BulkAcks` tells where it is; or BatchError, what failed.
 """
 
 from collections import defaultdict
@@ -23,8 +24,8 @@ from odradek.client.errors.client_errors import (
     RecordTooLarge,
     SerializationError,
 )
-from odradek.client.producer.accepting.acceptance import Acceptance, are_timestamps
-from odradek.client.producer.accepting.preparation import Preparation, Record
+from odradek.client.producer.accepting.record_intake import RecordIntake, are_timestamps
+from odradek.client.producer.accepting.record_transform import Record, RecordTransform
 from odradek.client.producer.batching.batch import (
     RECORD_OVERHEAD_BYTES,
     SHORT_RECORD_BYTES,
@@ -33,7 +34,7 @@ from odradek.client.producer.batching.batch import (
 from odradek.client.producer.batching.queues import PartitionQueue, TopicQueues
 from odradek.client.producer.hooks.interceptors import lasting
 from odradek.client.producer.record import RecordHeaders
-from odradek.client.producer.results.acks import Acks
+from odradek.client.producer.results.bulk_acks import BulkAcks
 from odradek.client.producer.results.delivery import Delivery
 from odradek.client.taking import TURN_MS, Taking
 from odradek.protocol.murmur2 import partitions_for_keys
@@ -119,13 +120,13 @@ class Bulk:
 
     def __init__(
         self,
-        acceptance: Acceptance,
+        acceptance: RecordIntake,
         topic: str,
         partition: int | None,
-        preparation: Preparation | None,
+        preparation: RecordTransform | None,
         watch: Callable[[Delivery], None] | None,
     ) -> None:
-        self.acks = Acks()
+        self.acks = BulkAcks()
         self.unsent: list[int] = []
         """Indexes of records that were taken from the caller and not accepted when it stopped."""
         self.fed_bytes = 0

@@ -407,7 +407,7 @@ class Accumulator:
             self._forget(batch)
             batch.result.fail(error, record_errors)
 
-    def landed(self, batch: ProducerBatch) -> None:
+    def remove_in_flight(self, batch: ProducerBatch) -> None:
         """No socket and no thread holds the bytes of this batch any more: it was answered, or its connection closed."""
         queue = self._in_flight.pop(batch)
         batch.in_flight = False

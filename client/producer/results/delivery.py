@@ -15,7 +15,7 @@ from odradek.client.arguments import require_callback
 from odradek.client.errors.client_errors import ClientError, DeliveryPending
 from odradek.client.producer.results.produce_results import Ack, ProduceResult, Results, all_ended
 
-__all__ = ["Ack", "Callback", "Delivery", "Results", "settle"]
+__all__ = ["Ack", "Callback", "Delivery", "Results", "wait_for_all"]
 
 Callback = Callable[["Delivery"], object]
 
@@ -122,7 +122,7 @@ class Delivery:
         self.batch_result, self.batch_index = self.batch_result.locate(self.batch_index)
 
 
-async def settle(deliveries: Iterable[Delivery]) -> None:
+async def wait_for_all(deliveries: Iterable[Delivery]) -> None:
     """Returns when all of them have ended. The caller looks at each then."""
     found: dict[ProduceResult, list[int]] = {}
     for delivery in deliveries:

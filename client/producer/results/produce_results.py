@@ -273,7 +273,7 @@ class ProduceResult:
         elif self._groups is not None:
             self._groups.pop(group, None)
 
-    async def settled(self) -> None:
+    async def ended(self) -> None:
         """Returns when every record has ended."""
         await all_ended(self.owner, [(self, ())])
 

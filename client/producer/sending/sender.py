@@ -138,7 +138,7 @@ class Sender:
         next_ms = accumulator.next_deadline_ms
         state = self._idempotence
         if state is not None:
-            next_ms = min(next_ms, self._advance(state, now_ms))
+            next_ms = min(next_ms, self._resolve_sequences(state, now_ms))
         if state is None or state.has_producer_id:
             next_ms = min(next_ms, self._send_ready(now_ms))
         self._set_timer(next_ms)
@@ -161,7 +161,7 @@ class Sender:
             )
             self._settlement.give_up(batch, error)
 
-    def _advance(self, state: Idempotence, now_ms: float) -> float:
+    def _resolve_sequences(self, state: Idempotence, now_ms: float) -> float:
         """Does what is due in the idempotence state. Returns when to look again, without an event before."""
         state.advance()
         if state.bump_count > self._reported_bumps:
@@ -284,7 +284,7 @@ class Sender:
             payloads = await self._environment.run_blocking(self._compressed, unsealed)
         except asyncio.CancelledError:  # by the closing of the producer, which has ended them
             for batch in batches:
-                self._accumulator.landed(batch)
+                self._accumulator.remove_in_flight(batch)
             raise
         except Exception as why:
             logger.exception("%s: compressing failed", self._config.client_id)
@@ -330,7 +330,7 @@ class Sender:
         topics: dict[str, list[PartitionProduceData]] = {}
         for batch in batches:
             if batch.result.is_done:
-                self._accumulator.landed(batch)
+                self._accumulator.remove_in_flight(batch)
                 continue
             assert batch.encoded is not None
             sent.append(batch)
@@ -359,7 +359,7 @@ class Sender:
         connection.send(request, version, answered, timeout_ms=timeout_ms, expects_response=expects_response)
 
     def _answered(self, connection: Connection, batches: list[ProducerBatch], answer: Answer) -> None:
-        self._settlement.settle(connection.node_id, batches, answer, self._environment.monotonic_ms())
+        self._settlement.apply_answer(connection.node_id, batches, answer, self._environment.monotonic_ms())
         self.wake()
 
     # ------------------------------------------------------------------------------------------ producer id

@@ -68,16 +68,16 @@ class Settlement:
         self._idempotence = idempotence
         self._metrics = metrics
 
-    def settle(self, node_id: int, batches: list[ProducerBatch], answer: Answer, now_ms: float) -> None:
+    def apply_answer(self, node_id: int, batches: list[ProducerBatch], answer: Answer, now_ms: float) -> None:
         """Does what the answer to a request says for each of its batches, in the order in which they were sent."""
         for batch in batches:
-            self._accumulator.landed(batch)
+            self._accumulator.remove_in_flight(batch)
         if answer is None:
             for batch in batches:
                 self._succeed(batch, NO_OFFSET, NO_TIMESTAMP)
         elif isinstance(answer, ClientError):
             for batch in batches:
-                self._react(batch, answer.code or ErrorCode.NETWORK_EXCEPTION, None, answer, now_ms)
+                self._apply_error(batch, answer.code or ErrorCode.NETWORK_EXCEPTION, None, answer, now_ms)
         else:
             self._settle_response(node_id, batches, answer, now_ms)
 
@@ -91,7 +91,7 @@ class Settlement:
             if answer is None:
                 why = f"{batch.topic}-{batch.partition} is not in it"
                 error = MalformedResponse("Produce", f"broker {node_id}", why)
-                self._react(batch, ErrorCode.NETWORK_EXCEPTION, None, error, now_ms)
+                self._apply_error(batch, ErrorCode.NETWORK_EXCEPTION, None, error, now_ms)
             elif not answer.error_code:
                 appended_ms = answer.log_append_time_ms
                 # Of a batch that it has already, a broker answers the largest timestamp, whoever stamped the records.
@@ -99,7 +99,7 @@ class Settlement:
                 self._succeed(batch, answer.base_offset, appended_ms if is_stamped else NO_TIMESTAMP)
             else:
                 self._take_hint(batch, answer, response)
-                self._react(batch, answer.error_code, answer, None, now_ms)
+                self._apply_error(batch, answer.error_code, answer, None, now_ms)
 
     def _take_hint(self, batch: ProducerBatch, answer: PartitionProduceResponse, response: ProduceResponse) -> None:
         leader = answer.current_leader
@@ -108,7 +108,7 @@ class Settlement:
                 batch.topic, batch.partition, leader.leader_id, leader.leader_epoch, response.node_endpoints
             )
 
-    def _react(
+    def _apply_error(
         self,
         batch: ProducerBatch,
         code: int,

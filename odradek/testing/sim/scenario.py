@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from odradek.testing.sim.checking.expectations import Rules, TopicRules
-from odradek.testing.sim.cluster.workload import Acks
+from odradek.testing.sim.cluster.workload import ProducerAcks
 from odradek.testing.sim.directed.alone import STORIES_ALONE
 from odradek.testing.sim.directed.clusters import STORIES
 from odradek.testing.sim.directed.operators import CLEAN_STOP, OPERATOR_STORIES
 
 TOPIC: Final = "orders"
-ALL_ACKS: Final = (Acks(-1, is_idempotent=True), Acks(-1), Acks(1), Acks(0))
+ALL_ACKS: Final = (ProducerAcks(-1, is_idempotent=True), ProducerAcks(-1), ProducerAcks(1), ProducerAcks(0))
 LAG_MS: Final = (1_000, 2_000)
 LEASE_MS: Final = (2_000, 4_000)
 DEFAULT_LEASE_MS: Final = 2_000
@@ -53,7 +53,7 @@ class Scenario:
     lag_ms: int | None = None
     """`replica.lag.time.max.ms`; None: its default, 30 s."""
     lease_ms: int = DEFAULT_LEASE_MS
-    producers: tuple[Acks, ...] = ALL_ACKS[:2]
+    producers: tuple[ProducerAcks, ...] = ALL_ACKS[:2]
     readers: int = 1
     interval_ms: float = 100.0
     """Between two records of a producer."""

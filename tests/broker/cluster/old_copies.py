@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from odradek.broker.cluster.lineage import Followed, Lineage, contradiction, start_contradiction
+from odradek.broker.cluster.lineage import KnownHistory, Lineage, contradiction, start_contradiction
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.state import State
@@ -48,7 +48,7 @@ class OldStore(MemoryStore):
 class Knowledge:
     """What somebody knows, and all that had been written when he learned it."""
 
-    followed: Followed = field(default_factory=Followed)
+    followed: KnownHistory = field(default_factory=KnownHistory)
     past: tuple[str, ...] = ()
 
 

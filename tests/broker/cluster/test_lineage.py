@@ -19,8 +19,8 @@ from odradek.broker.cluster.keys import (
 )
 from odradek.broker.cluster.lineage import (
     Commit,
-    Followed,
     Incarnations,
+    KnownHistory,
     Lineage,
     Origin,
     contradiction,
@@ -161,37 +161,37 @@ FOUND = Lineage(
 @pytest.mark.parametrize(
     ("known", "reason"),
     [
-        (Followed(50, "o", {1: Commit("now", 7, 40), 2: Commit("two", 1, 30)}), None),
-        (Followed(50, "o", {1: Commit("now", 3, 25)}), None),
-        (Followed(50, "o", {1: Commit("i1", 3, 11)}), None),
-        (Followed(50, "o", {1: Commit("i1", 3, 8)}), None),
-        (Followed(50, "o", {1: Commit("long ago", 3, 9)}), None),
-        (Followed(0, "o"), None),
-        (Followed(51, "o"), "it is at revision 50, and was at 51 before"),
+        (KnownHistory(50, "o", {1: Commit("now", 7, 40), 2: Commit("two", 1, 30)}), None),
+        (KnownHistory(50, "o", {1: Commit("now", 3, 25)}), None),
+        (KnownHistory(50, "o", {1: Commit("i1", 3, 11)}), None),
+        (KnownHistory(50, "o", {1: Commit("i1", 3, 8)}), None),
+        (KnownHistory(50, "o", {1: Commit("long ago", 3, 9)}), None),
+        (KnownHistory(0, "o"), None),
+        (KnownHistory(51, "o"), "it is at revision 50, and was at 51 before"),
         (
-            Followed(50, "o", {1: Commit("now", 8, 41)}),
+            KnownHistory(50, "o", {1: Commit("now", 8, 41)}),
             "it lacks what broker 1 wrote at revision 41: the newest of that broker is from revision 40",
         ),
         (
-            Followed(50, "o", {1: Commit("now", 6, 40)}),
+            KnownHistory(50, "o", {1: Commit("now", 6, 40)}),
             "it lacks what broker 1 wrote at revision 40: something else was written there",
         ),
         (
-            Followed(50, "o", {1: Commit("i1", 3, 12)}),
+            KnownHistory(50, "o", {1: Commit("i1", 3, 12)}),
             "it lacks what broker 1 wrote at revision 12: the process that did so ended at revision 11 there",
         ),
         (
-            Followed(50, "o", {1: Commit("unknown", 3, 12)}),
+            KnownHistory(50, "o", {1: Commit("unknown", 3, 12)}),
             "it lacks what broker 1 wrote at revision 12, and the process that did so",
         ),
         (
-            Followed(50, "o", {3: Commit("three", 3, 12)}),
+            KnownHistory(50, "o", {3: Commit("three", 3, 12)}),
             "it lacks what broker 3 wrote at revision 12, and anything else of that broker",
         ),
-        (Followed(4, ""), "an operator has begun its metadata again since (odradek cluster restore or rebuild)"),
+        (KnownHistory(4, ""), "an operator has begun its metadata again since (odradek cluster restore or rebuild)"),
     ],
 )
-def test_who_runs_is_told_what_is_missing(known: Followed, reason: str | None) -> None:
+def test_who_runs_is_told_what_is_missing(known: KnownHistory, reason: str | None) -> None:
     assert contradiction(known, FOUND, 50) == reason
     if known.origin_id:
         assert start_contradiction(known, FOUND, 50) == reason
@@ -199,9 +199,9 @@ def test_who_runs_is_told_what_is_missing(known: Followed, reason: str | None) -
 
 def test_a_start_takes_what_an_operator_has_begun_in_place_of_what_it_knows() -> None:
     lost = {3: Commit("three", 3, 5)}
-    assert start_contradiction(Followed(5, "", lost), FOUND, 50) is None
-    assert start_contradiction(Followed(5, "an earlier one", lost), FOUND, 50) is None
-    assert start_contradiction(Followed(6, "", lost), FOUND, 50) == (
+    assert start_contradiction(KnownHistory(5, "", lost), FOUND, 50) is None
+    assert start_contradiction(KnownHistory(5, "an earlier one", lost), FOUND, 50) is None
+    assert start_contradiction(KnownHistory(6, "", lost), FOUND, 50) == (
         "it was restored or rebuilt in place of what came no farther than revision 5, and this one came to 6 "
         "(--revision-at-least)"
     )
@@ -209,7 +209,7 @@ def test_a_start_takes_what_an_operator_has_begun_in_place_of_what_it_knows() ->
 
 def test_no_start_goes_back_behind_what_an_operator_has_begun() -> None:
     """An origin is above all that its store had come to, so who followed it is above its `supersedes`."""
-    known = Followed(90, "later")
+    known = KnownHistory(90, "later")
     assert "in place of what came no farther than revision 5" in str(start_contradiction(known, FOUND, 100))
     assert contradiction(known, Lineage(), 100) == "it is from before the last restore or rebuild of the metadata"
     assert start_contradiction(known, Lineage(), 100) == contradiction(known, Lineage(), 100)
@@ -238,7 +238,7 @@ def test_the_lineage_is_read_from_a_snapshot_and_other_keys_are_nothing_to_it() 
     found = Lineage.from_snapshot(snapshot)
     assert found == Lineage(Origin("o", 1), {1: Commit("b", 4, 8)}, {1: incarnations})
     assert found.incarnations[1].revision == 6
-    assert found.followed(9) == Followed(9, "o", {1: Commit("b", 4, 8)})
+    assert found.followed(9) == KnownHistory(9, "o", {1: Commit("b", 4, 8)})
 
 
 def test_the_key_of_a_process_goes_with_the_commit_that_begins_the_next() -> None:
@@ -260,8 +260,8 @@ def test_former_incarnations_are_listed_up_to_a_number(monkeypatch: pytest.Monke
         now = now.followed_by(f"i{number}", 10 * number)
     assert now == Incarnations("i4", (("i2", 30), ("i3", 40)), forgotten=20)
     found = Lineage(None, {1: Commit("i4", 1, 45)}, {1: now})
-    assert contradiction(Followed(20, "", {1: Commit("i1", 9, 20)}), found, 45) is None
-    assert contradiction(Followed(21, "", {1: Commit("i1", 9, 21)}), found, 45) is not None
+    assert contradiction(KnownHistory(20, "", {1: Commit("i1", 9, 20)}), found, 45) is None
+    assert contradiction(KnownHistory(21, "", {1: Commit("i1", 9, 21)}), found, 45) is not None
 
 
 @given(st.text(min_size=1, max_size=5), st.lists(st.tuples(st.text(max_size=5), st.integers(0, 2**62))), st.integers(0))

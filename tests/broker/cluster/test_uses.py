@@ -19,7 +19,7 @@ STEPS = 60
 class Directory:
     noted: tuple[str, ...] = ()
     holds: int = 0
-    """Up to which acknowledged record it has them all, or has given up its seats for those that it lacks."""
+    """Up to which acknowledged record it has them all, or has given up its in-sync places for those that it lacks."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class History:
             self.commits_arrive()  # its own is made again then
         if is_older:
             if self.happens(0.5):
-                self.current = incarnation  # the seats are given up
+                self.current = incarnation  # the in-sync places are given up
                 if self.happens(0.5, "it dies before its logs are back"):
                     return
             self.directory = Directory(after, self.acknowledged)

@@ -15,7 +15,7 @@ from odradek.broker.cluster.store import Txn
 from odradek.broker.cluster.topics import create_topic
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.controller import Controller
-from odradek.broker.membership.image_follower import Metadata
+from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Identity, Registration
 from odradek.runtime.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
@@ -34,7 +34,7 @@ class Member:
         self.store = FaultyStore(store)
         self.environment = VirtualEnvironment(seed=node_id)
         self.config = config
-        self.metadata = Metadata(self.store, ClusterImage())
+        self.metadata = ImageFollower(self.store, ClusterImage())
         identity = Identity(node_id, {"PLAINTEXT": (f"10.0.0.{node_id}", 9092)}, (bytes([node_id]) * 16,))
         self.registration = Registration(self.store, self.environment, identity, LEASE_MS)
         self.metadata.subscribe(self._follow)

@@ -9,7 +9,7 @@ from odradek.broker.cluster.embedded import FILE_NAME
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.journal import decode_file, encode_file
 from odradek.broker.cluster.keys import KeyKind, parse_key
-from odradek.broker.cluster.lineage import Commit, Followed
+from odradek.broker.cluster.lineage import Commit, KnownHistory
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Snapshot
 from odradek.broker.directories.data_directories import DataDirectories
@@ -191,7 +191,7 @@ async def test_at_the_end_nothing_is_written_down_of_a_store_that_is_not_the_one
     disk = MemoryDisk()
     disk.make_dir("data")
     known = KnownMetadata(disk, DataDirectories(disk, ["data"], environment, tasks))
-    followed = Followed(5, "", {1: Commit("a", 1, 5)})
+    followed = KnownHistory(5, "", {1: Commit("a", 1, 5)})
     known.use("a", None)
     known.write(followed)
     with caplog.at_level(logging.WARNING):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.cluster.lineage import Commit, Followed, Incarnations, Lineage
+from odradek.broker.cluster.lineage import Commit, Incarnations, KnownHistory, Lineage
 from odradek.broker.directories import metadata_revision as module
 from odradek.broker.directories.meta_properties import ForeignDirectory, MetaProperties
 from odradek.broker.directories.metadata_revision import (
@@ -37,12 +37,12 @@ COMMIT = Commit("first", 3, 7)
 NOTHING = Lineage()
 
 
-def disk_with(*partitions: str, revision: int = 0, followed: Followed | None = None) -> MemoryDisk:
+def disk_with(*partitions: str, revision: int = 0, followed: KnownHistory | None = None) -> MemoryDisk:
     disk = MemoryDisk()
     disk.make_dir("data")
     for name in partitions:
         disk.make_dir(f"data/{name}")
-    RecordedRevision(disk, "data").write(followed or Followed(revision))
+    RecordedRevision(disk, "data").write(followed or KnownHistory(revision))
     return disk
 
 
@@ -54,16 +54,16 @@ def test_what_was_written_is_read_again_and_there_is_none_at_first() -> None:
     assert not disk.exists(PATH)
     assert load_revision(disk, "data") == 0
     recorded = RecordedRevision(disk, "data")
-    recorded.write(Followed(4711))
+    recorded.write(KnownHistory(4711))
     assert disk.read_whole(PATH) == b"version=1\nrevision=4711\n"
     assert load_revision(disk, "data") == 4711
     disk.remove(PATH)
-    recorded.write(Followed(4711))
+    recorded.write(KnownHistory(4711))
     assert not disk.exists(PATH), "it is not written twice"
 
 
 def test_the_bytes_of_all_that_can_be_known() -> None:
-    followed = Followed(9, "5-abc", {2: Commit("other", 1, 5), 1: COMMIT})
+    followed = KnownHistory(9, "5-abc", {2: Commit("other", 1, 5), 1: COMMIT})
     disk = disk_with(followed=followed)
     assert disk.read_whole(PATH) == (b"version=1\nrevision=9\norigin=5-abc\ncommit.1=7 first 3\ncommit.2=5 other 1\n")
     assert load_followed(disk, "data") == followed
@@ -71,7 +71,7 @@ def test_the_bytes_of_all_that_can_be_known() -> None:
 
 @given(
     st.builds(
-        Followed,
+        KnownHistory,
         st.integers(1, 2**62),
         st.sampled_from(["", "17-0a1b"]),
         st.dictionaries(
@@ -82,7 +82,7 @@ def test_the_bytes_of_all_that_can_be_known() -> None:
     ),
     st.lists(INCARNATIONS, max_size=5).map(tuple),
 )
-def test_what_is_followed_and_who_used_it_is_read_again(followed: Followed, processes: tuple[str, ...]) -> None:
+def test_what_is_followed_and_who_used_it_is_read_again(followed: KnownHistory, processes: tuple[str, ...]) -> None:
     disk = MemoryDisk()
     disk.make_dir("data")
     RecordedRevision(disk, "data", processes).write(followed)
@@ -92,10 +92,10 @@ def test_what_is_followed_and_who_used_it_is_read_again(followed: Followed, proc
 def test_the_bytes_of_the_processes_which_can_be_noted_later_and_stay() -> None:
     disk = disk_with()
     recorded = RecordedRevision(disk, "data", ("a",))
-    recorded.write(Followed(7))
+    recorded.write(KnownHistory(7))
     recorded.note(("a", "b"))
     assert disk.read_whole(PATH) == b"version=1\nrevision=7\nprocesses=a b\n"
-    recorded.write(Followed(8))
+    recorded.write(KnownHistory(8))
     assert load_processes(disk, "data") == ("a", "b")
     disk.write_whole(PATH, b"version=1\nrevision=7\n")
     assert load_processes(disk, "data") == (), "a former version notes none"
@@ -166,7 +166,7 @@ class Stepped(Environment):
 @asynccontextmanager
 async def following(disk: MemoryDisk, revision: Progress, environment: Environment) -> AsyncGenerator[RecordedRevision]:
     recorded = RecordedRevision(disk, "data")
-    following = recorded.follow(revision, lambda: Followed(revision.value), environment)
+    following = recorded.follow(revision, lambda: KnownHistory(revision.value), environment)
     task = asyncio.get_running_loop().create_task(following)
     try:
         yield recorded
@@ -205,8 +205,8 @@ async def test_it_follows_the_metadata_once_a_second_and_takes_the_newest() -> N
         environment.pass_time()
         await asyncio.wait_for(revision.is_waited_for.wait(), 10)
     assert len(environment.delays_ms) == 2, "nothing has happened since, so nothing is written"
-    recorded.write(Followed(9))
-    recorded.write(Followed(10))
+    recorded.write(KnownHistory(9))
+    recorded.write(KnownHistory(10))
     assert load_revision(disk, "data") == 10
 
 
@@ -311,7 +311,7 @@ def test_metadata_that_is_behind_is_refused_even_without_partitions(cluster_id: 
 
 
 def test_metadata_that_lacks_a_commit_is_refused_however_high_its_revision_is() -> None:
-    disk = disk_with("orders-0", followed=Followed(7, "", {1: COMMIT}))
+    disk = disk_with("orders-0", followed=KnownHistory(7, "", {1: COMMIT}))
     with pytest.raises(ForeignDirectory, match="knows: it lacks what broker 1 wrote at revision 7"):
         check_metadata(disk, "data", KNOWN, CLUSTER, 4711, Lineage(None, {1: Commit("first", 2, 6)}, {}))
 

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from odradek.broker.disk.atomic_file import ReplacedFile
+from odradek.broker.disk.atomic_file import AtomicFile
 from odradek.broker.disk.memory_disk import MemoryDisk
 from tests.broker.log.logs import FaultyDisk, full
 
@@ -12,7 +12,7 @@ from tests.broker.log.logs import FaultyDisk, full
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_an_older_content_never_replaces_a_newer_one(order: tuple[int, ...]) -> None:
     disk = MemoryDisk()
-    file = ReplacedFile(disk, "f")
+    file = AtomicFile(disk, "f")
     writes = [file.prepare(b"%d" % number) for number in range(3)]
     newest = -1
     for number in order:
@@ -23,7 +23,7 @@ def test_an_older_content_never_replaces_a_newer_one(order: tuple[int, ...]) -> 
 
 def test_a_write_that_failed_may_be_tried_again() -> None:
     disk = FaultyDisk()
-    file = ReplacedFile(disk, "f")
+    file = AtomicFile(disk, "f")
     write = file.prepare(b"new")
     disk.fail_at(0, full, for_good=True)
     with pytest.raises(OSError):
@@ -35,7 +35,7 @@ def test_a_write_that_failed_may_be_tried_again() -> None:
 
 def test_writing_at_once_overtakes_what_was_prepared_before() -> None:
     disk = MemoryDisk()
-    file = ReplacedFile(disk, "f")
+    file = AtomicFile(disk, "f")
     write = file.prepare(b"old")
     file.write(b"new")
     assert not write()

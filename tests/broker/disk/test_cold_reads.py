@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk.cold_reads import READ_AHEAD_BYTES, TRIES, fetched_in, patiently
+from odradek.broker.disk.cold_reads import READ_AHEAD_BYTES, TRIES, read_without_blocking, warm
 from odradek.broker.disk.disk import Disk, FileDisk
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.log.log import Log
@@ -47,7 +47,7 @@ def disk() -> ColdDisk:
 async def test_what_is_hot_is_read_at_once_without_a_helper_thread(disk: ColdDisk) -> None:
     disk.evict(PATH, keep_bytes=100)
     file = disk.open(PATH)
-    reading = patiently(disk, Environment(), lambda: file.pread(100, 0))
+    reading = read_without_blocking(disk, Environment(), lambda: file.pread(100, 0))
     with pytest.raises(StopIteration) as ended:
         reading.send(None)
     assert ended.value.value == bytes(100)
@@ -72,7 +72,7 @@ async def test_what_is_cold_is_fetched_by_a_helper_thread_and_read_again(disk: C
         calls.append(None)
         return bytes(file.pread(10, PIECE - 5)) + bytes(file.pread(2 * PIECE, PIECE))
 
-    assert await patiently(disk, Watched(), ask) == bytes(5) + b"\1" * 5 + b"\1" * PIECE + b"\2" * PIECE
+    assert await read_without_blocking(disk, Watched(), ask) == bytes(5) + b"\1" * 5 + b"\1" * PIECE + b"\2" * PIECE
     assert disk.fetched == [(PATH, PIECE - 5, PIECE), (PATH, PIECE, 2 * PIECE)], "at least a piece, else all of it"
     assert len(calls) == 3
     assert disk.waits == []
@@ -83,7 +83,7 @@ async def test_what_is_cold_is_fetched_by_a_helper_thread_and_read_again(disk: C
 async def test_after_so_many_tries_it_waits(disk: ColdDisk) -> None:
     disk.evicts_at_once = True
     file = disk.open(PATH)
-    assert await patiently(disk, Environment(), lambda: file.pread(3, 3 * PIECE)) == b"end"
+    assert await read_without_blocking(disk, Environment(), lambda: file.pread(3, 3 * PIECE)) == b"end"
     assert len(disk.fetched) == TRIES
     assert disk.waits == [PATH]
 
@@ -94,15 +94,15 @@ async def test_what_cannot_be_fetched_is_found_out_by_the_reader(disk: ColdDisk)
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     broken = BadSector()
-    await fetched_in(broken, Environment(), [NotCached(PATH, 0, 1), NotCached(f"{PATH}-gone", 0, 1)])
+    await warm(broken, Environment(), [NotCached(PATH, 0, 1), NotCached(f"{PATH}-gone", 0, 1)])
 
     def ask() -> bytes:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log says so")
 
     with pytest.raises(KafkaError, match="the log says so"):
-        await patiently(broken, Environment(), ask)
+        await read_without_blocking(broken, Environment(), ask)
     disk.remove(PATH)
-    await fetched_in(disk, Environment(), [NotCached(PATH, 0, 1)])
+    await warm(disk, Environment(), [NotCached(PATH, 0, 1)])
 
 
 async def test_the_block_is_left_while_the_helper_thread_reads(disk: ColdDisk) -> None:
@@ -115,7 +115,7 @@ async def test_the_block_is_left_while_the_helper_thread_reads(disk: ColdDisk) -
             between.append(bytes(file.pread(1, 2 * PIECE)))
             return await super().run_blocking(function, *args, **kwargs)
 
-    assert await patiently(disk, Between(), lambda: file.pread(1, 0)) == b"\0"
+    assert await read_without_blocking(disk, Between(), lambda: file.pread(1, 0)) == b"\0"
     assert between == [b"\2"]
 
 
@@ -137,12 +137,12 @@ def known(segments: Segments) -> list[tuple[int, int, int, int]]:
 
 
 async def read_patiently(disk: Disk, reading: Callable[[], Buffer]) -> Buffer:
-    return await patiently(disk, Environment(), reading)
+    return await read_without_blocking(disk, Environment(), reading)
 
 
 async def learn(disk: Disk, log: Log) -> None:
     for number in range(len(log.segments)):
-        await patiently(disk, Environment(), partial(log.segments.know, number))
+        await read_without_blocking(disk, Environment(), partial(log.segments.know, number))
 
 
 def test_what_retention_wants_to_know_is_found_without_waiting() -> None:
@@ -250,7 +250,7 @@ def test_real_files_that_were_dropped_from_memory_are_fetched_by_helper_threads(
         log, environment, offset = kept.log, Environment(), 0
         while offset < 60:
             drop_from_memory(kept.directory)
-            data = await patiently(disk, environment, partial(log.read, offset, 300_000, 60, True))
+            data = await read_without_blocking(disk, environment, partial(log.read, offset, 300_000, 60, True))
             found.append(bytes(data))
             offset = [header.last_offset for _, header in iterate_batches(data)][-1] + 1
 

@@ -14,7 +14,7 @@ from odradek.broker.disk.disk import Disk, File
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.log.tail import Appended
+from odradek.broker.log.log_end import Appended
 from odradek.protocol.batches.batch import read_header
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.batches.record_encoding import build_batch

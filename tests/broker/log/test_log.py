@@ -10,8 +10,8 @@ from odradek.broker.disk.disk import FileDisk
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
+from odradek.broker.log.log_end import Appended
 from odradek.broker.log.segment import remove_files
-from odradek.broker.log.tail import Appended
 from odradek.protocol.batches.batch import read_header
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode

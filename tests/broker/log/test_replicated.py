@@ -2,12 +2,12 @@
 
 import pytest
 
-from odradek.broker.log.replicated import LogEnd, check_replicated
+from odradek.broker.log.replicated import LogBounds, check_replicated
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import T0, batch, stored
 from tests.broker.log.transactions import marker_of
 
-END = LogEnd(0, 10, 2)
+END = LogBounds(0, 10, 2)
 CORRUPT, OUT_OF_RANGE = ErrorCode.CORRUPT_MESSAGE, ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -15,14 +15,14 @@ def at(base_offset: int, leader_epoch: int = 2, count: int = 1) -> bytes:
     return stored(batch(*[T0] * count), base_offset, leader_epoch)
 
 
-def offsets(data: bytes, end: LogEnd = END, leader_epoch: int = 5) -> list[tuple[int, int]]:
+def offsets(data: bytes, end: LogBounds = END, leader_epoch: int = 5) -> list[tuple[int, int]]:
     return [
         (one.header.base_offset, one.header.last_offset)
         for one in check_replicated(memoryview(data), end, leader_epoch)
     ]
 
 
-def code_of(data: bytes, end: LogEnd = END, leader_epoch: int = 5) -> ErrorCode:
+def code_of(data: bytes, end: LogBounds = END, leader_epoch: int = 5) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
         check_replicated(memoryview(data), end, leader_epoch)
     return caught.value.code
@@ -49,10 +49,10 @@ def test_offsets_never_go_back(data: bytes) -> None:
 
 def test_an_empty_log_may_begin_within_a_batch() -> None:
     """At the leader, records before the log start were deleted, in the middle of a batch (DeleteRecords)."""
-    empty = LogEnd(10, 10, -1)
+    empty = LogBounds(10, 10, -1)
     assert offsets(at(8, count=5) + at(13), empty) == [(8, 12), (13, 13)]
     assert code_of(at(8, count=2), empty) is OUT_OF_RANGE
-    assert code_of(at(8, count=5), LogEnd(9, 10, -1)) is OUT_OF_RANGE
+    assert code_of(at(8, count=5), LogBounds(9, 10, -1)) is OUT_OF_RANGE
 
 
 def test_leader_epochs_never_go_back() -> None:

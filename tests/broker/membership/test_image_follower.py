@@ -16,7 +16,7 @@ from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.store import Change, Snapshot, StoreWentBack, Txn
 from odradek.broker.cluster.topics import create_topic, delete_topic
-from odradek.broker.membership.image_follower import RETRY_MS, Metadata
+from odradek.broker.membership.image_follower import RETRY_MS, ImageFollower
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
@@ -28,17 +28,17 @@ ALONE = PartitionState(topic_id=TOPIC_ID, replicas=(0,), isr=(0,), leader=0)
 
 
 @pytest.fixture
-async def metadata() -> AsyncIterator[Metadata]:
+async def metadata() -> AsyncIterator[ImageFollower]:
     tasks = Tasks(asyncio.get_running_loop())
     store = MemoryStore()
-    followed = Metadata(store, ClusterImage.from_snapshot(await store.read("/")))
+    followed = ImageFollower(store, ClusterImage.from_snapshot(await store.read("/")))
     tasks.start(followed.follow(Environment()), "follow")
     yield followed
     await store.close()
     await tasks.close()
 
 
-async def test_after_applied_the_image_holds_what_was_committed(metadata: Metadata) -> None:
+async def test_after_applied_the_image_holds_what_was_committed(metadata: ImageFollower) -> None:
     seen: list[Delta] = []
     metadata.subscribe(lambda _, delta: seen.append(delta))
     revision = await create_topic(metadata.store, "orders", TOPIC_ID, [ALONE], {})
@@ -48,7 +48,7 @@ async def test_after_applied_the_image_holds_what_was_committed(metadata: Metada
 
 
 async def test_a_listener_that_fails_is_logged_and_the_image_goes_on(
-    metadata: Metadata, caplog: pytest.LogCaptureFixture
+    metadata: ImageFollower, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(image: ClusterImage, delta: Delta) -> None:
         raise LookupError("a listener with a mistake in it")
@@ -62,7 +62,7 @@ async def test_a_listener_that_fails_is_logged_and_the_image_goes_on(
 
 
 async def test_changes_that_the_store_no_longer_keeps_are_made_up_for_by_reading_all(
-    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+    metadata: ImageFollower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The history of the store is cut while the follower has not looked: it reads again, and compares."""
     monkeypatch.setattr(state, "HISTORY_CHANGES_MAX", 1)
@@ -83,7 +83,7 @@ async def test_a_store_that_cannot_be_read_again_is_asked_until_it_answers(
     """Else the broker would go on for good with what it knew."""
     monkeypatch.setattr(state, "HISTORY_CHANGES_MAX", 1)
     environment, store = VirtualEnvironment(seed=1), FaultyStore()
-    followed = Metadata(store, ClusterImage())
+    followed = ImageFollower(store, ClusterImage())
     tasks = Tasks(environment.loop)
     following = tasks.start(followed.follow(environment), "follow")
     revision = 0
@@ -126,12 +126,12 @@ class WatchedStore(OldStore):
                 yield change
 
 
-async def begun(store: OldStore) -> tuple[StampedStore, Metadata]:
+async def begun(store: OldStore) -> tuple[StampedStore, ImageFollower]:
     """A process that has begun, and a topic."""
     stamped = StampedStore(store, 1, "a")
     stamped.begin(Lineage())
     await create_topic(stamped, "orders", TOPIC_ID, [ALONE], {})
-    return stamped, Metadata(stamped, ClusterImage.from_snapshot(await store.read("/")))
+    return stamped, ImageFollower(stamped, ClusterImage.from_snapshot(await store.read("/")))
 
 
 async def test_a_store_that_was_set_back_is_refused_before_anything_of_it_is_taken() -> None:

@@ -376,7 +376,7 @@ async def fail_sync(context: Context, disk: FailingDisk, index: int = 1) -> None
     partition = context.partitions.find("one", index)
     append(partition, batch(b"x"))
     disk.fail(f"b/one-{index}", reads=False)
-    await partition.durability.settle()
+    await partition.durability.sync_all()
     assert partition.log.is_distrusted
 
 

@@ -15,8 +15,8 @@ from odradek.broker.cluster.image import ClusterImage, Delta
 from odradek.broker.cluster.keys import BrokerState, broker_key, decode_broker, decode_node, node_key, stopping_key
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Conflict, Lease, MetadataStore, Txn
-from odradek.broker.membership.image_follower import Metadata
-from odradek.broker.membership.registration import RETRY_MS, Identity, Refused, Registration
+from odradek.broker.membership.image_follower import ImageFollower
+from odradek.broker.membership.registration import RETRY_MS, Identity, Registration, RegistrationRefused
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.tasks import Tasks
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
@@ -40,7 +40,7 @@ class Registered:
         self.environment = environment
         identity = Identity(NODE_ID, ENDPOINTS, (directory_id,), "rack-1")
         self.registration = Registration(store, environment, identity, LEASE_MS)
-        self.metadata = Metadata(store, ClusterImage())
+        self.metadata = ImageFollower(store, ClusterImage())
         self.metadata.subscribe(self._follow)
         self.tasks = Tasks(environment.loop)
         self.tasks.start(self.metadata.follow(self.environment), "follow the metadata")
@@ -130,7 +130,7 @@ async def test_another_directory_waits_for_a_broker_that_died_and_is_refused_by_
         await other.register()
         assert LEASE_MS <= here.environment.monotonic_ms() - before_ms <= LEASE_MS + 2 * RETRY_MS
         other.keep()
-        with pytest.raises(Refused, match="give this one another --node-id"):
+        with pytest.raises(RegistrationRefused, match="give this one another --node-id"):
             await Registered(store, here.environment).registration.register()
         found = await stored(store)
         assert found is not None
@@ -144,7 +144,7 @@ async def test_in_a_store_of_this_process_leases_do_not_end_so_another_directory
     first = Registration(store, environment, identity, LEASE_MS)
     await first.register()
     before_ms = environment.monotonic_ms()
-    with pytest.raises(Refused):
+    with pytest.raises(RegistrationRefused):
         await Registration(store, environment, Identity(NODE_ID, ENDPOINTS, (OTHER_DIRECTORY,)), LEASE_MS).register()
     assert environment.monotonic_ms() == before_ms
     await store.close()

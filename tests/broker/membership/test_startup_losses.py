@@ -1,4 +1,4 @@
-"""The seats that a start gives up for what it has found, before it registers.
+"""The in-sync places that a start gives up for what it has found, before it registers.
 
 The store may be changed by others at every step: a leader whose addition of this broker is under way, above all.
 """
@@ -23,8 +23,8 @@ from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, Txn
 from odradek.broker.cluster.topics import create_topic
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.decisions import decided
-from odradek.broker.membership.registration import Identity, Refused
-from odradek.broker.membership.startup_losses import Findings, Found, give_up_seats
+from odradek.broker.membership.registration import Identity, RegistrationRefused
+from odradek.broker.membership.startup_losses import Findings, Found, give_up_in_sync_places
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
 from tests.broker.support import stored_partition
 
@@ -66,7 +66,7 @@ class Scene:
     async def give_up(self, found: Found, **places: Found) -> None:
         """`places`: what was found of single partitions of the topic, by `p0` and so on; `found` of all others."""
         by_key = {("orders", int(name[1:])): each for name, each in places.items()}
-        await give_up_seats(self.store, identity(), Findings(by_key, found), CONFIG)
+        await give_up_in_sync_places(self.store, identity(), Findings(by_key, found), CONFIG)
 
 
 @pytest.mark.parametrize("found", [Found.FIRST, Found.ALL])
@@ -129,7 +129,7 @@ async def test_the_last_one_that_is_an_older_copy_says_so_whatever_was_flushed(
     await scene.begin(replace(STATE, isr=(HERE,), leader=HERE))
     config = BrokerConfig({"min.insync.replicas": "2", "log.flush.interval.messages": "1"})
     with caplog.at_level(logging.WARNING):
-        await give_up_seats(scene.store, identity(), Findings(elsewhere=Found.OLDER), config)
+        await give_up_in_sync_places(scene.store, identity(), Findings(elsewhere=Found.OLDER), config)
     assert ((await scene.state()).isr, (await scene.state()).leader) == ((HERE,), NO_LEADER)
     assert "1 partitions were in sync on broker 2 only, in a data directory that is an older copy" in caplog.text
 
@@ -151,7 +151,7 @@ async def test_without_its_directory_the_last_one_goes_and_the_partition_is_offl
 async def test_two_that_lost_something_at_once_do_not_both_leave() -> None:
     scene = Scene()
     await scene.begin(replace(STATE, isr=(1, 2)))
-    await give_up_seats(scene.store, identity(1), Findings(elsewhere=Found.NOT_THE_NEWEST), CONFIG)
+    await give_up_in_sync_places(scene.store, identity(1), Findings(elsewhere=Found.NOT_THE_NEWEST), CONFIG)
     await scene.give_up(Found.NOT_THE_NEWEST)
     assert (await scene.state()).isr == (2,)
 
@@ -248,14 +248,14 @@ async def test_the_seats_of_another_broker_with_the_same_id_are_left_alone(found
     scene = Scene()
     await scene.begin(STATE)
     before = (await scene.store.store.read("/")).revision
-    with pytest.raises(Refused, match="is registered already, from another data directory"):
-        await give_up_seats(scene.store, identity(directory_id=OTHER), Findings(elsewhere=found), CONFIG)
+    with pytest.raises(RegistrationRefused, match="is registered already, from another data directory"):
+        await give_up_in_sync_places(scene.store, identity(directory_id=OTHER), Findings(elsewhere=found), CONFIG)
     assert (await scene.store.store.read("/")).revision == before
 
 
 async def test_a_store_without_anything_is_left_alone() -> None:
     store = MemoryStore()
-    await give_up_seats(store, identity(), Findings(elsewhere=Found.NOTHING), CONFIG)
+    await give_up_in_sync_places(store, identity(), Findings(elsewhere=Found.NOTHING), CONFIG)
     assert (await store.read("/")).revision == 0
 
 
@@ -298,6 +298,6 @@ async def test_what_was_offline_and_is_found_again_is_offline_no_more(
 ) -> None:
     scene = Scene()
     await scene.begin(replace(STATE, isr=(HERE,), leader=NO_LEADER, offline=(HERE,)))
-    assert await give_up_seats(scene.store, identity(), Findings(elsewhere=found), CONFIG, is_marked=True)
+    assert await give_up_in_sync_places(scene.store, identity(), Findings(elsewhere=found), CONFIG, is_marked=True)
     state = await scene.state()
     assert (state.isr, state.leader, state.offline) == (isr, NO_LEADER, offline)

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.keys import NodeState, PartitionState
-from odradek.broker.cluster.lineage import Followed, Incarnations, Lineage
+from odradek.broker.cluster.lineage import Incarnations, KnownHistory, Lineage
 from odradek.broker.directories.checkpoints import CLEAN_SHUTDOWN
 from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.directories.meta_properties import MetaProperties
@@ -29,7 +29,7 @@ STATE = PartitionState(TOPIC_ID, (LEADER, HERE, 3), (LEADER, HERE, 3), LEADER, l
 def disk_after(*, boot_id: str | None = None, is_clean: bool = False, used_by: tuple[str, ...] = ()) -> MemoryDisk:
     disk = MemoryDisk()
     disk.make_dir(DIR)
-    RecordedRevision(disk, DIR, used_by).write(Followed(1))
+    RecordedRevision(disk, DIR, used_by).write(KnownHistory(1))
     if boot_id is not None:
         note_boot(disk, [DIR], boot_id)
     if is_clean:
@@ -123,7 +123,7 @@ def directories_of(
         disk.make_dir(f"{directory.path}/orders-{'abc'.index(directory.path)}" if directory.path != "c" else "c")
         note_boot(disk, [directory.path], "former")
         noted = "former" if directory.path in older else "last"
-        RecordedRevision(disk, directory.path, (noted,)).write(Followed(1))
+        RecordedRevision(disk, directory.path, (noted,)).write(KnownHistory(1))
         if directory.path in clean:
             disk.write_whole(f"{directory.path}/{CLEAN_SHUTDOWN}", b"")
         if directory.path in dead:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.network.eager_call import Begun
+from odradek.broker.network.eager_call import EagerCall
 from odradek.runtime.tasks import breathe
 
 pytestmark = pytest.mark.both_loops
@@ -30,7 +30,7 @@ async def test_what_never_waits_is_done_at_once() -> None:
     async def answer() -> int:
         return 7
 
-    begun = Begun(answer())
+    begun = EagerCall(answer())
     assert begun.is_done
     assert begun.is_ready
     assert await begun == 7
@@ -40,7 +40,7 @@ async def test_an_error_is_raised_to_who_awaits() -> None:
     async def fail() -> None:
         raise ValueError("wrong")
 
-    begun = Begun(fail())
+    begun = EagerCall(fail())
     assert begun.is_done
     with pytest.raises(ValueError, match="wrong"):
         await begun
@@ -50,7 +50,7 @@ async def test_it_goes_on_in_another_task_before_or_after_what_it_waits_for_is_d
     for is_done_first in (True, False):
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         seen: list[str] = []
-        begun = Begun(waiting(future, seen))
+        begun = EagerCall(waiting(future, seen))
         assert seen == ["begun"]
         assert not begun.is_ready
         if is_done_first:
@@ -66,14 +66,14 @@ async def test_it_goes_on_in_another_task_before_or_after_what_it_waits_for_is_d
         assert seen == ["begun", "went on", "ended"]
 
 
-async def result_of(begun: Begun[Any]) -> Any:
+async def result_of(begun: EagerCall[Any]) -> Any:
     return await begun
 
 
 async def test_an_error_of_what_it_waits_for_goes_through_it() -> None:
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     seen: list[str] = []
-    begun = Begun(waiting(future, seen))
+    begun = EagerCall(waiting(future, seen))
     future.set_exception(ValueError("wrong"))
     with pytest.raises(ValueError, match="wrong"):
         await begun
@@ -83,7 +83,7 @@ async def test_an_error_of_what_it_waits_for_goes_through_it() -> None:
 async def test_the_end_of_the_task_that_awaits_it_is_its_own() -> None:
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     seen: list[str] = []
-    begun = Begun(waiting(future, seen))
+    begun = EagerCall(waiting(future, seen))
     task = asyncio.ensure_future(result_of(begun))
     await asyncio.sleep(0)
     task.cancel()
@@ -95,7 +95,7 @@ async def test_the_end_of_the_task_that_awaits_it_is_its_own() -> None:
 async def test_one_that_nobody_awaits_can_be_cancelled_once_or_twice() -> None:
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     seen: list[str] = []
-    begun = Begun(waiting(future, seen))
+    begun = EagerCall(waiting(future, seen))
     begun.cancel()
     begun.cancel()
     assert future.cancelled()
@@ -105,7 +105,7 @@ async def test_one_that_nobody_awaits_can_be_cancelled_once_or_twice() -> None:
 
 async def test_one_that_is_cancelled_while_a_task_awaits_it_ends_that_task() -> None:
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    begun = Begun(waiting(future, []))
+    begun = EagerCall(waiting(future, []))
     task = asyncio.ensure_future(result_of(begun))
     await asyncio.sleep(0)
     begun.cancel()

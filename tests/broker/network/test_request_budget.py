@@ -6,19 +6,19 @@ from collections.abc import Callable
 import pytest
 
 from odradek.broker.network import request_budget
-from odradek.broker.network.request_budget import RequestMemory
+from odradek.broker.network.request_budget import RequestBudget
 
 
 @pytest.fixture
-async def memory() -> RequestMemory:
-    return RequestMemory(100, asyncio.get_running_loop())
+async def memory() -> RequestBudget:
+    return RequestBudget(100, asyncio.get_running_loop())
 
 
 def never() -> None:
     raise AssertionError("its connection may not read")
 
 
-async def test_waiters_go_on_in_their_order_as_bytes_are_given_back(memory: RequestMemory) -> None:
+async def test_waiters_go_on_in_their_order_as_bytes_are_given_back(memory: RequestBudget) -> None:
     order: list[str] = []
 
     def reader(name: str) -> Callable[[], None]:
@@ -40,7 +40,7 @@ async def test_waiters_go_on_in_their_order_as_bytes_are_given_back(memory: Requ
     assert order == ["first", "second"]
 
 
-async def test_one_that_is_forgotten_is_not_resumed(memory: RequestMemory) -> None:
+async def test_one_that_is_forgotten_is_not_resumed(memory: RequestBudget) -> None:
     memory.received(100)
     memory.completed(100, never)
     assert not memory.may_read(never)
@@ -50,13 +50,13 @@ async def test_one_that_is_forgotten_is_not_resumed(memory: RequestMemory) -> No
 
 
 async def test_no_limit_is_never_exhausted() -> None:
-    memory = RequestMemory(-1, asyncio.get_running_loop())
+    memory = RequestBudget(-1, asyncio.get_running_loop())
     memory.received(10**12)
     assert memory.may_read(never)
 
 
 async def test_with_incomplete_requests_alone_the_longest_waiter_reads_on_until_its_request_is_whole(
-    memory: RequestMemory,
+    memory: RequestBudget,
 ) -> None:
     memory.received(100)
 
@@ -75,7 +75,7 @@ async def test_with_incomplete_requests_alone_the_longest_waiter_reads_on_until_
 
 
 async def test_a_sender_that_stalls_loses_its_pass_to_the_next(
-    memory: RequestMemory, monkeypatch: pytest.MonkeyPatch
+    memory: RequestBudget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_budget, "STALL_S", 0.01)
     resumed = asyncio.get_running_loop().create_future()

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from odradek.broker.observability.loop_lag import INTERVAL_MS, LoopLag
-from odradek.broker.observability.request_metrics import LOOP_LAG_BOUNDS_MS, Metrics
+from odradek.broker.observability.request_metrics import LOOP_LAG_BOUNDS_MS, RequestMetrics
 from odradek.runtime.environment import Environment
 
 
@@ -47,7 +47,7 @@ def _nothing() -> None:
     ("late_ms", "bucket"), [(0.0, 0), (0.9, 0), (1.5, 1), (49.0, 5), (51.0, 6), (499.0, 8), (501.0, 9), (60_000.0, 9)]
 )
 def test_each_sample_falls_into_its_bucket(late_ms: float, bucket: int) -> None:
-    loop, metrics = Loop(), Metrics()
+    loop, metrics = Loop(), RequestMetrics()
     LoopLag(Environment(cast(Any, loop)), metrics)
     loop.ring(late_ms)
     assert metrics.loop_lag_counts[bucket] == 1
@@ -57,7 +57,7 @@ def test_each_sample_falls_into_its_bucket(late_ms: float, bucket: int) -> None:
 
 
 def test_a_late_sample_does_not_make_the_next_one_late() -> None:
-    loop, metrics = Loop(), Metrics()
+    loop, metrics = Loop(), RequestMetrics()
     LoopLag(Environment(cast(Any, loop)), metrics)
     loop.ring(300.0)
     loop.ring(0.0)
@@ -67,5 +67,5 @@ def test_a_late_sample_does_not_make_the_next_one_late() -> None:
 
 def test_it_ends_with_stop() -> None:
     loop = Loop()
-    LoopLag(Environment(cast(Any, loop)), Metrics()).stop()
+    LoopLag(Environment(cast(Any, loop)), RequestMetrics()).stop()
     assert loop.timer.is_cancelled

@@ -35,7 +35,7 @@ async def test_a_directory_that_cannot_be_written_is_told_of_and_stops_no_other(
         await make_topic(context, "orders", 2)
         for index in range(2):
             append(context.partitions.leader("orders", index), batch(b"x"))
-            await context.partitions.leader("orders", index).durability.settle()
+            await context.partitions.leader("orders", index).durability.sync_all()
         disk.fail("a", errno.ENOSPC)
         with pytest.raises(OSError, match="No space left"):
             await context.partitions.written.write_recovery_points()

@@ -14,7 +14,7 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Context
 from odradek.broker.log.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from odradek.broker.log.config import LogConfig
-from odradek.broker.partitions.maintenance import Upkeep
+from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import PartitionData
@@ -38,7 +38,7 @@ class Running:
 
     context: Context
     environment: VirtualEnvironment
-    upkeep: Upkeep
+    upkeep: Maintenance
 
     def partition(self, topic: str = "orders") -> Partition:
         return self.context.partitions.leader(topic, 0)
@@ -64,7 +64,7 @@ async def running(disk: MemoryDisk | None = None, settings: Mapping[str, str] = 
     async with running_broker(settings, disk=disk) as context:
         environment = VirtualEnvironment()
         environment.jump_ms(T0 - environment.now_ms())
-        upkeep = Upkeep(context.disk, environment, context.tasks, context.config, context.partitions)
+        upkeep = Maintenance(context.disk, environment, context.tasks, context.config, context.partitions)
         yield Running(context, environment, upkeep)
 
 

@@ -13,7 +13,7 @@ from odradek.broker.cluster.store import Txn
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Context
-from odradek.broker.partitions.pending_opens import OPENED_AT_ONCE, Openings
+from odradek.broker.partitions.pending_opens import OPENED_AT_ONCE, PendingOpens
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.tasks import Tasks, breathe
 from tests.broker.support import DATA_DIR, make_topic, running_broker
@@ -95,7 +95,7 @@ async def test_a_stop_before_their_turn_opens_no_more() -> None:
 
 async def test_what_comes_when_all_are_open_is_opened_too() -> None:
     found: list[tuple[str, int]] = []
-    openings = Openings(Tasks(asyncio.get_running_loop()), found.append)
+    openings = PendingOpens(Tasks(asyncio.get_running_loop()), found.append)
     for index in range(3):
         openings.add(("orders", index))
         assert ("orders", index) in openings

@@ -395,7 +395,7 @@ async def test_the_recovery_point_of_a_log_that_was_cut_is_written_down_before_a
         partition = context.partitions.leader("orders", 0)
         for value in b"abcde":
             append(partition, batch(bytes([value])))
-        await partition.durability.settle()
+        await partition.durability.sync_all()
         await context.partitions.written.write_recovery_points()
         partition.become_follower(1, 1)
         partition.log.truncate_to(2)

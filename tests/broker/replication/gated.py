@@ -136,7 +136,7 @@ def append(partition: Partition, count: int = 1, *, sequence: int | None = None)
 def produce(partition: Partition, acks: int, count: int = 1) -> asyncio.Task[None]:
     """Appends, and waits for the acknowledgement."""
     last_offset = append(partition, count)
-    waiting = partition.stored if acks == 1 else partition.replicated
+    waiting = partition.synced if acks == 1 else partition.replicated
     return asyncio.ensure_future(waiting(last_offset, LONG_MS))
 
 

@@ -94,7 +94,7 @@ class IsrWorld:
         """The image comes as far as the store, and the partitions hear of it."""
         self.image = ClusterImage.from_snapshot(await self.store.store.read("/"))
         for partition, state in zip(self.partitions, self.image.topics["orders"].partitions, strict=True):
-            self.roles.give(partition, state)
+            self.roles.apply(partition, state)
             partition.update_high_watermark()
 
     async def stored(self, index: int = 0) -> PartitionState:

@@ -103,12 +103,12 @@ class FollowingReplica:
         self._settled = self.log.log_end_offset
 
     @property
-    def settled_end_offset(self) -> int:
+    def durable_end_offset(self) -> int:
         if self._slow is not None:
             return min(self._settled, self.log.log_end_offset)
         return self.log.log_end_offset if self.durability is None else self.durability.end_offset
 
-    async def settled(self, end_offset: int) -> None:
+    async def durable(self, end_offset: int) -> None:
         if self._slow is not None:
             environment, delay_ms = self._slow
             await environment.sleep(delay_ms)
@@ -116,7 +116,7 @@ class FollowingReplica:
             return
         assert self.durability is not None
         self.durability.want(end_offset)
-        await self.durability.settled.reach(end_offset)
+        await self.durability.durable.reach(end_offset)
 
     def appended_as_follower(self, size_bytes: int) -> None:
         self.appended_bytes += size_bytes

@@ -96,7 +96,7 @@ async def test_a_deadline_passes_while_the_device_is_slow() -> None:
     async with led(disk=disk) as partition:
         disk.is_gated = True
         last_offset = append(partition)
-        assert await code_of(asyncio.ensure_future(partition.stored(last_offset, 1.0))) is ErrorCode.REQUEST_TIMED_OUT
+        assert await code_of(asyncio.ensure_future(partition.synced(last_offset, 1.0))) is ErrorCode.REQUEST_TIMED_OUT
         disk.open_gate()
         await asyncio.wait_for(partition.replicated(last_offset, LONG_MS), WAIT_S)
 
@@ -108,7 +108,7 @@ async def test_a_batch_that_is_sent_again_meanwhile_waits_like_the_first() -> No
         first = append(partition, sequence=0)
         sync = await disk.next_sync()
         assert append(partition, sequence=0) == first
-        again = asyncio.ensure_future(partition.stored(first, LONG_MS))
+        again = asyncio.ensure_future(partition.synced(first, LONG_MS))
         await asyncio.sleep(0)
         assert not again.done()
         sync.let_go()
@@ -301,17 +301,17 @@ async def test_closing_tells_those_who_wait_and_those_who_ask_later() -> None:
         assert await code_of(task) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         disk.open_gate()
         await syncs_ended()
-        for waiting in (partition.stored, partition.replicated):
+        for waiting in (partition.synced, partition.replicated):
             assert await code_of(asyncio.ensure_future(waiting(5, 100.0))) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_whoever_ends_the_broker_waits_for_the_syncs_under_way_and_those_that_follow() -> None:
     disk = GatedDisk()
     async with led(disk=disk) as partition:
-        await asyncio.wait_for(partition.durability.landed(), 1)
+        await asyncio.wait_for(partition.durability.syncs_ended(), 1)
         disk.is_gated = True
         first = produce(partition, -1)
-        landed = [asyncio.ensure_future(partition.durability.landed()) for _ in range(2)]
+        landed = [asyncio.ensure_future(partition.durability.syncs_ended()) for _ in range(2)]
         sync = await disk.next_sync()
         second = produce(partition, -1)
         sync.let_go()
@@ -357,7 +357,7 @@ async def test_what_was_settled_and_is_cut_off_counts_no_more() -> None:
         sync = await disk.next_sync()
         assert partition.durability.end_offset == 1
         sync.let_go()
-        await asyncio.wait_for(partition.durability.settled.reach(2), WAIT_S)
+        await asyncio.wait_for(partition.durability.durable.reach(2), WAIT_S)
         assert partition.durability.end_offset == 2
 
 

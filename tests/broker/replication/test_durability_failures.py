@@ -44,8 +44,8 @@ async def test_whoever_asks_after_the_failure_is_told_at_once() -> None:
     async with led(disk=disk) as partition:
         disk.errors = [failure()]
         last_offset = append(partition)
-        assert await code_of(asyncio.ensure_future(partition.stored(last_offset, LONG_MS))) is STORAGE
-        for waiting in (partition.stored, partition.replicated):
+        assert await code_of(asyncio.ensure_future(partition.synced(last_offset, LONG_MS))) is STORAGE
+        for waiting in (partition.synced, partition.replicated):
             assert await code_of(asyncio.ensure_future(waiting(last_offset, 100.0))) is STORAGE
 
 

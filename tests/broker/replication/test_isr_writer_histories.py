@@ -7,7 +7,7 @@ At every moment, whatever is under way:
   it has now, or it was so when the leader began. That holds for a leader that was replaced, too, for anybody in the
   stored set may be the one that has replaced it.
 
-Followers come back whole, or without what they had; the latter give up their seats as the broker does
+Followers come back whole, or without what they had; the latter give up their in-sync places as the broker does
 (broker/membership/startup_losses.py).
 """
 
@@ -21,7 +21,7 @@ from odradek.broker.cluster.keys import PartitionState, decode_partition, partit
 from odradek.broker.cluster.store import Conflict
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.membership.registration import Identity
-from odradek.broker.membership.startup_losses import Findings, Found, give_up_seats
+from odradek.broker.membership.startup_losses import Findings, Found, give_up_in_sync_places
 from odradek.protocol.codec.schema import ZERO_UUID
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.replication.isr_world import LAG_MS_MAX, TOPIC_ID, IsrWorld, settle
@@ -118,7 +118,9 @@ class History:
             case "lose":
                 self.has[broker_id] = 0
                 identity = Identity(broker_id, {}, (ZERO_UUID,))
-                await give_up_seats(world.store.store, identity, Findings(elsewhere=Found.NOT_THE_NEWEST), CONFIG)
+                await give_up_in_sync_places(
+                    world.store.store, identity, Findings(elsewhere=Found.NOT_THE_NEWEST), CONFIG
+                )
                 await world.register(broker_id)
             case "fence":
                 await self.remove(broker_id)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from odradek.broker.fetching.consumer_sessions import EPOCH_MAX, FetchSessions, PartitionKey
 from odradek.broker.replication.follower_state import FetchPosition
-from odradek.broker.replication.leader_session import Changes, LeaderSession, PartitionId, by_topic
+from odradek.broker.replication.leader_session import LeaderSession, PartitionId, SessionChanges, by_topic
 from odradek.protocol.messages.fetch import FetchPartition
 
 TOPIC = b"o" * 16
@@ -23,15 +23,15 @@ def test_a_new_session_names_everything_and_later_requests_what_changed() -> Non
     session = LeaderSession()
     assert (session.is_new, session.session_id, session.epoch) == (True, 0, 0)
     first = session.ask({key(0): at(0), key(1): at(5), key(2): None})
-    assert first == Changes({key(0): at(0), key(1): at(5)}, [])
+    assert first == SessionChanges({key(0): at(0), key(1): at(5)}, [])
     session.answered(77)
     assert (session.is_new, session.session_id, session.epoch) == (False, 77, 1)
-    assert session.ask({key(0): at(3), key(1): at(5)}) == Changes({key(0): at(3)}, [])
+    assert session.ask({key(0): at(3), key(1): at(5)}) == SessionChanges({key(0): at(3)}, [])
     session.answered(77)
     assert session.epoch == 2
-    assert session.ask({key(1): None, key(9): None}) == Changes({}, [key(1)])
+    assert session.ask({key(1): None, key(9): None}) == SessionChanges({}, [key(1)])
     session.answered(77)
-    assert session.ask({}) == Changes({}, [])
+    assert session.ask({}) == SessionChanges({}, [])
     assert session.known == {key(0): at(3)}
 
 
@@ -42,7 +42,7 @@ def test_a_leader_without_room_is_told_everything_each_time() -> None:
     session.answered(0)
     assert session.is_new
     assert asked == {key(0): at(0)}, "what the answer is for is still known"
-    assert session.ask({key(0): at(0)}) == Changes({key(0): at(0)}, [])
+    assert session.ask({key(0): at(0)}) == SessionChanges({key(0): at(0)}, [])
 
 
 def test_a_session_that_is_begun_anew_closes_the_old_one_unless_there_is_none() -> None:

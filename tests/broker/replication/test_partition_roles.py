@@ -54,7 +54,7 @@ async def test_a_follower_that_comes_back_holds_the_high_watermark_until_it_has_
 async def test_who_has_come_far_enough_is_reported_and_nobody_else() -> None:
     partition = partition_with(TRIO, isr=(0, 1))
     reported: list[Partition] = []
-    partition.isr_may_change = reported.append
+    partition.on_isr_outdated = reported.append
     append(partition, batch(b"a", b"b"))
     partition.high_watermark.advance(1)
     fetched(partition, 2, 50, 0)

@@ -27,7 +27,7 @@ from odradek.client.producer.hooks.interceptors import Interceptor
 from odradek.client.producer.hooks.serialization import serialize_json, serialize_str
 from odradek.client.producer.producer import Producer
 from odradek.client.producer.record import ProducerRecord
-from odradek.client.producer.results.acks import Acks
+from odradek.client.producer.results.bulk_acks import BulkAcks
 from odradek.client.producer.results.delivery import Ack, Delivery
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceRequest
@@ -203,7 +203,7 @@ async def test_a_bulk_comes_back_in_the_order_in_which_it_was_given(cluster: Scr
     keys = [b"key %d" % (number % 37) for number in range(5000)]
     async with producing(cluster, batch_size=2000) as producer:
         acks = await producer.send_batch(TOPIC, iter(values), iter(keys))
-        assert isinstance(acks, Acks)
+        assert isinstance(acks, BulkAcks)
         logs = {partition: cluster.values(TOPIC, partition) for partition in range(3)}
         assert len(acks) == 5000
         for value, key, ack in zip(values, keys, acks, strict=True):

@@ -226,7 +226,7 @@ class Expectations:
 
     def without_heirs_since_ms(self, key: TopicPartition) -> float | None:
         """From when on nobody may be left who can be elected cleanly; None: there always was somebody. Whoever has lost
-        power gives its seats up, even where all that it had acknowledged was synced: it cannot know that."""
+        power gives its in-sync places up, even where all that it had acknowledged was synced: it cannot know that."""
         return next(iter(self._losses_ms(key, is_synced=False)), None)
 
     def minimums(self, topic: str) -> list[Minimum]:

@@ -43,7 +43,7 @@ CLIENT_SETTINGS: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Acks:
+class ProducerAcks:
     """How a producer sends."""
 
     acks: Literal[0, 1, -1]
@@ -103,7 +103,7 @@ class Workload:
 
     # -- producers -------------------------------------------------------------------------------------------------
 
-    def producer(self, rng: random.Random, acks: Acks, interval_ms: float) -> Main:
+    def producer(self, rng: random.Random, acks: ProducerAcks, interval_ms: float) -> Main:
         """Sends values until it is stopped, and then lets those that are under way end."""
 
         async def main(running: Running) -> None:
@@ -116,7 +116,7 @@ class Workload:
 
         return main
 
-    def _new_producer(self, running: Running, acks: Acks) -> tuple[Producer, str]:
+    def _new_producer(self, running: Running, acks: ProducerAcks) -> tuple[Producer, str]:
         self._producers += 1
         name = f"{running.machine.name}/{self._producers}"
         environment = running.environment
@@ -133,7 +133,7 @@ class Workload:
         )
         return made, name
 
-    async def _produce(self, running: Running, rng: random.Random, acks: Acks, interval_ms: float) -> None:
+    async def _produce(self, running: Running, rng: random.Random, acks: ProducerAcks, interval_ms: float) -> None:
         """Raises ClientError."""
         producer, name = self._new_producer(running, acks)
         await producer.start()
@@ -157,7 +157,7 @@ class Workload:
         running: Running,
         producer: Producer,
         name: str,
-        acks: Acks,
+        acks: ProducerAcks,
         partition: int | None,
         size_bytes: int | None,
         key: int | None = None,
@@ -193,7 +193,7 @@ class Workload:
         async def main(running: Running) -> None:
             left = dict.fromkeys(range(self.partitions))
             while left:
-                acks = Acks(-1, is_idempotent=True)
+                acks = ProducerAcks(-1, is_idempotent=True)
                 producer, name = self._new_producer(running, acks)
                 before = len(self.world.history)
                 try:
@@ -217,7 +217,7 @@ class Workload:
         """Writes two records to every partition, one after the other, and says how long the second took at most."""
 
         async def main(running: Running) -> None:
-            acks = Acks(-1, is_idempotent=True)
+            acks = ProducerAcks(-1, is_idempotent=True)
             producer, name = self._new_producer(running, acks)
             await producer.start()
             try:

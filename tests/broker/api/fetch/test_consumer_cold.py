@@ -15,7 +15,7 @@ from odradek.broker.disk.cold_reads import TRIES
 from odradek.broker.handling.context import Context
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.producers import AbortedTxn
-from odradek.broker.partitions.maintenance import Upkeep
+from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode
@@ -212,7 +212,7 @@ async def test_a_segment_that_was_compacted_while_it_is_fetched_is_read_as_it_is
             append(partition, record(number))
         await asyncio.sleep(1)
         partition.configure(context.config.topic({"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}))
-        upkeep = Upkeep(disk, VirtualEnvironment(), context.tasks, context.config, context.partitions)
+        upkeep = Maintenance(disk, VirtualEnvironment(), context.tasks, context.config, context.partitions)
         disk.evict(path())
         waiting = asyncio.ensure_future(timed(context, (0, 1), max_wait_ms=60_000))
         await asyncio.sleep(0)

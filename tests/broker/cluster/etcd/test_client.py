@@ -13,7 +13,7 @@ from odradek.broker.cluster.etcd.client import Client, EtcdRefusal
 from odradek.broker.cluster.etcd.member import CallFailed, Member
 from odradek.broker.cluster.etcd.members import Members
 from odradek.broker.cluster.etcd.messages import TXN
-from odradek.broker.cluster.store import Refused, StoreClosed, Txn, Unknown, Unreachable
+from odradek.broker.cluster.store import StoreClosed, StoreRefused, Txn, Unknown, Unreachable
 from odradek.runtime.environment import Environment
 from processes.apache_kafka import free_ports
 from processes.etcd_server import EtcdServer
@@ -246,7 +246,9 @@ async def test_a_user_may_use_the_prefix_and_a_token_that_ended_is_renewed(guard
 async def test_a_wrong_password_is_said_in_one_sentence(guarded: EtcdServer) -> None:
     for wrong in (user("broker", "wrong"), user("nobody", "b")):
         async with etcd_store(guarded.address("/ours"), wrong) as store:
-            with pytest.raises(Refused, match=r"authentication failed.*; check metadata.etcd.username and") as caught:
+            with pytest.raises(
+                StoreRefused, match=r"authentication failed.*; check metadata.etcd.username and"
+            ) as caught:
                 await store.read("/")
             assert "\n" not in str(caught.value)
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from odradek.broker.cluster.etcd.store import EtcdStore
-from odradek.broker.cluster.store import Conflict, Refused, Txn, Unknown, Unreachable
+from odradek.broker.cluster.store import Conflict, StoreRefused, Txn, Unknown, Unreachable
 from processes.apache_kafka import free_ports
 from processes.etcd_process import Etcd
 from processes.etcd_server import EtcdServer
@@ -133,7 +133,7 @@ async def test_members_of_different_clusters_are_refused_before_anything_is_writ
             try:
                 with pytest.raises(Unknown):
                     await store.commit(Txn(put={"/a": b"2"}))
-                with pytest.raises(Refused, match="belongs to another etcd cluster than the others"):
+                with pytest.raises(StoreRefused, match="belongs to another etcd cluster than the others"):
                     await store.commit(Txn(put={"/a": b"3"}))
             finally:
                 chosen.members[0].resume()

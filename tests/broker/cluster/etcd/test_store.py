@@ -16,7 +16,7 @@ from odradek.broker.cluster.etcd.messages import RangeReply
 from odradek.broker.cluster.etcd.store import EtcdStore
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState, decode_partition
-from odradek.broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Refused, StoreWentBack, Txn
+from odradek.broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, StoreRefused, StoreWentBack, Txn
 from odradek.broker.cluster.topics import create_topic, delete_topic
 from odradek.broker.config.store_address import PREFIX_SIZE_MAX
 from processes.etcd_server import EtcdServer
@@ -195,7 +195,7 @@ async def test_a_read_that_is_overtaken_by_a_compaction_begins_again(
             return next_limit(limit, page)
 
         monkeypatch.setattr(store_module, "_next_limit", always_compact)
-        with pytest.raises(Refused, match="compacts its history faster than / can be read"):
+        with pytest.raises(StoreRefused, match="compacts its history faster than / can be read"):
             await store.read("/")
 
 
@@ -216,7 +216,7 @@ async def test_what_etcd_refuses_is_said_in_its_words(etcd_server: EtcdServer) -
         async with etcd_store(small.address()) as store:
             with pytest.raises(EtcdRefusal, match=r"etcd refuses: .*too large") as caught:
                 await store.commit(Txn(put={"/a": bytes(2000)}))
-            assert isinstance(caught.value, Refused)
+            assert isinstance(caught.value, StoreRefused)
             assert (await store.read("/")).entries == {}
 
 

@@ -7,7 +7,7 @@ from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.journal import encode_file
 from odradek.broker.cluster.keys import NODES_PREFIX, node_key
-from odradek.broker.cluster.lineage import Followed
+from odradek.broker.cluster.lineage import KnownHistory
 from odradek.broker.cluster.store import Entry
 from odradek.broker.directories.metadata_revision import RecordedRevision, load_revision
 from odradek.broker.disk.disk import LockHeld
@@ -38,7 +38,7 @@ def cluster() -> MemoryDisk:
     one.partition("orders-0", begin, epochs=[(4, 0)])
     two.partition("orders-0", begin, batch(3, 2, epoch=6), epochs=[(4, 0), (6, 3)])
     three.partition("orders-0", begin, batch(3, 2, epoch=6), batch(5, 9, epoch=6)[:-5], epochs=[(4, 0), (6, 3)])
-    RecordedRevision(disk, "d2").write(Followed(4711))
+    RecordedRevision(disk, "d2").write(KnownHistory(4711))
     return disk
 
 

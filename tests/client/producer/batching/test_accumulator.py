@@ -82,7 +82,7 @@ def test_a_batch_that_failed_waits_for_its_backoff_whatever_is_urgent() -> None:
     core.sent()
     batch = core.drained()
     for attempts, wait_ms in ((1, 100.0), (2, 200.0)):
-        core.accumulator.landed(batch)
+        core.accumulator.remove_in_flight(batch)
         core.accumulator.requeue(batch, core.now_ms)
         assert batch.attempts == attempts
         assert batch.retry_at_ms == pytest.approx(core.now_ms + wait_ms)
@@ -101,7 +101,7 @@ def test_a_leader_that_has_moved_is_tried_at_once(leader: tuple[int, int]) -> No
     core.sent()
     core.now_ms += 10
     batch = core.drained()
-    core.accumulator.landed(batch)
+    core.accumulator.remove_in_flight(batch)
     core.accumulator.requeue(batch, core.now_ms)
     assert core.ready_partitions() == {}
     core.leaders[0] = leader
@@ -114,7 +114,7 @@ def test_a_partition_in_backoff_is_left_out_where_another_makes_the_node_ready()
     core = Core(2, linger_ms=0)
     core.sent(0)
     batch = core.drained()
-    core.accumulator.landed(batch)
+    core.accumulator.remove_in_flight(batch)
     core.accumulator.requeue(batch, core.now_ms)
     other = core.sent(1)
     assert core.drain() == [other]
@@ -188,14 +188,14 @@ def test_with_one_request_in_flight_a_partition_is_muted_until_it_has_landed() -
     other = core.sent(1, 2000)
     assert core.drain() == [first, other]
     assert core.ready_partitions() == {}
-    core.accumulator.landed(other)
+    core.accumulator.remove_in_flight(other)
     core.accumulator.complete(other, 0, -1)
     assert core.ready_partitions() == {}
-    core.accumulator.landed(first)
+    core.accumulator.remove_in_flight(first)
     core.accumulator.requeue(first, core.now_ms)
     core.now_ms += 1000
     assert core.drain() == [first]
-    core.accumulator.landed(first)
+    core.accumulator.remove_in_flight(first)
     core.accumulator.complete(first, 0, -1)
     assert core.drain() == [second]
 
@@ -204,7 +204,7 @@ def test_with_several_requests_in_flight_an_answer_changes_nothing_for_the_other
     core = Core()
     batches = [core.sent(0, 2000) for _ in range(4)]
     assert [core.drained() for _ in range(3)] == batches[:3]
-    core.accumulator.landed(batches[0])
+    core.accumulator.remove_in_flight(batches[0])
     core.accumulator.complete(batches[0], 0, -1)
     assert core.drain() == batches[3:]
 
@@ -222,7 +222,7 @@ def test_while_a_thread_compresses_its_batch_a_partition_is_muted(is_serial: boo
     assert core.accumulator.drain(core.topic.partitions, core.leader_of, core.now_ms) == []
     core.accumulator.unmute(first)
     assert core.ready_partitions() == ({} if is_serial else {1: [0]})
-    core.accumulator.landed(first)
+    core.accumulator.remove_in_flight(first)
     core.accumulator.complete(first, 0, -1)
     assert core.drain(1) == [second]
 
@@ -232,7 +232,7 @@ def test_a_batch_that_comes_back_goes_before_those_that_were_begun_later() -> No
     batches = [core.sent(0, 2000) for _ in range(4)]
     assert [core.drained() for _ in range(3)] == batches[:3]
     for batch in (batches[2], batches[0], batches[1]):
-        core.accumulator.landed(batch)
+        core.accumulator.remove_in_flight(batch)
         core.accumulator.requeue(batch, core.now_ms)
     core.now_ms += 1
     assert [core.drained() for _ in range(4)] == batches
@@ -251,12 +251,12 @@ def test_sequences_are_given_in_the_order_of_draining_and_kept() -> None:
     assert (first.producer_id, first.producer_epoch, first.base_sequence) == (77, 0, 0)
     second = core.sent(0, 10)
     assert core.drain() == [], "while nothing was acknowledged, only one is under way"
-    core.accumulator.landed(first)
+    core.accumulator.remove_in_flight(first)
     core.accumulator.requeue(first, core.now_ms)
     core.now_ms = first.retry_at_ms
     assert core.drain() == [first]
     assert first.base_sequence == 0
-    core.accumulator.landed(first)
+    core.accumulator.remove_in_flight(first)
     state.completed(first.key, first, 0)
     core.accumulator.complete(first, 0, -1)
     assert core.drain() == [second]

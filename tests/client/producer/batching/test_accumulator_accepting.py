@@ -321,7 +321,7 @@ def test_long_queues_and_slow_nodes_get_less_once_every_partition_had_a_batch() 
     core.topic.sticky.current = -1
     assert choose(core.topic, 100, core.leader_of).partition == 1, "all are equal before"
     for batch in [core.sent(2, 2000), *core.drain(9)][1:]:
-        core.accumulator.landed(batch)
+        core.accumulator.remove_in_flight(batch)
         core.accumulator.complete(batch, 0, -1)
     assert [len(queue.batches) for queue in core.topic.partitions] == [3, 1, 0]
     core.topic.sticky.current = -1

@@ -14,7 +14,7 @@ def test_memory_is_free_when_a_batch_has_ended_and_landed() -> None:
     core = Core(2, linger_ms=0)
     batches = [core.sent(partition, 100) for partition in (0, 1)]
     assert core.drain() == batches
-    core.accumulator.landed(batches[0])
+    core.accumulator.remove_in_flight(batches[0])
     assert core.memory.free_bytes < core.memory.limit_bytes
     core.accumulator.complete(batches[0], 0, -1)
     assert core.memory.limit_bytes - core.memory.free_bytes == batches[1].memory_bytes
@@ -23,7 +23,7 @@ def test_memory_is_free_when_a_batch_has_ended_and_landed() -> None:
     assert batches[1].result.is_done
     assert batches[1].encoded is not None
     assert core.memory.limit_bytes - core.memory.free_bytes == batches[1].memory_bytes
-    core.accumulator.landed(batches[1])
+    core.accumulator.remove_in_flight(batches[1])
     assert batches[1].encoded is None
     assert core.memory.free_bytes == core.memory.limit_bytes
 
@@ -33,7 +33,7 @@ def test_an_answer_that_comes_after_the_end_changes_nothing() -> None:
     core.sent()
     batch = core.drained()
     core.accumulator.fail(batch, lost())
-    core.accumulator.landed(batch)
+    core.accumulator.remove_in_flight(batch)
     core.accumulator.complete(batch, 0, -1)
     core.accumulator.fail(batch, lost())
     assert batch.result.error is not None
@@ -73,7 +73,7 @@ def test_an_end_is_told_after_the_memory_is_free() -> None:
     batch = core.drained()
     begun: list[ProducerBatch | None] = []
     batch.result.add_callback(0, lambda _: begun.append(core.send(0, 100)), None, copy_context(), True)
-    core.accumulator.landed(batch)
+    core.accumulator.remove_in_flight(batch)
     core.accumulator.complete(batch, 0, -1)
     assert begun[0] is not None
 
@@ -87,7 +87,7 @@ def test_batches_expire_at_their_deadline_wherever_they_are() -> None:
     core.drain()
     again = core.sent(1)
     core.drain()
-    core.accumulator.landed(again)
+    core.accumulator.remove_in_flight(again)
     core.now_ms = 1300.0
     core.accumulator.requeue(again, core.now_ms)
     queued = core.sent(2)

@@ -199,7 +199,7 @@ def test_a_larger_batch_that_is_refused_later_does_not_raise_the_limit() -> None
     assert core.sent(0, 10).count == 2
     batch = core.drained()
     core.topic.size_limit = 300
-    core.accumulator.landed(batch)
+    core.accumulator.remove_in_flight(batch)
     core.accumulator.split(batch)
     assert core.topic.size_limit == 300
 
@@ -212,7 +212,7 @@ def test_what_was_refused_shows_how_well_the_topic_compresses() -> None:
     batch.seal(batch.compressed(Codec.GZIP, None), Codec.GZIP)
     ratio = batch.compression_ratio
     assert ratio < 0.2
-    core.accumulator.landed(batch)
+    core.accumulator.remove_in_flight(batch)
     core.accumulator.split(batch)
     assert core.topic.compression_ratio == ratio
     assert core.topic.size_limit == (batch_bytes(ratio, batch) + 1) // 2

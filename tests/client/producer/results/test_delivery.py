@@ -14,7 +14,7 @@ from odradek.client.errors.client_errors import (
     RecordRefused,
     UndeliveredRecords,
 )
-from odradek.client.producer.results.delivery import Ack, Delivery, settle
+from odradek.client.producer.results.delivery import Ack, Delivery, wait_for_all
 from odradek.protocol.errors import ErrorCode
 from tests.client.deliveries import NOW, Batch, CountedResults, ack, lost, raises_lost, turns
 
@@ -151,7 +151,7 @@ async def test_wait(return_when: str, done_count: int) -> None:
     assert done | pending == set(deliveries)
     assert all(delivery.done() for delivery in done)
     await raises_lost(failing.deliveries[0])
-    await settle(deliveries)
+    await wait_for_all(deliveries)
 
 
 async def test_wait_with_a_timeout_and_with_what_has_ended() -> None:
@@ -233,7 +233,7 @@ async def test_settle_waits_for_many_and_looks_at_all() -> None:
     failed.fail()
     assert owner.lost_count == 3
     deliveries = [each for batch in (failed, failing, split, completing) for each in batch.deliveries]
-    task = asyncio.create_task(settle(deliveries))
+    task = asyncio.create_task(wait_for_all(deliveries))
     await turns()
     completing.complete()
     parts = split.split(1, 2)
@@ -245,12 +245,12 @@ async def test_settle_waits_for_many_and_looks_at_all() -> None:
     await task
     assert owner.lost_count == 3
     owner.report()
-    await settle([])
+    await wait_for_all([])
 
 
 async def test_settle_that_is_cancelled_is_no_witness() -> None:
     batch = Batch(2)
-    task = asyncio.create_task(settle(batch.deliveries))
+    task = asyncio.create_task(wait_for_all(batch.deliveries))
     await turns()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -18,7 +18,7 @@ from odradek.client.errors.client_errors import (
     UndeliveredRecords,
     WrongLoop,
 )
-from odradek.client.producer.results.delivery import Delivery, settle
+from odradek.client.producer.results.delivery import Delivery, wait_for_all
 from tests.client.deliveries import Batch, ack, turns
 from tests.client.virtual_time import run_virtual
 
@@ -167,7 +167,7 @@ async def test_another_loop_may_look_but_not_wait() -> None:
         with pytest.raises(WrongLoop):
             batch.deliveries[0].add_done_callback(print)
         with pytest.raises(WrongLoop):
-            await settle(batch.deliveries)
+            await wait_for_all(batch.deliveries)
 
     def outside() -> None:
         with pytest.raises(WrongLoop, match="without an event loop"):

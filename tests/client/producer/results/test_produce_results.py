@@ -223,7 +223,7 @@ async def test_a_group_waits_for_the_parts_that_hold_its_records_and_for_no_othe
     owner = here()
     result = new_result(10, owner)
     task = asyncio.create_task(all_ended(owner, [(result, (5,))]))
-    everything = asyncio.create_task(result.settled())
+    everything = asyncio.create_task(result.ended())
     await asyncio.sleep(0)
     left, right = result.split((4, 6))
     first, second = right.split((3, 3))
@@ -253,7 +253,7 @@ async def test_what_has_ended_or_was_split_before_is_not_waited_for_in_vain() ->
     parts[1].complete(0, -1)
     await task
     await all_ended(owner, [])
-    await split.settled()
+    await split.ended()
 
 
 async def test_a_group_looks_at_its_records_even_before_its_turn() -> None:
@@ -333,7 +333,7 @@ async def test_nobody_waits_in_another_loop() -> None:
         with pytest.raises(WrongLoop, match="in another event loop"):
             result.waiter(0)
         with pytest.raises(WrongLoop):
-            await result.settled()
+            await result.ended()
     finally:
         other.close()
 

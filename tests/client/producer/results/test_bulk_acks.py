@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.client.errors.client_errors import ClientError, ConnectionFailed, RecordTooLarge, UndeliveredRecords
-from odradek.client.producer.results.acks import Acks
+from odradek.client.producer.results.bulk_acks import BulkAcks
 from odradek.client.producer.results.produce_results import Ack, ProduceResult, Results
 from tests.client import batches
 from tests.client.deliveries import CountedResults
@@ -35,13 +35,13 @@ def too_large() -> ClientError:
     return RecordTooLarge("orders", 2000, 1000, "max_request_size")
 
 
-def offsets(acks: Acks) -> list[int]:
+def offsets(acks: BulkAcks) -> list[int]:
     return [ack.offset for ack in acks]
 
 
 # ------------------------------------------------------------------------------------------------------- by examples
 def test_of_nothing() -> None:
-    acks = Acks()
+    acks = BulkAcks()
     assert len(acks) == 0
     assert list(acks) == []
     assert acks[:] == []
@@ -54,7 +54,7 @@ def test_of_nothing() -> None:
 def test_runs_of_several_batches_in_the_given_order() -> None:
     """Records of a batch that were accepted one run after the other, and others of the same batch later."""
     first, second = new_result(5, partition=0), new_result(2, partition=1)
-    acks = Acks()
+    acks = BulkAcks()
     acks.given = 6
     acks.add(first, 0, range(2))
     acks.add(first, 2, range(2, 3))
@@ -77,7 +77,7 @@ def test_runs_of_several_batches_in_the_given_order() -> None:
 def test_a_run_that_does_not_follow_on_the_one_before_stays_its_own() -> None:
     """Between the two, another task's record got into the batch."""
     result = new_result(5)
-    acks = Acks()
+    acks = BulkAcks()
     acks.given = 4
     acks.add(result, 0, range(2))
     acks.add(result, 3, range(2, 4))
@@ -87,7 +87,7 @@ def test_a_run_that_does_not_follow_on_the_one_before_stays_its_own() -> None:
 
 def test_records_accepted_by_partition_have_their_acks_in_the_given_order() -> None:
     even, odd = new_result(3, partition=0), new_result(3, partition=1)
-    acks = Acks()
+    acks = BulkAcks()
     acks.given = 6
     acks.add(even, 0, [0, 2, 4])
     acks.add(odd, 0, [1, 3, 5])
@@ -105,7 +105,7 @@ def test_records_accepted_by_partition_have_their_acks_in_the_given_order() -> N
 def test_a_record_that_was_refused_raises_its_error_and_the_others_do_not() -> None:
     result = new_result(2)
     error = too_large()
-    acks = Acks()
+    acks = BulkAcks()
     acks.given = 3
     acks.add(result, 0, [0])
     acks.refuse(1, error)
@@ -126,7 +126,7 @@ def test_a_record_that_nobody_accepted_or_refused_is_our_mistake() -> None:
     result = new_result(1)
     result.complete(0, -1)
     for indexes in ([0], [1]):
-        acks = Acks()
+        acks = BulkAcks()
         acks.given = 2
         acks.add(result, 0, indexes)
         with pytest.raises(AssertionError, match="neither accepted nor refused"):
@@ -137,7 +137,7 @@ def test_errors_are_by_index_and_looked_at() -> None:
     owner = batches.results()
     good, bad, worse = (new_result(count, partition, owner) for partition, count in enumerate((2, 3, 1)))
     own, other = too_large(), lost()
-    acks = Acks()
+    acks = BulkAcks()
     acks.given = 5
     acks.add(worse, 0, [4])
     acks.add(good, 0, [1, 3])
@@ -158,12 +158,12 @@ async def test_settled_waits_for_all_of_them_and_looks_at_each() -> None:
     """A later batch fails, and another is split, while the first is waited for: no failure without a witness."""
     owner = CountedResults()
     first, second, third = (new_result(3, partition, owner) for partition in range(3))
-    acks = Acks()
+    acks = BulkAcks()
     acks.given = 7
     acks.add(first, 0, [0, 3])
     acks.add(second, 1, [1, 2])
     acks.add(third, 0, [4, 5, 6])
-    task = asyncio.create_task(acks.settled())
+    task = asyncio.create_task(acks.ended())
     await asyncio.sleep(0)
     second.fail(lost())
     assert owner.lost_count == 1, "the first of the batch is none of the bulk's"
@@ -178,7 +178,7 @@ async def test_settled_waits_for_all_of_them_and_looks_at_each() -> None:
     assert owner.lost_count == 1
     assert set(acks.errors()) == {1, 2, 5, 6}
     assert [acks[index].offset for index in (0, 3, 4)] == [0, 1, 50]
-    await Acks().settled()
+    await BulkAcks().ended()
 
 
 # ---------------------------------------------------------------------------------------------------------- by a model
@@ -210,7 +210,7 @@ def play(result: ProduceResult, batch: Batch, data: st.DataObject) -> None:
 @given(st.data())
 def test_each_record_has_its_own_end(data: st.DataObject) -> None:
     """Records in slices, each grouped by partition or not, some refused, between records of others."""
-    acks = Acks()
+    acks = BulkAcks()
     open_batches = [Batch(new_result(0, partition)) for partition in range(3)]
     ended: list[Batch] = []
     places: dict[int, tuple[Batch, int]] = {}

@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.replication.followed import Following
 from odradek.broker.replication.follower_state import Phase
+from odradek.broker.replication.following import Following
 from odradek.protocol.batches.batch import iterate_batches
 from tests.broker.log.logs import T0, append, batch, open_log, read_all
 from tests.broker.replication.replicas_world import FollowingReplica, Led

@@ -19,7 +19,7 @@ from odradek.broker.disk.disk_descriptors import Descriptor
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.disk.file_slice import FileSlice
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
-from odradek.broker.log import indexed_file
+from odradek.broker.log import segment_reader
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.segment import Segment, segment_path
 from tests.broker.log.logs import T0, Model, batch, copied
@@ -44,7 +44,7 @@ class SlicingDisk(MemoryDisk):
 
 @pytest.fixture(autouse=True)
 def no_slice_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexed_file, "SLICE_BYTES_MIN", 1)
+    monkeypatch.setattr(segment_reader, "SLICE_BYTES_MIN", 1)
 
 
 def written(disk: SlicingDisk, count: int = 24, config: LogConfig = CONFIG) -> Model:

@@ -13,13 +13,13 @@ from odradek.client.producer.hooks.serialization import serialized
 from odradek.client.producer.record import ProducerRecord, RecordHeaders
 from odradek.client.producer.results.delivery import Ack, Delivery
 
-__all__ = ["Preparation", "Record"]
+__all__ = ["Record", "RecordTransform"]
 
 Record = tuple[str, Any, Any, int | None, RecordHeaders, int | None]
-"""Topic, value, key, partition, headers and timestamp in ms, as `Acceptance.accept` takes them."""
+"""Topic, value, key, partition, headers and timestamp in ms, as `RecordIntake.accept` takes them."""
 
 
-class Preparation:
+class RecordTransform:
     """The interceptors and serializers of one producer."""
 
     def __init__(self, config: ProducerConfig) -> None:
@@ -28,10 +28,10 @@ class Preparation:
         self._value_serializer = config.value_serializer
 
     @staticmethod
-    def of(config: ProducerConfig) -> "Preparation | None":
+    def of(config: ProducerConfig) -> "RecordTransform | None":
         """None where nothing is to be done."""
         if config.interceptors or config.key_serializer is not None or config.value_serializer is not None:
-            return Preparation(config)
+            return RecordTransform(config)
         return None
 
     def prepared(

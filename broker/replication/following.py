@@ -1,6 +1,6 @@
 """A partition that this broker follows: what an answer of its leader does to its log.
 
-`Followed` is what a fetcher asks of a partition, `Following` one partition at one leader. Nothing here waits, so
+`FollowerReplica` is what a fetcher asks of a partition, `Following` one partition at one leader. Nothing here waits, so
 between the look at the leader epoch and what follows from it nothing can change (follower_state.py decides what that
 is).
 """
@@ -24,7 +24,7 @@ from odradek.protocol.messages.fetch import PartitionData
 logger = logging.getLogger(__name__)
 
 
-class Followed(Protocol):
+class FollowerReplica(Protocol):
     """A partition, as its fetcher sees it. Only its fetcher appends to its log, and cuts it, while it is followed."""
 
     @property
@@ -44,11 +44,11 @@ class Followed(Protocol):
         ...
 
     @property
-    def settled_end_offset(self) -> int:
+    def durable_end_offset(self) -> int:
         """Everything before it may be claimed towards the leader: it is as durable as the topic wants it."""
         ...
 
-    async def settled(self, end_offset: int) -> None:
+    async def durable(self, end_offset: int) -> None:
         """Returns once that is `end_offset`. Raises KafkaError KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER."""
         ...
 
@@ -75,7 +75,7 @@ class Following:
 
     __slots__ = ("_backoff_ms", "_log_start_wanted", "key", "partition", "state")
 
-    def __init__(self, partition: Followed, backoff_ms: float) -> None:
+    def __init__(self, partition: FollowerReplica, backoff_ms: float) -> None:
         self.partition = partition
         self.key: PartitionId = partition.topic_id, partition.index
         self.state = FollowerState(partition.leader_epoch)
@@ -105,7 +105,7 @@ class Following:
     @property
     def may_claim(self) -> bool:
         """Whether the next fetch, which says that all before its offset is here, may say so."""
-        return self.partition.settled_end_offset >= self.partition.log.log_end_offset
+        return self.partition.durable_end_offset >= self.partition.log.log_end_offset
 
     def complete_truncation(self, now_ms: float) -> None:
         """After one that failed half-way, before anything else: no appends are taken until then."""

@@ -8,8 +8,8 @@ import pytest
 
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
-from odradek.broker.replication.followed import Following
 from odradek.broker.replication.follower_state import FetchPosition, Phase
+from odradek.broker.replication.following import Following
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import EpochEndOffset, PartitionData
 from tests.broker.log.logs import T0, FaultyDisk, append, batch, open_log, read_all, stored

@@ -14,7 +14,7 @@ from odradek.client.errors.client_errors import ClientError
 from odradek.client.producer.results.produce_results import Ack, ProduceResult, all_ended
 
 
-class Acks(Sequence[Ack]):
+class BulkAcks(Sequence[Ack]):
     """The acknowledgements of a bulk, in the order in which its records were given; each is made when it is asked for.
 
     An index raises the error of a record that failed or was not accepted.
@@ -79,7 +79,7 @@ class Acks(Sequence[Ack]):
         """The record was not accepted."""
         self._refused[index] = error
 
-    async def settled(self) -> None:
+    async def ended(self) -> None:
         """Returns when every accepted record has ended."""
         if self._runs:
             await all_ended(self._runs[0][0].owner, [(result, positions) for result, positions, _ in self._placed()])

@@ -18,7 +18,7 @@ from odradek.broker.log.epochs import EpochCache
 from odradek.broker.log.markers import Marker, read_marker
 from odradek.broker.log.producers import NO_PRODUCER_ID, Producers
 from odradek.broker.log.recovery import Recovered
-from odradek.broker.log.replicated import LogEnd, Replicated, check_replicated
+from odradek.broker.log.replicated import LogBounds, Replicated, check_replicated
 from odradek.broker.log.segment import Segment
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from odradek.broker.log.segments import Segments
@@ -42,7 +42,7 @@ class Appended(NamedTuple):
     is_duplicate: bool
 
 
-class Tail:
+class LogEnd:
     """What of a log moves with its end. Every method may raise KafkaError KAFKA_STORAGE_ERROR."""
 
     __slots__ = (
@@ -164,7 +164,7 @@ class Tail:
         if self._refusal:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._refusal)
         view, first_offset, start_offset = memoryview(data), self.log_end_offset, self.log_start_offset
-        batches = check_replicated(view, LogEnd(start_offset, first_offset, self.epochs.latest), leader_epoch)
+        batches = check_replicated(view, LogBounds(start_offset, first_offset, self.epochs.latest), leader_epoch)
         if batches and batches[0].header.base_offset < first_offset:
             self.truncate_fully_and_start_at(batches[0].header.base_offset)
         headers = [batch.header for batch in batches]

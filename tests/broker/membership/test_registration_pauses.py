@@ -14,8 +14,8 @@ SILENCE_MS = 750
 
 async def stands_still_fenced(store: FaultyStore, here: Registered) -> None:
     """Its process is stopped, the controller fences it, and it goes on before its watch has told it so."""
-    here.registration.standstill.limit_ms = SILENCE_MS
-    here.tasks.start(here.registration.watch_standstills(), "notice standstills")
+    here.registration.pause_detector.limit_ms = SILENCE_MS
+    here.tasks.start(here.registration.watch_pauses(), "notice pauses")
     await sleep_ms(BEAT_MS + 1)
     assert here.may_serve()
     store.blind()
@@ -53,8 +53,8 @@ async def test_a_process_that_stood_still_and_was_not_fenced_goes_on_when_the_st
     async with world() as (store, here):
         await here.register()
         here.keep()
-        here.registration.standstill.limit_ms = SILENCE_MS
-        here.tasks.start(here.registration.watch_standstills(), "notice standstills")
+        here.registration.pause_detector.limit_ms = SILENCE_MS
+        here.tasks.start(here.registration.watch_pauses(), "notice pauses")
         await sleep_ms(2 * BEAT_MS)
         store.is_cut = True
         here.environment.sleep_machine_ms(2 * SILENCE_MS)

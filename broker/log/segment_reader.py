@@ -46,7 +46,7 @@ class FetchData(NamedTuple, Generic[T]):
 NOTHING = FetchData[Buffer](b"", is_cut=False)
 
 
-class IndexedFile:
+class SegmentReader:
     """The batches of one segment, open for reading. Every method may raise OSError."""
 
     __slots__ = (

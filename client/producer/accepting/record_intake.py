@@ -45,7 +45,7 @@ from odradek.protocol.murmur2 import partition_for_key
 from odradek.runtime.environment import NS_PER_MS, Environment
 
 
-class Acceptance:
+class RecordIntake:
     """Accepts the records of one producer, after interceptors and serializers."""
 
     def __init__(
