@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from odradek.broker.cluster.image import ClusterImage, Delta
-from odradek.broker.cluster.keys import NO_LEADER
 from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, StoreWentBack, Superseded
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.controller import Controller
@@ -20,6 +19,7 @@ from odradek.broker.controller.heartbeats import Heartbeats
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.peers import Peer, PeerLost, Peers
 from odradek.broker.membership.registration import Registration
+from odradek.broker.observability.cluster_gauges import Gauge, cluster_gauges
 from odradek.broker.replication.fetch_requests import Replica
 from odradek.broker.replication.fetchers import Fetchers
 from odradek.broker.replication.isr_writer import IsrWriter
@@ -119,34 +119,14 @@ class ClusterMember:
             )
         ]
 
-    def gauges(self) -> list[tuple[str, str, float]]:
-        """Name, meaning and value of what the metrics page tells about the cluster."""
-        image, is_active = self.metadata.image, self.controller.is_active
-        offline = image.led_by(NO_LEADER) if is_active else 0
-        return [
-            ("kafka_controller_kafkacontroller_activecontrollercount", "Whether this broker decides", is_active),
-            (
-                "kafka_controller_kafkacontroller_offlinepartitionscount",
-                "Partitions without a leader, by the controller's count",
-                offline,
-            ),
-            ("kafka_controller_kafkacontroller_activebrokercount", "Brokers that are there", len(image.brokers)),
-            (
-                "kafka_controller_kafkacontroller_fencedbrokercount",
-                "Brokers that are registered, and not there",
-                len(image.registered) - len(image.brokers),
-            ),
-            (
-                "odradek_metadata_store_silent",
-                "Whether the metadata store does not answer this broker",
-                self.registration.is_silent or self._isr_writer.is_waiting_for_store,
-            ),
-            (
-                "odradek_clock_offset_seconds",
-                "By how much this machine's clock is ahead of the controller's",
-                self._heartbeats.clock.offset_ms / 1000.0,
-            ),
-        ]
+    def gauges(self) -> list[Gauge]:
+        """What the metrics page tells about the cluster."""
+        return cluster_gauges(
+            self.metadata.image,
+            is_controller=self.controller.is_active,
+            is_store_silent=self.registration.is_silent or self._isr_writer.is_waiting_for_store,
+            clock_offset_ms=self._heartbeats.clock.offset_ms,
+        )
 
     def quiesce(self) -> None:
         """Ends all of it, and leaves everything in the store as it is."""

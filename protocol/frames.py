@@ -63,11 +63,6 @@ class FrameReader:
         self._view = NO_VIEW
 
     @property
-    def received_bytes(self) -> int:
-        """How many bytes have been received and not given out as frames."""
-        return self._end - self._start
-
-    @property
     def capacity_bytes(self) -> int:
         """The size of the buffer."""
         return len(self._buffer)

@@ -14,7 +14,6 @@ import errno
 import logging
 import posixpath
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.directories import meta_properties
@@ -35,6 +34,7 @@ from odradek.broker.log.checkpoint import CorruptCheckpoint, read_partition_meta
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment import LOG_SUFFIX
+from odradek.broker.log.storage_errors import means_no_room
 from odradek.protocol.codec.schema import ZERO_UUID, uuid_from_text, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
@@ -46,8 +46,6 @@ LOCK_FILE = ".lock"
 PROBE_FILE = ".probe"
 PROBE_INTERVAL_MS = 1000.0
 """So far apart are two probes, whatever fails meanwhile."""
-NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""Errors that say nothing about the device: it is full, or this process is at a limit of its own."""
 
 
 class DataDirectory:
@@ -287,7 +285,7 @@ class DataDirectory:
 
     def suspect(self, error: OSError) -> None:
         """Something here has failed with this. What that says of the whole directory is found out."""
-        if error.errno in NO_ROOM or not self.is_online or not self._is_watched:
+        if means_no_room(error) or not self.is_online or not self._is_watched:
             return
         self._is_suspect = True
         if not self._is_examined:
@@ -302,7 +300,7 @@ class DataDirectory:
                 try:
                     await self._environment.run_blocking(self.probe)
                 except (OSError, ForeignDirectory) as error:
-                    if not isinstance(error, OSError) or error.errno not in NO_ROOM:
+                    if not isinstance(error, OSError) or not means_no_room(error):
                         self.fail(error)
                         return
                 await self._environment.sleep(PROBE_INTERVAL_MS)

@@ -260,11 +260,6 @@ class TimeIndex(Index):
     def last(self) -> TimeEntry | None:
         return None if self.last_row is None else self._entry(self.last_row)
 
-    def floor_timestamp(self, timestamp_ms: int) -> TimeEntry | None:
-        """The last entry whose timestamp is at most `timestamp_ms`. Raises CorruptIndex, OSError."""
-        number = self._floor(0, timestamp_ms)
-        return None if number < 0 else self._entry(self._ordered_row(number))
-
     def floor_pair(self, timestamp_ms: int) -> list[TimeEntry]:
         """The last entry whose timestamp is at most `timestamp_ms`, and the one before it.
 

@@ -67,11 +67,6 @@ class OffsetMap:
         self.count = 0
         self._make_table(min(self.slots_max, _SLOTS_AT_FIRST))
 
-    @property
-    def utilization(self) -> float:
-        """The part of all slots that is filled, for the line that sums a round up."""
-        return self.count / self.slots_max
-
     def put(self, key: bytes, offset: int) -> bool:
         """Notes the newest offset of a key; False if there is no place for one more."""
         first: int

@@ -1,7 +1,7 @@
 """Where a reader's log and its leader's part, told by leader epochs and by nothing else (KIP-101, KIP-279, KIP-595).
 
 The log knows the epochs in which something was appended, and the partition the one that it leads in. What a follower
-makes of the answer stands in follower_state.py.
+makes of the answer stands in truncation.py.
 """
 
 from odradek.broker.replication.partition import Partition

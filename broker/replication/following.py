@@ -13,11 +13,9 @@ from odradek.broker.replication.follower_state import (
     FetchPosition,
     FollowerState,
     Phase,
-    Restart,
-    after_out_of_range,
-    truncation_offset,
 )
 from odradek.broker.replication.leader_session import PartitionId
+from odradek.broker.replication.truncation import Restart, after_out_of_range, truncation_offset
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.fetch import PartitionData
 

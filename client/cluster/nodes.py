@@ -23,7 +23,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Final
 
-from odradek.client.cluster.link import NEVER, Link, least_loaded
+from odradek.client.cluster.broker_ranking import least_loaded, standing_changes_ms
+from odradek.client.cluster.link import NEVER, Link
 from odradek.client.cluster.topic_metadata import Node
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.errors.client_errors import ClientError, ConnectionFailed, UnsupportedVersion
@@ -128,7 +129,7 @@ class Nodes:
     def next_chance_ms(self) -> float:
         """When `least_loaded` may find another broker than now, without an event before."""
         now_ms = self._now_ms()
-        moments = (each.changes_ms(self._patience_ms) for each in self._links.values() if each.is_listed)
+        moments = (standing_changes_ms(each, self._patience_ms) for each in self._links.values() if each.is_listed)
         return min((each for each in moments if each > now_ms), default=NEVER)
 
     def connect(self, link: Link) -> None:

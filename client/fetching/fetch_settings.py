@@ -55,7 +55,3 @@ class Start:
     @classmethod
     def at_offset(cls, offset: int) -> "Start":
         return cls(offset)
-
-    @classmethod
-    def at_time(cls, timestamp_ms: int) -> "Start":
-        return cls(None, timestamp_ms)

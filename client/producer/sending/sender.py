@@ -42,6 +42,7 @@ from odradek.client.producer.batching.batch import ProducerBatch
 from odradek.client.producer.batching.queues import PartitionQueue
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.idempotence.idempotence import Idempotence
+from odradek.client.producer.sending.compression import is_compressed_in_thread
 from odradek.client.producer.sending.settlement import Answer, Settlement
 from odradek.protocol.batches.batch import HEADER_SIZE
 from odradek.protocol.batches.compression import Codec
@@ -53,8 +54,6 @@ from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
-COMPRESSED_IN_LOOP_BYTES: Final = 64 * 1024
-"""A larger batch is compressed in a helper thread."""
 TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
 """Of an idempotent producer without transactions, which has none."""
 RETRY_MIN_MS: Final = 2.0
@@ -261,7 +260,7 @@ class Sender:
     def _prepare(self, connection: Connection, batches: list[ProducerBatch]) -> None:
         """Compresses and seals what is not sealed yet, in a thread where that takes long, then writes the request."""
         unsealed = [batch for batch in batches if batch.encoded is None]
-        if self._codec is not Codec.NONE and any(batch.size > COMPRESSED_IN_LOOP_BYTES for batch in unsealed):
+        if is_compressed_in_thread(self._codec, (batch.size for batch in unsealed)):
             self._compressing.add(connection.node_id)
             for batch in batches:
                 self._accumulator.mute(batch)

@@ -72,7 +72,7 @@ def test_an_empty_index_finds_nothing() -> None:
     assert offsets.count == times.count == 0
     assert list(offsets.rows()) == list(times.rows()) == []
     assert (offsets.floor_offset(5000), offsets.floor_position(0), offsets.last) == (None, None, None)
-    assert (times.floor_timestamp(5000), times.last) == (None, None)
+    assert (times.floor_pair(5000), times.last) == ([], None)
 
 
 def test_a_page_of_entries_is_due_and_they_are_found_before_and_after() -> None:
@@ -143,8 +143,7 @@ def test_a_search_finds_what_a_scan_finds(count: int, written: int, probe: int, 
     by_position = [entry for entry in entries if entry[1] <= probe]
     assert offsets.floor_offset(BASE + probe) == (by_offset[-1] if by_offset else None)
     assert offsets.floor_position(probe) == (by_position[-1] if by_position else None)
-    expected = (by_position[-1][1], by_position[-1][0]) if by_position else None
-    assert times.floor_timestamp(probe) == expected
+    assert times.floor_pair(probe) == [(position, offset) for offset, position in by_position[-2:]]
     assert list(offsets.rows()) == [(offset - BASE, position) for offset, position in entries]
 
 

@@ -54,7 +54,7 @@ def test_thousands_of_keys_are_found_while_the_table_grows_and_when_it_is_full(s
     assert taken == [True] * capacity + [False] * (len(KEYS) - capacity)
     assert [offset_map.get(key) for key in KEYS] == [*range(capacity), *[NO_OFFSET] * (len(KEYS) - capacity)]
     assert offset_map.put(KEYS[0], 99), "a key that is there has its place"
-    assert offset_map.utilization == capacity / slots
+    assert (offset_map.count, offset_map.slots_max) == (capacity, slots)
 
 
 def test_keys_are_told_apart_by_their_whole_digests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,8 @@ async def test_partitions_are_read_from_their_leaders_to_their_ends() -> None:
         (Start.earliest(), 2),
         (Start.latest(), 10),
         (Start.at_offset(7), 7),
-        (Start.at_time(1_004), 4),
-        (Start.at_time(5_000), 10),
+        (Start(None, 1_004), 4),
+        (Start(None, 5_000), 10),
     ],
 )
 async def test_every_start_finds_its_offset(start: Start, first: int) -> None:

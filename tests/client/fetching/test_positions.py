@@ -25,7 +25,7 @@ def test_a_start_by_offset_is_fetched_from_there_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "timestamp"), [(Start.earliest(), EARLIEST), (Start.latest(), LATEST), (Start.at_time(99), 99)]
+    ("start", "timestamp"), [(Start.earliest(), EARLIEST), (Start.latest(), LATEST), (Start(None, 99), 99)]
 )
 def test_other_starts_wait_for_list_offsets(start: Start, timestamp: int) -> None:
     reading = positions()
@@ -42,7 +42,7 @@ def test_other_starts_wait_for_list_offsets(start: Start, timestamp: int) -> Non
 
 def test_a_time_after_all_records_means_the_end() -> None:
     reading = positions()
-    reading.assign(A0, Start.at_time(10**12))
+    reading.assign(A0, Start(None, 10**12))
     [position] = reading.unplaced(0)
     position.is_asked = True
     reading.placed(position, ListedOffset(-1), 0)

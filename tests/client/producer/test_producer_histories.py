@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.client.errors.client_errors import ClientError, RecordTooLarge
-from odradek.client.producer.sending import sender
+from odradek.client.producer.sending import compression
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
@@ -276,7 +276,7 @@ def history(
                 cluster.on(misfortune.request_type, misfortune.fault, nth=misfortune.nth, times=misfortune.times)
             return await tell(cluster, meanwhile=happen, **told)
 
-    with patch.object(sender, "COMPRESSED_IN_LOOP_BYTES", compressed_in_loop_bytes):
+    with patch.object(compression, "COMPRESSED_IN_LOOP_BYTES_MAX", compressed_in_loop_bytes):
         return run_virtual(main(), loop)
 
 
@@ -294,7 +294,7 @@ def history(
     gives_hints=st.booleans(),
     blocking_ms=st.sampled_from([0.0, 3.0, 40.0]),
     as_uvloop=st.booleans(),
-    compressed_in_loop_bytes=st.sampled_from([sender.COMPRESSED_IN_LOOP_BYTES, 100]),
+    compressed_in_loop_bytes=st.sampled_from([compression.COMPRESSED_IN_LOOP_BYTES_MAX, 100]),
 )
 def test_whatever_happens_the_promises_are_kept(
     misfortunes: list[Misfortune],
@@ -352,7 +352,7 @@ HARMLESS = [cancel_what_is_found, cancel_what_is_found, move_leader, close_conne
     circumstances=st.lists(CIRCUMSTANCES, min_size=3, max_size=3),
     producer_settings=SETTINGS,
     blocking_ms=st.sampled_from([0.0, 3.0, 40.0]),
-    compressed_in_loop_bytes=st.sampled_from([sender.COMPRESSED_IN_LOOP_BYTES, 100]),
+    compressed_in_loop_bytes=st.sampled_from([compression.COMPRESSED_IN_LOOP_BYTES_MAX, 100]),
 )
 def test_what_harms_nobody_leaves_nothing_undelivered(
     events: list[Event],
