@@ -31,7 +31,8 @@ from odradek.broker.directories.data_directories import DataDirectories, Directo
 from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.directories.known_metadata import KnownMetadata
 from odradek.broker.directories.metadata_revision import check_place
-from odradek.broker.disk.disk import Disk, socket_budget
+from odradek.broker.disk.descriptor_limits import socket_budget
+from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.handling.context import Context, Endpoint
@@ -40,7 +41,8 @@ from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.offline_replicas import OfflineReplicas
 from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.membership.startup_losses import Findings, give_up_in_sync_places, look_at_all, note_boot
-from odradek.broker.network.connection import Connection, ConnectionTable
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.request_budget import RequestBudget
 from odradek.broker.observability.loop_lag import LoopLag
 from odradek.broker.observability.prometheus_page import Collector, MetricsPage

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from odradek.broker.cluster.etcd.store import EtcdStore, open_etcd
 from odradek.broker.cluster.store import Change
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.runtime.environment import Environment
 
 

@@ -19,7 +19,7 @@ AIR = re.compile(
     r"|asyncio\.(create_task|ensure_future|TaskGroup|wait|as_completed|to_thread)"
 )
 METHODS = frozenset({"create_task", "ensure_future", "run_in_executor"})
-# Files are opened, written, synced and renamed by broker/disk/disk.py alone.
+# Files are opened, written, synced and renamed by broker/disk/file_disk.py and its parts alone.
 FILES = re.compile(
     r"open|io\.open"
     r"|os\.(open|fdopen|read|write|writev|pread|preadv|pwrite|pwritev|sendfile|fsync|fdatasync|sync|truncate|ftruncate"

@@ -45,10 +45,10 @@ SEAMS = {
     "broker/disk/atomic_file.py": "the only lock: two threads may write a checkpoint",
 }
 DISKS = {
-    "broker/disk/disk.py": "the seam to files",
     "broker/disk/disk_descriptors.py": "a part of it",
     "broker/disk/disk_file.py": "a part of it",
     "broker/disk/disk_page_cache.py": "a part of it",
+    "broker/disk/file_disk.py": "the seam to files",
     "broker/disk/file_slice.py": "a part of it",
     "odradek/runtime/environment.py": "the boot id of the machine, a seam, too",
     "client/network/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",

@@ -11,8 +11,8 @@ Versions: 3 transactional id, magic 2 only (KIP-98). 5 log start offset. 7 zstd 
 advertised and not served: librdkafka switches gzip and snappy off unless it sees 0 (KAFKA-18659).
 """
 
+from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, CloseConnection, Context, of_partition
-from odradek.broker.handling.current_leader import current_leader
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
 from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.protocol.errors import ErrorCode, KafkaError

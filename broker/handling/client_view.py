@@ -4,8 +4,11 @@ A client can use a broker that is there and has an address on its listener. A le
 leader to it: -1, with an error that says why (Kafka's KRaftMetadataCache).
 """
 
+from typing import NamedTuple
+
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
+from odradek.broker.handling.context import Call, Context, Endpoint
 from odradek.protocol.errors import ErrorCode
 
 NO_CONTROLLER = -1
@@ -67,3 +70,31 @@ def offline_replicas(image: ClusterImage, partition: PartitionState, listener: s
         or listener not in broker.endpoints
         or broker_id in partition.offline
     ]
+
+
+class CurrentLeader(NamedTuple):
+    """The leader as this broker knows it. `endpoint`: on the listener that was asked, None where it has none there."""
+
+    leader_id: int
+    leader_epoch: int
+    endpoint: Endpoint | None
+    rack: str | None
+
+
+def current_leader(context: Context, call: Call, topic: str, index: int) -> CurrentLeader | None:
+    """Who leads a partition, for a client that asked somebody else: it spares it a Metadata request (KIP-951).
+
+    None for an unknown partition.
+    """
+    image = context.metadata.image
+    state = image.partition(topic, index)
+    if state is None:
+        return None
+    broker = image.brokers.get(state.leader)
+    endpoint = image.endpoint(state.leader, call.caller.listener)
+    return CurrentLeader(
+        state.leader,
+        state.leader_epoch,
+        None if endpoint is None else Endpoint(*endpoint),
+        None if broker is None else broker.rack,
+    )

@@ -13,7 +13,8 @@ import click
 from odradek.broker.cluster.open_store import open_shared_store, wait_for_store
 from odradek.broker.config.broker_config import BrokerConfig, ConfigError
 from odradek.broker.config.listeners import Listener, parse_listener
-from odradek.broker.disk.disk import FileDisk, raise_descriptor_limit
+from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.launch.listen_options import check_inter_broker, check_listeners, parse_address
 from odradek.broker.server import Broker, Settings, disk_for, logger
 from odradek.broker.startup_errors import REFUSALS, BrokerFailed, explained

@@ -20,7 +20,7 @@ from odradek.broker.cluster.store import MetadataStore
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.directories.data_directory import LOCK_FILE
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.launch.run_broker import collector_paused, run_until_signal, warn_of_exposure
 from odradek.broker.server import Broker, Settings, disk_for, logger
 from odradek.broker.startup_errors import BrokerFailed, StartRefused

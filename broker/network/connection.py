@@ -10,8 +10,7 @@ requests and `READ_AHEAD_BYTES`, those that wait for their replicas included; th
 Writing has its own brake: while the client does not read its replies, no further request is started. A third brake is
 common to all: `RequestBudget`.
 
-The transport keeps a view of what it was given until it is sent (uvloop does), so replies are lists of buffers that
-nobody changes afterwards. The receive buffer is the `FrameReader`'s, which never reuses one that a request still holds.
+The receive buffer is the `FrameReader`'s, which never reuses one that a request still holds.
 
 Anything the client gets wrong at this level (a frame too long, a body that does not parse, an API or version that was
 not advertised) closes the connection, with one log line that says whose it was and why.
@@ -23,35 +22,31 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import cast
 
-from odradek.broker.disk.file_slice import FileSlice
 from odradek.broker.handling.context import Caller, CloseConnection, Context, never
-from odradek.broker.network.direct_send import can_send_directly, send_directly
+from odradek.broker.network.connection_table import ConnectionTable
+from odradek.broker.network.direct_send import can_send_directly
 from odradek.broker.network.dispatch import dispatch
 from odradek.broker.network.eager_call import EagerCall
+from odradek.broker.network.reply_queue import ReplyQueue
 from odradek.broker.network.request_budget import RequestBudget
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.frames import CAPACITY_MIN, FrameReader
+from odradek.protocol.frames import FrameReader
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 
-QUIET_MS = 10_000.0
-"""So long a connection keeps its buffer after its last request: a client that goes on finds it."""
 READ_AHEAD_REQUESTS = 16
 READ_AHEAD_BYTES = 1 << 20
 FRAME_PREFIX_BYTES = 4
 PRODUCE = ProduceRequest.api_key.to_bytes(2, "big")
 """How the frame of a Produce begins."""
-REPLIES_TOGETHER_BYTES = 64 * 1024
-"""Replies to requests that arrived together are written together, up to this size. A system call each, of which every
-one wakes the client, cost a fifth of the time of small requests."""
 
 
 class Connection(asyncio.BufferedProtocol):
     """The protocol object that the event loop drives; its worker task runs the requests."""
 
-    def __init__(self, context: Context, memory: RequestBudget, listener: str, table: "ConnectionTable") -> None:
+    def __init__(self, context: Context, memory: RequestBudget, listener: str, table: ConnectionTable) -> None:
         self._context = context
         self._memory = memory
         self._table = table
@@ -62,10 +57,8 @@ class Connection(asyncio.BufferedProtocol):
         self._request_bytes = 0
         self._partial_bytes = 0
         self._running = False
-        self._replies: list[Buffer] = []
-        self._reply_bytes = 0
+        self._replies = ReplyQueue(context.environment.loop)
         self.is_reading_paused = False
-        self._writable: asyncio.Future[None] | None = None
         self._arrival: asyncio.Future[None] | None = None
         self._worker: asyncio.Task[None] | None = None
         self._unanswered: deque[tuple[EagerCall[list[Buffer] | None], int]] = deque()
@@ -121,12 +114,10 @@ class Connection(asyncio.BufferedProtocol):
         return False  # the transport closes itself; replies still queued are flushed first
 
     def pause_writing(self) -> None:
-        self._writable = self._context.environment.loop.create_future()
+        self._replies.pause()
 
     def resume_writing(self) -> None:
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
+        self._replies.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
@@ -137,7 +128,7 @@ class Connection(asyncio.BufferedProtocol):
         for task in (self._worker, self._answerer):
             if task is not None:
                 task.cancel()
-        self.resume_writing()
+        self._replies.drop()
         while self._unanswered:
             answer, size_bytes = self._unanswered.popleft()
             answer.cancel()
@@ -147,7 +138,6 @@ class Connection(asyncio.BufferedProtocol):
             self._finish(_size_bytes(self.requests.popleft()))
         self._memory.dropped(self._partial_bytes)
         self._partial_bytes = 0
-        self._replies = []
         self._reader.drop()
         self.caller.has_more = never  # the connection is in no cycle, and is freed before the next collection
 
@@ -156,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is being answered, waits for its turn, or its reply is still being sent."""
-        return self._running or bool(self.requests) or bool(self._unanswered) or self._writable is not None
+        return self._running or bool(self.requests) or bool(self._unanswered) or self._replies.writable is not None
 
     def _has_more(self) -> bool:
         return bool(self.requests)
@@ -190,8 +180,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._finish(size_bytes)
             if self.is_reading_paused:
                 self._resume_if_caught_up()
-            if self._writable is not None:
-                await self._writable
+            if (writable := self._replies.writable) is not None:
+                await writable
         await self._until_answered()
 
     async def _reply(self, answer: Awaitable[list[Buffer] | None]) -> list[Buffer] | None:
@@ -203,30 +193,15 @@ class Connection(asyncio.BufferedProtocol):
             return None
 
     def _send(self, reply: list[Buffer] | None, more: object) -> None:
-        """Writes the reply, if no other one may follow at once (`more`); else together with that one, unless that one
-        waits for something after all: then in the loop's next turn."""
-        if reply is None:
-            return
-        if not self._replies and more:
-            self._context.environment.loop.call_soon(self._write)
-        self._replies += reply
-        self._reply_bytes += sum(map(len, reply))
-        if not more or self._reply_bytes >= REPLIES_TOGETHER_BYTES:
-            self._write()
+        """`more`: whether another reply may follow at once."""
+        if reply is not None:
+            self._replies.put(reply, more, self._write)
 
     def _write(self) -> None:
-        replies, self._replies, self._reply_bytes = self._replies, [], 0
-        # A closing transport takes nothing more: uvloop raises, asyncio warns.
-        if not replies or self.transport is None or self.transport.is_closing():
-            return
-        if FileSlice in map(type, replies):
-            try:
-                replies = send_directly(self.transport, replies)
-            except OSError as error:
-                self._close(f"an answer cannot be completed: {error}")
-                return
-        if replies:
-            self.transport.writelines(replies)
+        try:
+            self._replies.write_to(self.transport)
+        except OSError as error:
+            self._close(f"an answer cannot be completed: {error}")
 
     def _finish(self, size_bytes: int) -> None:
         self._request_bytes -= size_bytes
@@ -283,8 +258,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._finish(size_bytes)
                 if self.is_reading_paused:
                     self._resume_if_caught_up()
-                if self._writable is not None:
-                    await self._writable
+                if (writable := self._replies.writable) is not None:
+                    await writable
             if self._all_answered is not None and not self._all_answered.done():
                 self._all_answered.set_result(None)
             self._begun = loop.create_future()
@@ -334,53 +309,3 @@ class Connection(asyncio.BufferedProtocol):
 
 def _size_bytes(frame: memoryview) -> int:
     return len(frame) + FRAME_PREFIX_BYTES
-
-
-class ConnectionTable:
-    """All connections of this broker: how many there may be, and which have been idle for too long."""
-
-    def __init__(self, context: Context, descriptors: int) -> None:
-        """`descriptors`: how many connections the limit of open files allows; more would be dropped without a word."""
-        self._context = context
-        self._descriptors = descriptors
-        self.connections: dict[Connection, None] = {}
-        self.landing = memoryview(bytearray(CAPACITY_MIN))
-        """Where connections without a buffer receive; all are on one event loop."""
-
-    def admit(self, connection: Connection) -> str | None:
-        """Takes the connection in, or says why not (`max.connections`, or the limit of open files)."""
-        count, limit = len(self.connections), self._context.config.max_connections
-        if count >= min(limit, self._descriptors):
-            self._context.metrics.connections_refused += 1
-            cause = "max.connections" if limit <= self._descriptors else "raise the limit of open files, ulimit -n"
-            return f"there are {count} connections already ({cause})"
-        self.connections[connection] = None
-        self._context.metrics.connections = len(self.connections)
-        return None
-
-    def forget(self, connection: Connection) -> None:
-        self.connections.pop(connection, None)
-        self._context.metrics.connections = len(self.connections)
-
-    def close_idle(self) -> None:
-        """Closes what has neither sent nor awaited anything for `connections.max.idle.ms`; what has been quiet for
-        `QUIET_MS` gives its buffer back."""
-        idle_ms = self._context.config.connections_max_idle_ms
-        now_ms = self._context.environment.monotonic_ms()
-        for connection in list(self.connections):
-            quiet_ms = 0.0 if connection.is_busy else now_ms - connection.last_active_ms
-            if quiet_ms > QUIET_MS:
-                connection.give_back()
-            if quiet_ms > idle_ms >= 0:
-                connection.close(f"idle for more than {idle_ms} ms (connections.max.idle.ms)")
-
-    async def drain(self, timeout_s: float) -> None:
-        """Lets every request under way end, for at most `timeout_s`, then closes all connections."""
-        connections = list(self.connections)
-        workers = [worker for connection in connections if (worker := connection.finish()) is not None]
-        try:
-            await asyncio.wait_for(asyncio.gather(*workers, return_exceptions=True), timeout_s)
-        except TimeoutError:
-            logger.warning("some requests were still running after %.1f s and are given up", timeout_s)
-        for connection in connections:
-            connection.close("the broker stops")

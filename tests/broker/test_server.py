@@ -19,7 +19,7 @@ from odradek.broker.cluster.store import StoreDamaged, Txn
 from odradek.broker.config.listeners import Listener
 from odradek.broker.directories import meta_properties
 from odradek.broker.directories.meta_properties import ForeignDirectory
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.checkpoint import LOG_START_OFFSETS
 from odradek.broker.replication.watch import Watch

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.offline.rescue.rebuilding import rebuild
 from odradek.client.admin.admin import Admin
 from odradek.client.errors.client_errors import BrokerError

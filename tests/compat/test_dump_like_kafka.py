@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.offline.dump.findings import Inconsistency
 from odradek.broker.offline.dump.lines import Line, Value
 from odradek.broker.offline.dump.partition_check import Report

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.protocol.batches.batch import read_header

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaAdminClient
 
 from odradek.broker.directories.checkpoints import Checkpoints
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.log.aborted import TransactionIndex
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log

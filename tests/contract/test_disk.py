@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk.disk import Disk, File, FileDisk, LockHeld
+from odradek.broker.disk.disk import Disk, File, LockHeld
 from odradek.broker.disk.disk_page_cache import NotCached
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.protocol.primitives import Buffer
 from odradek.testing.sim.world.device import LosingDevice

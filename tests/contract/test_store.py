@@ -23,7 +23,7 @@ from odradek.broker.cluster.store import (
     TooLarge,
     Txn,
 )
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks

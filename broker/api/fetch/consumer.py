@@ -22,8 +22,8 @@ from odradek.broker.api.fetch.follower import handle_follower
 from odradek.broker.disk.cold_reads import TRIES, warm
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.fetching.consumer_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
+from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, Context, of_partition
-from odradek.broker.handling.current_leader import current_leader
 from odradek.broker.replication.closest_replica import NO_REPLICA, RACK_AWARE, closest_replica
 from odradek.broker.replication.divergence import diverging
 from odradek.broker.replication.isolation import READ_COMMITTED, Isolation

@@ -16,7 +16,8 @@ def adopt(data_dir: str, dry_run: bool, node_id: int | None, metadata_dir: str |
     DIR is what log.dirs of its server.properties names. Its topics keep their ids, options and records; no log is
     changed. What cannot be taken is listed.
     """
-    from odradek.broker.disk.disk import FileDisk, raise_descriptor_limit
+    from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
+    from odradek.broker.disk.file_disk import FileDisk
     from odradek.broker.offline.adopt import adoption
     from odradek.broker.offline.adopt.claim import DirectoryRefused
     from odradek.broker.offline.adopt.report import report

@@ -31,7 +31,7 @@ def dump(paths: tuple[str, ...], with_records: bool, records_max: int | None, ve
     Nothing is written or locked, so a broker may be running on the directory. What it appends at that moment can look
     like a torn batch at the end of the last segment: try again then.
     """
-    from odradek.broker.disk.disk import FileDisk
+    from odradek.broker.disk.file_disk import FileDisk
     from odradek.broker.offline.dump.places import NothingToDump, place_of
     from odradek.broker.offline.dump.printing import Output
 

@@ -59,7 +59,7 @@ def backup(
     standard output.
     """
     from odradek.broker.cluster.backup import encode_backup
-    from odradek.broker.disk.disk import FileDisk
+    from odradek.broker.disk.file_disk import FileDisk
     from odradek.broker.offline.rescue.directory import backup_of_directory
     from odradek.runtime.environment import Environment
 
@@ -112,7 +112,7 @@ def restore(
     A restore into a store that was interrupted is gone on with when it is given again. Until it has ended no broker
     takes the store.
     """
-    from odradek.broker.disk.disk import FileDisk
+    from odradek.broker.disk.file_disk import FileDisk
     from odradek.broker.offline.rescue.directory import restore_directory
 
     disk, place = FileDisk(), _one_of(data_dir, address)
@@ -161,7 +161,8 @@ def rebuild(
     The brokers must be stopped. Of each partition the replica leads whose log goes farthest in the newest leader epoch;
     those that agree with it are in sync. What cannot be known from the directories is said. Look at --dry-run first.
     """
-    from odradek.broker.disk.disk import FileDisk, raise_descriptor_limit
+    from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
+    from odradek.broker.disk.file_disk import FileDisk
     from odradek.broker.offline.rescue import rebuilding
     from odradek.broker.offline.rescue.plan import as_backup
     from odradek.broker.offline.rescue.report import report

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.disk.cold_reads import READ_AHEAD_BYTES, TRIES, read_without_blocking, warm
-from odradek.broker.disk.disk import Disk, FileDisk
+from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.disk_page_cache import NotCached
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.log.log import Log
 from odradek.broker.log.segments import Segments
 from odradek.protocol.batches.batch import iterate_batches

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from tests.descriptors import open_below
 
 os_open = os.open

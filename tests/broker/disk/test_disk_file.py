@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk.disk import File, FileDisk
+from odradek.broker.disk.disk import File
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.protocol.primitives import Buffer
 from tests.descriptors import open_below
 

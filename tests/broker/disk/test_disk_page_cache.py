@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.disk import disk_page_cache
-from odradek.broker.disk.disk import File, FileDisk
+from odradek.broker.disk.disk import File
 from odradek.broker.disk.disk_page_cache import (
     PROBED_BYTES_MIN,
     WARMED_MAX,
@@ -24,6 +24,7 @@ from odradek.broker.disk.disk_page_cache import (
     WarmedRanges,
     file_system_type,
 )
+from odradek.broker.disk.file_disk import FileDisk
 
 SIZE = 4 << 20
 CONTENT = os.urandom(1 << 10) * (SIZE >> 10)

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.log.log import Log
 from tests.broker.log.logs import (
     DIRECTORY,

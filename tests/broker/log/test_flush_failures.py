@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk.disk import File, FileDisk
+from odradek.broker.disk.disk import File
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import Content
 from odradek.broker.log.flush import DataNotSynced
 from odradek.broker.log.leftovers import UNSYNCED

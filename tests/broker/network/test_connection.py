@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from odradek.broker.network import connection
-from odradek.broker.network.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, REPLIES_TOGETHER_BYTES, Connection
+from odradek.broker.network import connection, connection_table
+from odradek.broker.network.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, Connection
+from odradek.broker.network.reply_queue import REPLIES_TOGETHER_BYTES
 from odradek.broker.server import Broker
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
@@ -319,7 +320,7 @@ async def test_a_quiet_connection_gives_its_buffer_back_and_goes_on(monkeypatch:
             broker.connections.close_idle()
             assert 0 < readers[0].capacity_bytes <= 2048, "a client that goes on finds it, and it is small"
             with monkeypatch.context() as patch:
-                patch.setattr(connection, "QUIET_MS", -1.0)
+                patch.setattr(connection_table, "QUIET_MS", -1.0)
                 broker.connections.close_idle()
             assert readers[0].capacity_bytes == 0
         assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
@@ -376,7 +377,7 @@ def written_by(connection: Connection) -> Generator[list[None]]:
 
 
 def connections(broker: Broker) -> list[Connection]:
-    return list(broker.connections.connections)
+    return [each for each in broker.connections.connections if isinstance(each, Connection)]
 
 
 def requests_done(broker: Broker, api: str) -> int:

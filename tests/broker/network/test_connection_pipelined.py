@@ -7,14 +7,14 @@ from functools import partial
 
 import pytest
 
-from odradek.broker.network.connection import READ_AHEAD_REQUESTS, Connection
+from odradek.broker.network.connection import READ_AHEAD_REQUESTS
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
 from odradek.broker.server import Broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import PartitionProduceResponse
-from tests.broker.network.test_connection import written_by
+from tests.broker.network.test_connection import connections, written_by
 from tests.broker.wire import RawClient, batch, connected, create_topic, produce, running_broker
 
 pytestmark = pytest.mark.both_loops
@@ -163,7 +163,3 @@ async def test_answers_that_come_together_are_written_together() -> None:
             for _ in range(5):
                 await answered(client)
     assert len(writes) == 1
-
-
-def connections(broker: Broker) -> list[Connection]:
-    return list(broker.connections.connections)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.file_slice import SENDFILE_BYTES_MAX, FileSlice
 from odradek.broker.server import Broker
 from odradek.protocol.batches.batch import iterate_batches

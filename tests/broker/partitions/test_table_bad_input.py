@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk.disk import Disk, File, FileDisk
+from odradek.broker.disk.disk import Disk, File
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.server import Broker
 from odradek.protocol.errors import ErrorCode

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.broker.disk.disk import Disk, FileDisk
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.segment import Segment
 from odradek.broker.startup_errors import REFUSALS

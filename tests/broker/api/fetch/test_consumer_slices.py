@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk.disk import FileDisk
 from odradek.broker.disk.disk_page_cache import PageCache
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.file_slice import SLICE_BYTES_MIN, FileSlice
 from odradek.broker.handling.context import Call, Caller, Context
 from odradek.broker.log.producers import AbortedTxn

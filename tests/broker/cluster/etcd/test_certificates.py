@@ -7,7 +7,7 @@ import pytest
 from odradek.broker.cluster.etcd.certificates import Certificates, load_certificates
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.option import ConfigError
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.runtime.environment import Environment
 from tests.client import certificates as made
 

@@ -9,7 +9,8 @@ from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.journal import decode_file, encode_file
 from odradek.broker.directories.metadata_revision import load_revision
-from odradek.broker.disk.disk import Disk, FileDisk
+from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.offline.adopt.adoption import adopt
 from odradek.broker.offline.adopt.claim import REVISIONS_SKIPPED, DirectoryRefused

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.offline.adopt.command import adopt
 from tests.broker.offline.adopt.kafka_files import DATA, KafkaDirectory, batch, config, topic_records
 

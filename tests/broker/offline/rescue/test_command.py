@@ -15,7 +15,7 @@ from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.journal import decode_file
 from odradek.broker.cluster.keys import CLUSTER_KEY, encode_restoring
 from odradek.broker.cluster.store import Snapshot, Txn
-from odradek.broker.disk.disk import FileDisk
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.offline.rescue import restoring
 from odradek.broker.offline.rescue.command import backup, rebuild, restore
 from processes.etcd_server import EtcdServer
