@@ -20,6 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo          real flights through kafka-python, SIGKILL and Spark, everything compared"
 	@echo "make test          style, types, imports, unit, and most of compat at 10,000 records a client"
+	@echo "make test ONLY=broker/log   the tests that mirror this folder"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client; COMPAT_PART=rest: what make test leaves"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
@@ -33,14 +34,22 @@ help:
 demo: $(STAMP) java $(CONNECTOR)
 	$(BIN)/python -m odradek.spark_jobs.demo
 
+# The tests of a folder, or of a module: `broker/log`, `broker/log/index.py`.
+mirrors = $(if $(filter %.py,$1),$(wildcard tests/$(dir $1)test_$(basename $(notdir $1)).py tests/$(dir $1)test_$(basename $(notdir $1))_*.py),tests/$1)
+
 # Unit and compat tests together: the ones compute while the others wait, for a JVM to start or a broker to be back; so
-# do the checkers of types.
+# do the checkers of types. ONLY=broker/log: the tests that mirror this folder, or this file, and nothing else.
 test: export COMPAT_RECORDS = 10000
 test: export COMPAT_PART = telling
+ifdef ONLY
+test: $(STAMP) java $(CONNECTOR) $(KAFKA)
+	$(BIN)/python -m pytest $(foreach each,$(patsubst odradek/testing/sim%,sim%,$(ONLY)),$(call mirrors,$(each))) -n 2 --dist loadscope
+else
 test: style imports java $(CONNECTOR) $(KAFKA)
 	@$(MAKE) --no-print-directory types > $(VENV)/types.log 2>&1 & types=$$!; \
 		$(BIN)/python -m pytest tests -n 4 --dist loadscope --no-loadscope-reorder; code=$$?; \
 		wait $$types || code=$$?; cat $(VENV)/types.log; exit $$code
+endif
 
 style: $(STAMP)
 	$(BIN)/ruff check .
