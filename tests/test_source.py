@@ -27,6 +27,7 @@ LINKED = ("broker", "client", "protocol", "spark_jobs")
 """The folders that odradek/ has links to, so that a module in them is `odradek.broker.…`."""
 PACKAGES = ("odradek", *LINKED)
 LINES_MAX = 500
+TEST_NAME_CHARACTERS_MAX = 80
 TESTS = re.compile(r"tests(\.|$)")
 
 # Tests of several modules together, and helpers, have no single source file.
@@ -155,6 +156,18 @@ def test_every_test_mirrors_a_source_file() -> None:
             astray.append(name)
     assert astray == []
     assert [name for name in UNMIRRORED if not (ROOT / name).exists()] == []
+
+
+def test_names_of_tests_can_be_read_at_a_glance() -> None:
+    long = [
+        f"{relative(path)}::{node.name}"
+        for path in python_files("tests")
+        for node in ast.walk(parsed(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and len(node.name) > TEST_NAME_CHARACTERS_MAX
+    ]
+    assert long == []
 
 
 def test_time_chance_and_tasks_come_from_the_seams_alone() -> None:

@@ -86,7 +86,7 @@ async def test_who_stops_leads_nothing_and_is_in_no_in_sync_set_when_it_goes() -
     await store.close()
 
 
-async def test_a_whole_cluster_that_stops_changes_nothing_so_that_all_are_in_sync_when_it_comes_back() -> None:
+async def test_a_whole_cluster_that_stops_changes_nothing_so_all_are_in_sync_afterwards() -> None:
     store = MemoryStore()
     brokers = await three(store)
     before = await states(store)
@@ -164,7 +164,7 @@ async def test_it_returns_when_another_one_leads_and_is_still_there() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_the_controller_that_stops_has_another_one_elected_only_after_it_has_given_up_what_it_leads() -> None:
+async def test_a_stopping_controller_gives_up_its_leaderships_before_another_is_elected() -> None:
     async with members(decides=True) as (first, _, _):
         await first.store.commit(Txn(put={partition_key("orders", 0): replace_leader(TRIO, 1).encode()}))
         await virtual_loop().settle()
@@ -273,7 +273,7 @@ def replace_leader(state: PartitionState, leader: int) -> PartitionState:
 
 
 @pytest.mark.virtual_time
-async def test_the_brokers_that_are_there_are_counted_and_those_that_are_registered_and_gone() -> None:
+async def test_metrics_count_active_brokers_and_those_registered_but_gone_as_fenced() -> None:
     async with members(decides=False) as (first, second, third):
         assert (gauge(first.member, "activebrokercount"), gauge(first.member, "fencedbrokercount")) == (3, 0)
         await second.member.registration.leave()

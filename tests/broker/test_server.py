@@ -162,7 +162,7 @@ async def test_a_start_that_failed_leaves_nothing_locked_or_bound() -> None:
         pass
 
 
-async def test_a_port_that_is_lost_between_binding_and_accepting_is_refused_and_the_logs_are_closed(
+async def test_a_port_lost_between_bind_and_listen_refuses_the_start_and_closes_the_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes may bind the same port; the second one to listen on it is told."""

@@ -107,7 +107,7 @@ async def test_the_directory_of_another_node_is_refused() -> None:
     await refused(store, disk, ForeignDirectory, "data belongs to node 1 and this is node 2: start with", node_id=2)
 
 
-async def test_a_second_broker_with_the_same_id_is_refused_and_the_first_one_keeps_all_it_has() -> None:
+async def test_a_second_broker_of_the_same_id_is_refused_and_the_first_keeps_all_it_has() -> None:
     """It has a directory of its own, as if that of the first one had been replaced."""
     store, disk, other_disk = MemoryStore(), MemoryDisk(), MemoryDisk()
     async with started(broker_of(store, disk)) as first, connected(first) as client:
@@ -137,7 +137,7 @@ async def test_a_broker_with_a_new_directory_waits_until_its_former_one_is_forgo
     await store.close()
 
 
-async def test_seats_are_given_up_by_the_minimum_that_the_cluster_has_and_not_by_that_of_the_file() -> None:
+async def test_in_sync_places_are_given_up_by_the_min_insync_of_the_cluster_not_the_file() -> None:
     """By a lower one broker 3 would be eligible no more, for one replica in sync would be enough."""
     store = MemoryStore()
     seat = PartitionState(TOPIC_ID, (1, 2, 3), (2,), 2, elr=(1, 3))

@@ -212,7 +212,7 @@ async def test_a_data_directory_that_was_just_made_survives_a_loss_of_power() ->
     assert "orders-0" in after.list_dir("srv/kafka/data")
 
 
-async def test_a_start_that_was_cut_short_leaves_it_to_the_next_to_make_the_data_directory_durable() -> None:
+async def test_a_start_makes_a_data_directory_left_by_an_interrupted_start_durable() -> None:
     disk = LosingDisk()
     disk.make_dir("data")
     await with_records(disk, "orders")

@@ -153,7 +153,7 @@ async def current(store: MemoryStore) -> str | None:
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
-async def test_starts_that_end_before_their_first_commit_leave_the_newest_directory_what_it_is(
+async def test_starts_that_end_before_a_first_commit_leave_the_newest_directory_newest(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_shared: bool
 ) -> None:
     """At the first start, too, and with a store in the directory."""
@@ -229,7 +229,7 @@ async def test_a_whole_copy_with_its_own_metadata_is_the_newest_there_is(caplog:
     assert PUT_BACK not in caplog.text
 
 
-async def test_an_older_copy_of_one_of_several_directories_is_named_and_what_it_lacks_is_not_made_anew(
+async def test_an_older_copy_of_one_directory_is_named_and_what_it_lacks_is_not_recreated(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A topic that was created since is offline, for want of anybody who has it, and not empty."""

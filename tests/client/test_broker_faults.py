@@ -65,7 +65,7 @@ async def plain_answer(client: RawClient) -> bytes:
 
 
 # ------------------------------------------------------------------------------------------------------------ errors
-async def test_an_error_for_a_partition_leaves_the_others_alone_and_the_batch_out_of_the_log() -> None:
+async def test_an_error_for_a_partition_leaves_others_alone_and_its_batch_out_of_the_log() -> None:
     with scripted_cluster() as cluster:
         one_topic(cluster).create_topic("others", 2)
         cluster.on(ProduceRequest, error(ErrorCode.NOT_ENOUGH_REPLICAS, "orders", 1, message="too few"))
@@ -139,7 +139,7 @@ async def test_an_answer_is_late_with_its_effect_or_without(fault: Fault, at_onc
             assert 5_000 <= cluster.now_ms() - start_ms < 5_002
 
 
-async def test_a_slow_request_takes_effect_even_if_its_client_has_gone_and_one_behind_it_does_not() -> None:
+async def test_a_slow_request_takes_effect_after_its_client_left_and_one_behind_does_not() -> None:
     with scripted_cluster() as cluster:
         one_topic(cluster)
         cluster.on(ProduceRequest, slow(1_000))

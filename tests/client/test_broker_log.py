@@ -62,7 +62,7 @@ def test_a_header_with_another_latest_timestamp_than_the_records_is_noticed(
     assert log.violations == [f"orders-0: a max_timestamp of {max_timestamp}, the latest is 2000"]
 
 
-def test_a_batch_sent_again_is_answered_with_its_first_offset_within_a_window_of_five(log: PartitionLog) -> None:
+def test_a_duplicate_batch_among_the_last_five_is_answered_with_its_first_offset(log: PartitionLog) -> None:
     for sequence in range(6):
         log.append(numbered(sequence, b"%d" % sequence), 0)
     for sequence in range(1, 6):

@@ -279,7 +279,7 @@ async def test_a_leader_that_goes_and_comes_back_reorders_as_retries_do(cluster:
                 assert await acked_order(cluster, producer, send_while_the_leader_goes_and_comes_back) == order
 
 
-async def test_a_record_that_was_given_up_after_it_was_sent_may_be_there_and_the_error_says_so(
+async def test_a_record_given_up_after_it_was_sent_may_be_there_and_the_error_says_so(
     cluster: ScriptedCluster,
 ) -> None:
     cluster.on(ProduceRequest, never(), times=None)

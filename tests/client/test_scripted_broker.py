@@ -343,7 +343,7 @@ async def test_connections_left_open_are_found() -> None:
 
 
 # ----------------------------------------------------------------------------------------------- brokers come and go
-async def test_a_broker_that_stops_closes_its_connections_and_refuses_new_ones_until_it_starts() -> None:
+async def test_a_stopped_broker_closes_connections_and_refuses_new_ones_until_it_starts() -> None:
     with scripted_cluster(brokers=2) as cluster:
         cluster.create_topic("orders", 2)
         broker = cluster.brokers[0]

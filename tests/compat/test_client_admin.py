@@ -207,7 +207,7 @@ async def test_records_are_read_back_from_any_offset_in_any_codec(
     assert await read(admin, partition, Start.earliest(), 500, **few) == expected[:500]
 
 
-async def test_transactions_that_were_aborted_are_left_out_when_committed_ones_are_asked_for(
+async def test_read_committed_leaves_out_the_records_of_aborted_transactions(
     admin: Admin, server: Cluster, replicas: int
 ) -> None:
     if not isinstance(server, ApacheKafka):

@@ -59,7 +59,7 @@ def loud(brokers: dict[int, OdradekBroker]) -> list[str]:
     return [f"{node_id}: {line}" for node_id, broker in brokers.items() for line in LOUD.findall(broker.output)]
 
 
-def test_to_stop_roll_and_start_brokers_and_to_give_partitions_new_replicas_is_no_warning(tmp_path: Path) -> None:
+def test_broker_stops_rolls_and_starts_and_replica_reassignments_log_no_warning(tmp_path: Path) -> None:
     with brokers_on_etcd(tmp_path) as brokers:
         bootstrap = ",".join(broker.bootstrap for broker in brokers.values())
         asyncio.run(created(bootstrap, "orders", 3))

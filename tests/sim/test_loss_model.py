@@ -105,7 +105,7 @@ def test_a_second_wound_is_refused_to_who_wants_to_stay_within(
     assert is_survivable([first], second, [state], 2, ids, is_synced=is_synced) is expected
 
 
-def test_a_minimum_that_is_lowered_counts_until_two_have_been_in_sync_since_it_was_raised() -> None:
+def test_a_lowered_min_insync_counts_until_two_are_in_sync_after_it_is_raised() -> None:
     def state(at_ms: float, *isr: int) -> PartitionStored:
         return PartitionStored(at_ms, "t", 0, (1, 2, 3), isr, isr[0], 1, int(at_ms))
 

@@ -61,7 +61,7 @@ def test_what_is_left_on_the_disk(end: str, left: list[str]) -> None:
         assert found == files(machine) == left
 
 
-def test_each_process_has_chance_and_an_incarnation_of_its_own_and_the_boot_id_of_its_machine() -> None:
+def test_each_process_has_own_randomness_and_incarnation_and_its_machines_boot_id() -> None:
     seen: list[tuple[int, bytes, str]] = []
 
     async def look(running: Running) -> None:

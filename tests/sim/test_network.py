@@ -238,7 +238,7 @@ def test_who_connects_over_a_line_that_is_cut_gets_through_once_it_is_whole() ->
     assert len(pair.talkers) == len(pair.accepted) == 1
 
 
-def test_who_connects_over_a_line_that_is_cut_on_the_way_back_is_accepted_and_does_not_know() -> None:
+def test_a_client_whose_return_path_is_cut_is_accepted_and_does_not_know_it() -> None:
     pair = Pair(connects=False)
     pair.bench.network.cut("server", "client")
     pair.connect()

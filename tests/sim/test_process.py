@@ -108,7 +108,7 @@ def test_what_is_for_the_end_of_a_round_comes_after_all_of_it_and_before_the_nex
     assert seen == ["round", "end", "next round"]
 
 
-def test_a_timer_rings_in_time_though_an_earlier_one_was_cancelled_and_a_later_one_is_set() -> None:
+def test_a_timer_fires_in_time_though_an_earlier_is_cancelled_and_a_later_is_set() -> None:
     bench = Bench()
     process = bench.process()
     rung: list[tuple[str, float]] = []

@@ -247,7 +247,7 @@ def test_when_all_is_repaired_a_watch_that_was_far_behind_is_not_any_more() -> N
 # -- older states -----------------------------------------------------------------------------------------------------
 
 
-def test_a_store_that_is_set_back_is_an_older_one_at_a_higher_revision_until_it_is_put_right() -> None:
+def test_a_store_that_is_set_back_is_older_at_a_higher_revision_until_put_right() -> None:
     scene = Scene()
     scene.do(scene.one, scene.put(scene.of_one, "/a"))
     saved = scene.store.save()
@@ -300,7 +300,7 @@ def test_what_was_on_its_way_to_a_store_never_comes_to_another_one() -> None:
     assert scene.seen == ["ConnectionError"]
 
 
-def test_leases_that_were_granted_since_are_gone_with_their_keys_and_those_from_before_go_on() -> None:
+def test_a_set_back_ends_leases_granted_since_with_their_keys_and_keeps_older_ones() -> None:
     scene = Scene()
 
     async def hold(client: SimStoreClient, key: str) -> None:

@@ -60,7 +60,7 @@ def test_without_being_told_a_topic_is_as_old_as_the_last_look() -> None:
     assert topics.topic("t", FIRST).created_ms == 50.0
 
 
-def test_answers_say_which_topic_they_are_about_and_have_no_offset_where_that_is_not_certain() -> None:
+def test_answers_say_which_topic_they_are_about_and_have_no_offset_if_uncertain() -> None:
     history = History()
     for at_ms, value, acked_ms in ((11.0, 1, 12.0), (22.0, 2, 26.0), (31.0, 3, 32.0)):
         history.add(Sent(at_ms, "c", "p", value, "t", 0, -1))

@@ -52,7 +52,7 @@ def test_disturbed_runs_are_counted_by_their_kind() -> None:
     assert "1 of 2 latency runs had more than 0.2 cores busy otherwise" in disturbances.notes()
 
 
-def test_every_run_has_a_topic_of_its_own_which_is_gone_afterwards_and_must_have_held_the_load(odradek: Server) -> None:
+def test_each_run_has_its_own_topic_that_must_hold_the_load_and_is_gone_afterwards(odradek: Server) -> None:
     topics = Topics()
     with pytest.raises(LogDiffers, match="11 of 11 records are missing"), topics.checked(odradek, LOAD, in_order=True):
         pass

@@ -62,7 +62,7 @@ def test_a_line_comes_back_from_json_as_it_was(line: Line) -> None:
         ([95.0, 100.0], False),  # exactly 5 % is not less than 5 %
     ],
 )
-def test_a_warm_up_is_steady_when_its_last_two_slices_differ_by_less_than_five_percent(
+def test_a_warm_up_is_steady_when_its_last_two_slices_differ_by_under_five_percent(
     slices: list[float], steady: bool
 ) -> None:
     assert is_steady(slices) is steady

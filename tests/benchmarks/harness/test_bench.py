@@ -32,7 +32,7 @@ def test_closing_a_bench_that_has_not_started_anything_does_nothing(tmp_path: Pa
     bench.close()
 
 
-def test_an_option_that_is_refused_makes_a_figure_unavailable_and_other_errors_do_not(tmp_path: Path) -> None:
+def test_only_a_refused_option_and_no_other_error_makes_a_figure_unavailable(tmp_path: Path) -> None:
     options = {"no.such.option": "1"}
     with (
         Bench(Plan(), tmp_path, [], lambda line: None) as bench,

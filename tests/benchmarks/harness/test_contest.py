@@ -89,7 +89,7 @@ def test_a_warm_up_that_never_gets_steady_ends_and_says_so(pair: tuple[Server, S
     assert notes[1] == "x: Kafka 1 was NOT STEADY after 108 s under load"
 
 
-def test_runs_beside_other_work_or_on_dirty_pages_are_counted_and_leave_the_result_open() -> None:
+def test_runs_beside_other_work_or_dirty_pages_are_counted_and_leave_the_result_open() -> None:
     quiet = [run_of(other_cores=0.2, dirty_bytes=50_000_000)] * 5
     assert not Runs(quiet, quiet).is_disturbed
     assert not Runs([*quiet[1:], run_of(other_cores=0.3)], quiet).is_disturbed, "one in ten is borne by medians"

@@ -77,7 +77,7 @@ def test_a_connection_may_spread_over_partitions(broker: OdradekBroker, wire: Wi
         compare_log(wire, dataclasses.replace(load, partitions=6, spread=6, total_bytes=6 * 6 * 16 * 1024))
 
 
-def test_where_connections_share_a_partition_each_batch_is_there_as_often_as_it_was_sent(
+def test_in_a_shared_partition_each_batch_must_be_there_as_often_as_it_was_sent(
     broker: OdradekBroker, wire: Wire
 ) -> None:
     load = produced(broker, wire, Load("shared", MEBIBYTE, now_ms(), in_flight=1, connections=4, partitions=2))

@@ -71,7 +71,7 @@ def test_connections_and_partitions_get_equal_shares() -> None:
     assert (spread.batch_count, spread.batches_to(0), spread.batches_to(9)) == (60, 6, 6)
 
 
-def test_frames_are_produce_requests_with_a_correlation_id_and_a_partition_that_can_be_replaced() -> None:
+def test_frames_are_produce_requests_with_replaceable_correlation_id_and_partition() -> None:
     batches = batches_of(LOAD)
     at = partition_position(LOAD)
     for number, (frame, batch) in enumerate(zip(frames_of(LOAD, batches, partition=3), batches, strict=True)):

@@ -17,9 +17,7 @@ LOAD = Load("produce-1", 40 * 16 * 1024, timestamp_ms=1_700_000_000_000)
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-def test_a_run_gets_a_reply_to_each_request_and_the_file_behind_the_sink_holds_every_batch(
-    tmp_path: Path, connections: int
-) -> None:
+def test_a_run_gets_a_reply_per_request_and_the_sink_file_holds_every_batch(tmp_path: Path, connections: int) -> None:
     load = Load("t", 39 * 16 * 1024, 0, connections=connections, partitions=connections)
     pairs = [socket.socketpair() for _ in range(connections)]
     descriptor = os.open(tmp_path / "sink", os.O_CREAT | os.O_RDWR)

@@ -203,7 +203,7 @@ async def test_a_torn_tail_of_any_content_is_cut_off(rubbish: bytes) -> None:
         assert decode_file(left).end_position == len(left), "nothing of it is in the file any more"
 
 
-async def test_a_flipped_bit_anywhere_before_the_last_commit_is_refused_and_nothing_is_written() -> None:
+async def test_a_flipped_bit_before_the_last_commit_is_refused_and_nothing_is_written() -> None:
     whole, positions = await written()
     for position in range(positions[-1]):
         damaged = bytearray(whole)

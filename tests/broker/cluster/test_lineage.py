@@ -74,7 +74,7 @@ def perform(world: World, step: str, number: int) -> None:
 
 @settings(max_examples=200)
 @given(STEPS)
-def test_who_is_let_in_finds_all_that_it_knows_and_the_true_history_lets_everybody_in(
+def test_an_admitted_broker_finds_all_it_knows_and_the_true_history_admits_all(
     steps: list[tuple[str, int]],
 ) -> None:
     """`World` judges each start, each look and each commit by all that was ever written."""
@@ -117,7 +117,7 @@ def test_a_copy_that_is_moved_on_by_others_is_refused_by_whoever_knows_more() ->
     assert not world.start(2)
 
 
-def test_a_broker_that_died_before_it_wrote_down_its_last_commit_does_not_hide_its_loss() -> None:
+def test_a_broker_that_died_before_noting_its_last_commit_does_not_hide_its_loss() -> None:
     """Its own disk does not know of it, so it is let in; another one's does, although it has written since."""
     world = World()
     assert world.start(1)
@@ -135,7 +135,7 @@ def test_a_broker_that_died_before_it_wrote_down_its_last_commit_does_not_hide_i
     assert not world.start(2)
 
 
-def test_what_comes_late_from_a_process_that_another_one_has_replaced_changes_nothing() -> None:
+def test_a_late_commit_of_a_replaced_process_changes_nothing() -> None:
     world = World()
     assert world.start(1)
     world.write(1)

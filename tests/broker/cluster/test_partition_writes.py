@@ -31,7 +31,7 @@ def test_a_write_expects_the_guard_its_revision_and_the_registration_of_its_lead
     assert list(txn.put) == ["/partitions/orders/0"]
 
 
-def test_a_leader_that_is_elected_is_named_as_it_is_now_and_one_that_is_not_there_as_absent() -> None:
+def test_a_commit_expects_the_current_registration_of_the_leader_or_its_absence() -> None:
     elected = write(0, replace(STATE, leader=2, leader_epoch=5))
     (txn,) = commits([elected], image({1: 40, 2: 99}), GUARD)
     assert txn.expect[broker_key(2)] == 99

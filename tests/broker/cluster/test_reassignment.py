@@ -68,7 +68,7 @@ def test_no_copy_goes_while_its_successor_is_not_in_sync(min_insync: int) -> Non
         ((3,), (1, 3), True),
     ],
 )
-def test_who_was_out_of_sync_before_is_waited_for_only_where_fewer_are_added_than_removed(
+def test_out_of_sync_replicas_are_awaited_only_where_fewer_are_added_than_removed(
     target: tuple[int, ...], isr: tuple[int, ...], is_done: bool
 ) -> None:
     """KAFKA-19975: replica 2 of 1, 2 and 3 is not well."""

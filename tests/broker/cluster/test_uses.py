@@ -99,7 +99,7 @@ class History:
         return is_so
 
 
-def test_an_older_copy_is_always_found_and_the_newest_directory_is_never_taken_for_one() -> None:
+def test_an_older_copy_is_always_found_and_the_newest_directory_never_taken_for_one() -> None:
     seen = Counter[str]()
     for seed in range(SEEDS):
         history = History(seed)
@@ -125,7 +125,7 @@ def test_processes_from_before_the_current_one_are_forgotten() -> None:
     assert used_by(("p", "q"), "other", "s") == ("other", "s")
 
 
-def test_of_many_starts_that_die_at_once_the_last_ones_are_noted_and_the_current_process() -> None:
+def test_the_current_process_and_the_last_of_many_starts_that_died_are_noted() -> None:
     noted: tuple[str, ...] = ("p",)
     for number in range(3 * PENDING_MAX):
         noted = used_by(noted, "p", f"q{number}")

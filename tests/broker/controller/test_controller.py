@@ -62,7 +62,7 @@ async def test_when_it_is_gone_another_one_is_elected_with_the_end_of_its_lease(
         assert image.controller_id in cluster.active()
 
 
-async def test_one_that_is_deposed_though_it_lives_knows_it_and_one_of_all_is_elected_again() -> None:
+async def test_a_deposed_controller_that_lives_knows_it_and_one_broker_is_elected_again() -> None:
     async with brokers() as cluster:
         before = (await cluster.image()).controller_revision
         await depose(cluster)
@@ -124,7 +124,7 @@ async def test_an_election_that_arrives_late_leaves_nobody_without_a_controller(
         assert cluster.active() == [1]
 
 
-async def test_one_that_comes_back_before_its_lease_has_ended_is_the_controller_again_at_once() -> None:
+async def test_a_controller_that_returns_before_its_lease_ends_is_controller_again_at_once() -> None:
     async with brokers() as cluster:
         reborn = await cluster.reborn(1)
         await settle()
@@ -161,7 +161,7 @@ async def test_it_gives_what_the_dead_led_to_others() -> None:
         assert (second.leader, second.isr, second.leader_epoch) == (1, (1, 3), 0)
 
 
-async def test_who_is_fenced_and_comes_back_leads_again_what_nobody_else_can_in_a_new_epoch() -> None:
+async def test_a_fenced_broker_that_returns_leads_in_a_new_epoch_what_only_it_can_lead() -> None:
     async with brokers() as cluster:
         await cluster.create(replace(TRIO, replicas=(2,), isr=(2,), leader=2))
         await fence(cluster, 2)
@@ -224,7 +224,7 @@ async def test_it_survives_a_store_that_is_away_and_decides_when_it_is_back() ->
         assert (await cluster.state()).leader == 1
 
 
-async def test_one_that_was_paused_between_decision_and_commit_changes_nothing_when_another_is_elected() -> None:
+async def test_a_controller_paused_before_its_commit_changes_nothing_if_another_is_elected() -> None:
     async with brokers() as cluster:
         await cluster.create(replace(TRIO, leader=2))
         paused = cluster[1]

@@ -35,7 +35,7 @@ def test_when_all_is_well_nothing_is_decided() -> None:
     assert decide(STATE, cluster(1, 2, 3)) is STATE
 
 
-def test_a_leader_that_is_gone_is_replaced_by_the_first_of_the_replicas_that_is_in_sync() -> None:
+def test_a_leader_that_is_gone_is_replaced_by_the_first_in_sync_replica() -> None:
     after = decide(STATE, cluster(2, 3))
     assert (after.leader, after.isr, after.leader_epoch, after.partition_epoch) == (2, (2, 3), 5, 8)
 

@@ -130,7 +130,7 @@ async def test_it_goes_on_with_its_new_epoch_when_it_was_registered_anew() -> No
         assert here.heard[-1][1] == here.member.registration.epoch > former
 
 
-async def test_cut_off_from_the_controller_it_registers_anew_once_and_then_waits_for_an_answer() -> None:
+async def test_a_broker_cut_off_from_the_controller_reregisters_once_then_awaits_an_answer() -> None:
     async with world() as here:
         registration = here.member.registration
         path = here.network.path(here.broker(CONTROLLER).address, here.broker(CONTROLLER).port)

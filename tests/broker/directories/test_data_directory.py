@@ -57,7 +57,7 @@ def watched() -> Generator[Watched]:
     abandon(made.loop)
 
 
-def test_of_an_interrupted_deletion_the_checkpoints_forget_before_its_last_trace_goes(watched: Watched) -> None:
+def test_checkpoints_forget_an_interrupted_deletion_before_its_last_trace_goes(watched: Watched) -> None:
     """A process died between the new name of the directory and the checkpoints; the next one may, too. Not forgotten
     is what has a directory, as a topic made anew under the name, and what nobody deleted."""
     disk, directory, long = watched.disk, watched.directory, "l" * 249

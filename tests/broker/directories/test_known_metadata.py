@@ -142,7 +142,7 @@ async def test_what_an_operator_rebuilt_is_taken_by_the_other_directories_too() 
     assert load_followed(disk, "more").origin_id == image_in(disk).lineage.origin_id != ""
 
 
-async def test_a_restore_below_what_a_directory_came_to_is_refused_and_says_which_option_helps() -> None:
+async def test_a_restore_below_the_known_revision_is_refused_and_says_which_option_helps() -> None:
     disk, other = MemoryDisk(), MemoryDisk()
     await run(disk, "orders")
     backup = backup_of_directory(disk, "data", "now")
@@ -183,7 +183,7 @@ async def test_brokers_on_a_shared_store_take_what_an_operator_restored_into_an_
         await start_on(lost)
 
 
-async def test_at_the_end_nothing_is_written_down_of_a_store_that_is_not_the_one_that_was_followed(
+async def test_close_writes_down_no_revision_of_a_store_that_was_not_the_followed_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     environment = Environment()

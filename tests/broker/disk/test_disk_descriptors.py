@@ -153,7 +153,7 @@ def test_who_sends_a_file_holds_its_descriptor_whatever_becomes_of_the_file(how:
             os.close(descriptor)
 
 
-def test_a_syncer_of_an_evicted_file_opens_it_again_for_the_table_and_of_a_closed_one_is_refused(
+def test_sync_of_an_evicted_file_reopens_it_for_the_table_and_of_a_closed_one_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FileDisk(descriptors_max=1)
@@ -170,7 +170,7 @@ def test_a_syncer_of_an_evicted_file_opens_it_again_for_the_table_and_of_a_close
     assert caught.value.errno == errno.EBADF
 
 
-def test_files_make_room_for_an_evicted_one_that_is_to_be_synced_though_a_shared_descriptor_frees_nothing(
+def test_files_make_room_to_sync_an_evicted_one_if_a_shared_descriptor_frees_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FileDisk(descriptors_max=2)

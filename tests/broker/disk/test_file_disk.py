@@ -235,7 +235,7 @@ else:
 """
 
 
-def test_the_lock_that_apache_kafka_holds_is_respected_and_ours_is_one_that_it_respects(tmp_path: Path) -> None:
+def test_the_lock_of_apache_kafka_is_respected_and_apache_kafka_respects_ours(tmp_path: Path) -> None:
     """FileChannel.tryLock takes a record lock (fcntl), which knows nothing of flock."""
     path = f"{tmp_path}/.lock"
     command = [sys.executable, "-c", RECORD_HOLDER, path]

@@ -149,7 +149,7 @@ class UncuttableDisk(MemoryDisk):
         super().cut(content, size_bytes)
 
 
-def test_a_cut_that_fails_leaves_what_was_preallocated_and_is_made_up_for_by_truncate() -> None:
+def test_a_cut_that_fails_leaves_preallocated_space_which_truncate_gives_back() -> None:
     disk = UncuttableDisk(size_bytes_max=10)
     file = disk.open("f")
     file.append([b"ab"])

@@ -97,7 +97,7 @@ async def test_the_answer_of_the_controller_is_handed_back() -> None:
         assert [(who, request.broker_id) for who, _, request in here.asked] == [(FIRST, 7)]
 
 
-async def test_an_old_request_goes_in_the_newest_version_and_its_answer_comes_in_the_old_one() -> None:
+async def test_an_old_request_is_forwarded_in_the_newest_version_and_answered_in_its_own() -> None:
     async with world() as (here, context):
         results = [ReplicaElectionResult(topic="orders", partition_result=[PartitionResult(partition_id=3)])]
         here.answers[FIRST] = ElectLeadersResponse(replica_election_results=results)

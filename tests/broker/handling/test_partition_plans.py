@@ -119,7 +119,7 @@ def test_who_is_down_counts_for_nothing_though_the_stored_set_names_it() -> None
 
 
 @pytest.mark.parametrize("target", [(1, 2, 3), (1, 2, 6)])
-def test_an_addition_that_alone_is_in_sync_stays_until_another_reassignment_is_complete(
+def test_an_added_replica_alone_in_sync_stays_until_another_reassignment_completes(
     target: tuple[int, ...],
 ) -> None:
     moving = replace(STATE, replicas=(4, 1, 2, 3), adding=(4,), removing=(3,), isr=(4,), leader=4)

@@ -41,7 +41,7 @@ def test_what_is_set_counts_for_all_of_them() -> None:
         cluster_settings(3, LISTENER, None, {"num.partitions": "none"})
 
 
-async def test_a_cluster_in_memory_elects_one_controller_and_stops_without_taking_anybody_out() -> None:
+async def test_an_in_memory_cluster_elects_one_controller_and_stops_without_removing_nodes() -> None:
     environment, store = Environment(), MemoryStore()
     brokers = [Broker(each, environment, MemoryDisk(), store=store) for each in cluster_settings(3, FREE, None, {})]
     for broker in brokers:

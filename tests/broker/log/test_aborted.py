@@ -161,7 +161,7 @@ def test_all_rows_are_replaced(waiting_from: int) -> None:
     assert list(index.rows()) == list(reopened(disk).rows()) == []
 
 
-def test_rows_that_take_the_place_of_others_wait_for_room_and_the_file_has_the_others_until_then() -> None:
+def test_replacing_rows_wait_for_room_and_the_file_keeps_the_old_rows_until_then() -> None:
     """What a start finds meanwhile is what was to be replaced, and not a part of what replaces it."""
     disk = new_disk()
     index = index_of(TXNS[:1], disk)

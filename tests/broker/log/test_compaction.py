@@ -109,7 +109,7 @@ def test_with_append_time_the_batch_keeps_its_timestamp() -> None:
     assert [record.timestamp_ms for record in iterate_records(kept)] == [T0 + 500] * 2
 
 
-def test_a_tombstone_gets_its_horizon_keeps_its_timestamp_and_goes_when_the_time_has_come() -> None:
+def test_a_tombstone_keeps_its_timestamp_and_is_removed_at_its_delete_horizon() -> None:
     """The horizon is set once, whatever the delay is later; Kafka: a record stays while now < horizon."""
     data = data_batch(0, (b"a", None), (b"b", b"2"), timestamp_ms=T0 - 10**9)
     first = feed(cleaning(map_of(99), now_ms=T0), data)

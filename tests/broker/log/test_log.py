@@ -208,7 +208,7 @@ def test_where_timestamps_stand_still_the_offset_index_alone_fills_up() -> None:
     assert log.base_offsets == [0, 5, 10], "four entries of eight bytes, for every batch but the first"
 
 
-def test_after_a_truncation_index_entries_are_due_as_if_the_log_had_never_been_longer() -> None:
+def test_after_a_truncation_index_entries_are_due_as_if_the_log_was_never_longer() -> None:
     disk, other = MemoryDisk(), MemoryDisk()
     log, never_longer = (
         open_log(disk, LogConfig(index_interval_bytes=150)),
@@ -226,7 +226,7 @@ def test_after_a_truncation_index_entries_are_due_as_if_the_log_had_never_been_l
     assert contents(disk) == contents(other)
 
 
-def test_after_a_truncation_of_everything_rolling_by_time_counts_from_the_new_first_batch() -> None:
+def test_after_truncation_to_nothing_rolling_by_time_counts_from_the_new_first_batch() -> None:
     log = open_log(MemoryDisk(), LogConfig(segment_ms=100))
     append(log, batch(T0))
     log.truncate_to(0)
@@ -418,7 +418,7 @@ def test_config_is_replaced_as_a_whole() -> None:
     assert replace(config, segment_bytes=1).segment_bytes == 1
 
 
-def test_a_preallocated_segment_takes_its_room_at_once_and_gives_the_rest_back_when_it_is_complete() -> None:
+def test_preallocated_segments_take_space_at_once_and_free_the_rest_when_complete() -> None:
     disk = MemoryDisk()
     config = LogConfig(segment_bytes=3 * SIZE, preallocate=True)
     log = open_log(disk, config)

@@ -276,7 +276,7 @@ def test_a_sequence_that_does_not_fit_is_appended_with_a_warning(caplog: pytest.
     assert known_producers(follower) == {1: (2, [(0, 0, 2, 2)])}
 
 
-def test_a_sequence_that_does_not_fit_is_no_surprise_where_batches_were_compacted_away(
+def test_a_sequence_gap_is_no_warning_where_batches_were_compacted_away(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     follower = open_log(MemoryDisk(), LogConfig(is_compacted=True))

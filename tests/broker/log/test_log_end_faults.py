@@ -215,7 +215,7 @@ def test_power_that_fails_leaves_what_was_on_the_device(name: str) -> None:
     assert gaps, "without the cut some of these logs would lack batches in the middle"
 
 
-def test_what_was_deleted_of_the_first_batch_stays_so_where_the_disk_takes_only_some_of_an_answer() -> None:
+def test_deleted_records_of_the_first_batch_stay_deleted_if_the_disk_fills_midway() -> None:
     """A follower's log that begins within a batch: it is appended as a whole, and the log starts within it still."""
     leader = leader_model((batch(T0, T0, T0, T0), 0), (batch(T0), 0), (batch(T0), 0))
     answer = b"".join(data for _, _, data in leader.batches)

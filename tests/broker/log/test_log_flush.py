@@ -115,7 +115,7 @@ def test_a_flush_that_a_truncation_overtook_says_nothing_of_what_was_appended_si
     assert (log.durable_offset, log.recovery_point) == (3, 3)
 
 
-def test_a_flush_for_an_acknowledgement_syncs_batches_only_and_moves_no_recovery_point() -> None:
+def test_an_acknowledgement_flush_syncs_batches_only_and_moves_no_recovery_point() -> None:
     disk = SyncingDisk()
     log = open_log(disk, LogConfig(segment_bytes=len(ONE)))
     append(log, ONE)

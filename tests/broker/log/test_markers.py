@@ -162,7 +162,7 @@ def packed(payload: bytes, codec: Codec) -> bytes:
     )
 
 
-def test_every_cut_and_every_flipped_bit_of_the_record_is_read_or_refused_and_nothing_else() -> None:
+def test_every_cut_and_flipped_bit_of_a_marker_is_read_or_refused_as_malformed() -> None:
     """Junk raises MalformedMessage and no other exception: a start and a Fetch meet it as damage."""
     answers: set[Marker | str | None] = set()
     for position in range(61, len(GOLDEN)):

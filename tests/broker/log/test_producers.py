@@ -213,7 +213,7 @@ def test_a_batch_outside_of_the_open_transaction_is_refused() -> None:
     assert partition.send(1) == 100
 
 
-def test_idle_producers_expire_by_the_time_of_their_records_unless_a_transaction_is_open() -> None:
+def test_idle_producers_expire_by_record_timestamp_unless_a_transaction_is_open() -> None:
     producers = Producers()
     producers.update(header(0, producer_id=1, timestamp=T0), 0)
     producers.update(header(0, producer_id=2, timestamp=T0 + 1), 1)

@@ -134,7 +134,7 @@ def test_a_flipped_byte_anywhere_in_the_active_segment_is_found_and_cut_there() 
     assert found > 180
 
 
-def test_damage_before_the_last_segment_ends_the_log_and_what_is_behind_is_kept_aside(
+def test_damage_before_the_last_segment_ends_the_log_and_keeps_later_segments_aside(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Nothing but a lost page or a bad disk does this. Kafka deletes what follows; we rename it."""

@@ -231,7 +231,7 @@ def test_any_recovery_point_opens_the_log_whole(recovery_point: int) -> None:
     assert log.durable_offset == log.recovery_point == max(0, min(recovery_point, 20))
 
 
-def test_an_empty_segment_that_a_failed_roll_left_behind_takes_nothing_away_after_a_clean_stop() -> None:
+def test_an_empty_segment_left_by_a_failed_roll_loses_nothing_after_a_clean_stop() -> None:
     """The roll made its files, could not go on, and nobody could remove them; the log went on in the segment before."""
     disk, log = written(20)
     filled(log, 5)

@@ -210,9 +210,7 @@ def test_a_header_that_is_too_late_is_corrected_where_the_records_are_not(codec:
 
 @pytest.mark.parametrize("claimed", [-1, NOW, NOW + 6, NOW + 8])
 @pytest.mark.parametrize("codec", Codec)
-def test_a_largest_timestamp_that_the_records_do_not_have_is_corrected_where_they_are_walked(
-    codec: Codec, claimed: int
-) -> None:
+def test_a_max_timestamp_that_no_record_has_is_corrected_where_records_are_read(codec: Codec, claimed: int) -> None:
     batch = of_a_producer(RECORDS, codec)
     lying = plain.resealed(batch[:35] + claimed.to_bytes(8, "big", signed=True) + batch[43:])
     for config in (

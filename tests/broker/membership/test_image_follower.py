@@ -185,7 +185,7 @@ async def test_the_store_is_compared_before_a_topic_is_deleted_and_not_for_each_
     await following
 
 
-async def test_a_topic_that_is_missing_where_all_is_read_again_has_vanished_and_was_not_deleted(
+async def test_a_topic_missing_after_a_full_reread_has_vanished_and_was_not_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(state, "HISTORY_CHANGES_MAX", 1)

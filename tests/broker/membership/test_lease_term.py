@@ -7,7 +7,7 @@ def test_before_the_first_answer_nothing_is_certain() -> None:
     assert LeaseTerm().is_over(0.0)
 
 
-def test_it_ends_a_tenth_before_the_time_granted_counted_from_when_the_renewal_was_sent() -> None:
+def test_a_lease_ends_a_tenth_before_its_ttl_counted_from_sending_the_renewal() -> None:
     term = LeaseTerm()
     term.renewed(sent_ms=1_000.0, ttl_ms=2_000.0)
     assert not term.is_over(2_799.9)

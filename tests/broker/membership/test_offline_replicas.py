@@ -110,7 +110,7 @@ async def test_after_a_restart_with_its_directory_all_is_as_it_was() -> None:
         assert (await produced(client, "one", wire_batch(b"more"), index=1)).error_code == ErrorCode.NONE
 
 
-async def test_a_device_that_was_unmounted_is_noticed_although_another_one_takes_the_writes() -> None:
+async def test_an_unmounted_device_is_noticed_although_another_one_takes_the_writes() -> None:
     disk = FailingDisk()
     async with started(broker_on(disk, AB)) as broker:
         await make_topic(broker.context, "one", 2)

@@ -122,7 +122,7 @@ async def test_the_same_directory_replaces_its_former_life_at_once() -> None:
         await reborn.tasks.close()
 
 
-async def test_another_directory_waits_for_a_broker_that_died_and_is_refused_by_one_that_lives() -> None:
+async def test_another_directory_waits_for_a_dead_broker_and_is_refused_by_a_live_one() -> None:
     async with world() as (store, here):
         await here.register()
         other = Registered(store, here.environment, OTHER_DIRECTORY)
@@ -138,7 +138,7 @@ async def test_another_directory_waits_for_a_broker_that_died_and_is_refused_by_
         await other.tasks.close()
 
 
-async def test_in_a_store_of_this_process_leases_do_not_end_so_another_directory_is_refused_at_once() -> None:
+async def test_leases_in_an_in_process_store_last_so_another_directory_is_refused_at_once() -> None:
     store, environment = MemoryStore(), VirtualEnvironment()
     identity = Identity(NODE_ID, ENDPOINTS, (DIRECTORY,))
     first = Registration(store, environment, identity, LEASE_MS)
@@ -252,7 +252,7 @@ async def test_after_a_cut_it_registers_anew() -> None:
         assert len(renewed) == 1
 
 
-async def test_a_process_that_slept_through_its_lease_serves_nothing_before_its_image_has_followed() -> None:
+async def test_a_process_that_slept_through_its_lease_serves_only_after_its_image_follows() -> None:
     """What lies in its buffers would be answered by a leader that was replaced meanwhile."""
     async with world() as (store, here):
         await here.register()

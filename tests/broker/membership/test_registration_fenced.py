@@ -51,7 +51,7 @@ async def test_fenced_unheard_it_waits_for_an_answer_of_the_controller_but_not_f
         assert here.may_serve()
 
 
-async def test_who_sees_its_own_registration_before_the_answer_takes_nobody_for_having_fenced_it(
+async def test_a_broker_registration_seen_before_its_answer_is_not_taken_for_a_fencing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with world() as (store, here):
@@ -65,7 +65,7 @@ async def test_who_sees_its_own_registration_before_the_answer_takes_nobody_for_
         assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
-async def test_fenced_it_does_not_serve_until_it_is_registered_again_and_knows_what_happened_meanwhile() -> None:
+async def test_a_fenced_broker_serves_only_once_it_is_reregistered_and_its_image_follows() -> None:
     """Others may have been elected between the two, and our image, behind, does not say so yet."""
     async with world() as (store, here):
         await here.register()

@@ -49,7 +49,7 @@ async def test_whoever_looks_first_the_timer_hides_no_standstill() -> None:
         assert not here.may_serve()
 
 
-async def test_a_process_that_stood_still_and_was_not_fenced_goes_on_when_the_store_has_said_so() -> None:
+async def test_a_paused_process_that_was_not_fenced_resumes_once_the_store_has_said_so() -> None:
     async with world() as (store, here):
         await here.register()
         here.keep()

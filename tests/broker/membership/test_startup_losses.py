@@ -222,7 +222,7 @@ async def test_a_leader_that_was_restarted_meanwhile_still_gets_its_new_epoch() 
     assert decided(state, image, 2, unclean=False).leader_epoch == 5
 
 
-async def test_a_leader_that_is_restarted_between_reading_and_writing_still_gets_its_new_epoch() -> None:
+async def test_a_leader_restarted_between_read_and_write_still_gets_its_new_epoch() -> None:
     scene = Scene()
     await scene.begin(STATE)
     commit = scene.store.commit

@@ -126,7 +126,7 @@ async def test_who_goes_away_in_the_middle_leaves_no_descriptor_behind(
     assert len(sent) > 10
 
 
-async def test_a_file_that_fails_in_the_middle_of_an_answer_ends_the_connection_and_says_so(
+async def test_a_file_that_fails_amid_a_response_ends_the_connection_and_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, sent: list[tuple[int, bool]]
 ) -> None:
     """The client was told the length already. Others go on."""

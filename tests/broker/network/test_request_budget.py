@@ -55,7 +55,7 @@ async def test_no_limit_is_never_exhausted() -> None:
     assert memory.may_read(never)
 
 
-async def test_with_incomplete_requests_alone_the_longest_waiter_reads_on_until_its_request_is_whole(
+async def test_if_all_requests_are_incomplete_the_longest_waiter_reads_its_request_whole(
     memory: RequestBudget,
 ) -> None:
     memory.received(100)

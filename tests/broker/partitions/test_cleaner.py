@@ -291,7 +291,7 @@ def test_a_record_whose_key_is_that_of_a_marker_takes_no_marker_away(key: bytes)
     assert not {b"0", b"1"} & {record.value for record in kept.read.records}, "it was compacted"
 
 
-def test_markers_go_when_nothing_is_left_of_their_transactions_and_their_horizon_has_come() -> None:
+def test_markers_go_when_their_transactions_are_gone_and_their_horizon_has_come() -> None:
     disk, log = MemoryDisk(), transactions()
     # Both producers write once more, so that nothing of the transactions is kept for their sequences.
     for producer in (2, 3):
@@ -331,7 +331,7 @@ def test_an_open_transaction_holds_compaction_up() -> None:
     assert kept.checkpoint == 2
 
 
-def test_a_producer_is_known_after_its_snapshots_were_lost_and_then_its_batches_deleted() -> None:
+def test_a_producer_is_known_after_its_snapshots_are_lost_and_its_batches_deleted() -> None:
     kept = Kept(COMPACTED, segment_bytes=350, group_bytes=1)
     kept.append((b"a", b"1"), producer=(1, 0, 0))
     kept.roll()
@@ -365,7 +365,7 @@ def test_what_is_appended_behind_a_cut_is_not_compacted_yet() -> None:
     assert read_offsets(kept.disk, f"{DATA_DIR}/{CLEANED_OFFSETS}") == {("orders", 0): 4}
 
 
-def test_a_truncation_to_where_the_active_segment_begins_leaves_the_compacted_one_as_it_is() -> None:
+def test_a_truncation_to_the_active_segment_start_leaves_the_compacted_one_as_it_is() -> None:
     """Which is not walked at the next start, after a kill: no batch of it says where the epoch began any more, nor that
     producer 2 was ever there, whose newest batch was the one that is truncated."""
     kept = Kept(COMPACTED, segment_bytes=350, group_bytes=1)

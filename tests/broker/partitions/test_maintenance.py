@@ -86,7 +86,7 @@ def test_the_active_segment_is_rolled_and_goes_too_and_the_log_goes_on() -> None
 
 
 @pytest.mark.parametrize("policy", ["compact", "delete", "compact,delete"])
-def test_what_lies_before_the_log_start_goes_whatever_the_policy_and_nothing_else_of_a_compacted_topic(
+def test_segments_below_the_log_start_go_by_any_policy_and_no_others_if_compacted(
     policy: str,
 ) -> None:
     kept = filled({**BY_TIME, "retention.bytes": "0", "cleanup.policy": policy, "retention.ms": "100000000"})
@@ -98,7 +98,7 @@ def test_what_lies_before_the_log_start_goes_whatever_the_policy_and_nothing_els
     assert kept.log.base_offsets == ([4, 6, 8, 10] if policy == "compact" else [12])
 
 
-def test_a_segment_that_could_not_go_with_delete_records_goes_with_the_next_retention() -> None:
+def test_a_segment_that_delete_records_could_not_remove_goes_with_the_next_retention() -> None:
     disk = FaultyDisk()
     kept = filled({"cleanup.policy": "compact"}, disk=disk)
     run = kept.checkpoints.writing_log_starts

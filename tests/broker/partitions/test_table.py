@@ -299,7 +299,7 @@ async def test_the_directory_of_another_topic_with_this_name_is_kept_aside(
     assert disk.read_whole(f"{DATA_DIR}/{stray}/00000000000000000000.log") != b""
 
 
-async def test_a_deletion_whose_rename_fails_gives_no_records_to_the_next_topic_of_that_name(
+async def test_a_deletion_whose_rename_fails_gives_no_records_to_the_next_same_named_topic(
     disk: PartlyFullDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_broker(disk=disk) as context:
@@ -317,7 +317,7 @@ async def test_a_deletion_whose_rename_fails_gives_no_records_to_the_next_topic_
         assert (here, stray.endswith("-stray")) == ("orders-0", True), "it is put aside: nobody sees now who deleted it"
 
 
-async def test_a_topic_that_is_missing_and_was_not_deleted_is_put_aside_with_all_its_records(
+async def test_a_missing_topic_that_was_not_deleted_is_put_aside_with_all_its_records(
     disk: PartlyFullDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its key was written anew for another topic, as nobody of ours does; each keeps what it has."""
@@ -388,7 +388,7 @@ async def test_a_log_start_that_could_not_be_forgotten_is_not_inherited(
 # -- replicas ----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_recovery_point_of_a_log_that_was_cut_is_written_down_before_anything_is_appended() -> None:
+async def test_the_recovery_point_of_a_truncated_log_is_written_before_the_next_append() -> None:
     disk = MemoryDisk()
     async with running_broker(disk=disk) as context:
         await make_topic(context, "orders", replicas=(0, 1))

@@ -19,7 +19,7 @@ from tests.broker.support import DATA_DIR, append, batch, make_topic, running_br
 
 
 @pytest.mark.parametrize(("isr", "is_cut"), [((1,), True), ((0,), False)], ids=["others are in sync", "nobody else is"])
-async def test_after_a_loss_of_power_a_replica_goes_back_to_what_is_certain_if_others_have_the_rest(
+async def test_power_loss_truncates_a_log_to_what_is_certain_if_others_have_the_rest(
     isr: tuple[int, ...], is_cut: bool
 ) -> None:
     async with after_a_loss_of_power(isr) as (partitions, load):
@@ -29,7 +29,7 @@ async def test_after_a_loss_of_power_a_replica_goes_back_to_what_is_certain_if_o
 
 
 @pytest.mark.parametrize(("isr", "kept"), [((1,), (0, 0)), ((0,), (3, 5))], ids=["others have it", "nobody else"])
-async def test_after_a_loss_of_power_that_took_the_first_segment_a_replica_does_not_follow_from_behind_it(
+async def test_after_power_loss_of_its_first_segment_no_replica_fetches_from_behind_it(
     isr: tuple[int, ...], kept: tuple[int, int]
 ) -> None:
     """The name of a new file is durable when its directory was synced: a later file may be there, and it not. Nor was
@@ -41,7 +41,7 @@ async def test_after_a_loss_of_power_that_took_the_first_segment_a_replica_does_
         assert (log.log_start_offset, log.log_end_offset) == kept
 
 
-async def test_after_a_loss_of_power_a_log_that_cannot_be_opened_at_first_goes_back_when_it_can(
+async def test_after_power_loss_a_log_that_cannot_be_opened_is_truncated_once_it_can_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Before, nobody may write down that the start has come so far: the next one has to look again."""

@@ -272,7 +272,7 @@ async def test_a_recovery_point_beyond_the_log_loses_nothing(recovery_point: int
         assert append(context.partitions.leader("orders", 0), batch(b"on")) == 35
 
 
-async def test_a_topic_that_is_made_anew_does_not_inherit_the_recovery_point_of_the_one_before() -> None:
+async def test_a_recreated_topic_does_not_inherit_the_recovery_point_of_the_former_one() -> None:
     """Or a start after a loss of power would believe batches that never reached the device."""
     disk = CountingDisk()
     async with broker_on(disk) as context:

@@ -139,7 +139,7 @@ async def test_one_that_comes_between_the_wake_up_and_the_look_is_waited_for() -
     assert await asked == 5
 
 
-async def test_nobody_joins_below_what_was_acknowledged_and_what_was_only_asked_keeps_nobody_out() -> None:
+async def test_only_an_acknowledged_deletion_keeps_followers_below_it_out_of_the_isr() -> None:
     world = World(isr=(0, 1), live=(0, 1))
     world.says(2, 3)
     asked = world.ask()
@@ -152,7 +152,7 @@ async def test_nobody_joins_below_what_was_acknowledged_and_what_was_only_asked_
     assert world.may_join(2)
 
 
-async def test_nobody_joins_below_the_start_that_a_leader_found_and_retention_keeps_nobody_out() -> None:
+async def test_a_log_start_found_by_a_new_leader_bars_lower_followers_retention_does_not() -> None:
     """A new leader does not know what was acknowledged before."""
     world = World(isr=(0,), live=(0,), start=3)
     world.log.log_start_offset = 50  # retention

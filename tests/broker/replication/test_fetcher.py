@@ -168,7 +168,7 @@ async def test_an_answer_for_a_former_epoch_is_dropped() -> None:
         assert epochs[-1] == EPOCH + 1
 
 
-async def test_a_leader_that_is_away_for_a_moment_is_no_warning_and_one_that_stays_away_is_one(
+async def test_a_leader_that_is_away_briefly_is_no_warning_and_one_that_stays_away_is(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def levels() -> list[int]:

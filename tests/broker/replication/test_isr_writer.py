@@ -69,7 +69,7 @@ async def test_a_follower_that_lags_is_taken_out_when_somebody_looks() -> None:
         assert here.partition.high_watermark.value == 1
 
 
-async def test_a_member_that_asks_for_what_it_had_leaves_at_once_and_comes_back_when_it_has_it(
+async def test_an_in_sync_follower_that_lost_data_leaves_the_isr_until_it_catches_up(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Its device has lied, or an older copy of its data directory was put back: it must not be elected meanwhile."""
@@ -206,7 +206,7 @@ async def test_who_may_join_is_there_in_the_life_that_fetches() -> None:
         assert here.writer.may_join(1, here.epochs[1])
 
 
-async def test_a_delete_records_waits_for_live_replicas_and_not_for_those_in_a_directory_that_has_failed() -> None:
+async def test_delete_records_awaits_live_replicas_but_not_those_in_a_failed_directory() -> None:
     """Broker 2 is not in sync, and counts while it is there."""
     async with world(PartitionState(TOPIC_ID, (0, 1, 2, 3), (0, 1), 0, offline=(3,))) as here:
         partition = here.partition
@@ -242,7 +242,7 @@ async def test_who_has_not_deleted_what_was_acknowledged_joins_when_it_says_that
         assert (await here.stored()).isr == (0, 1)
 
 
-async def test_a_follower_that_is_gone_holds_nothing_up_although_it_had_caught_up_a_moment_ago() -> None:
+async def test_a_follower_gone_just_after_catching_up_does_not_hold_the_high_watermark() -> None:
     async with world(ALONE) as here:
         here.append()
         here.fetch(1)
@@ -257,7 +257,7 @@ async def test_a_follower_that_is_gone_holds_nothing_up_although_it_had_caught_u
         assert here.partition.high_watermark.value == 2
 
 
-async def test_a_follower_that_was_restarted_while_its_addition_is_under_way_is_not_added_for_its_former_life() -> None:
+async def test_a_follower_restarted_during_its_isr_addition_is_not_added_for_its_old_epoch() -> None:
     async with world(ALONE) as here:
         here.append()
         here.store.fates.append(Fate.HELD)
@@ -336,7 +336,7 @@ async def test_an_addition_counts_until_it_is_known_not_to_be_stored() -> None:
         assert here.partition.high_watermark.value == 2
 
 
-async def test_an_addition_that_was_stored_counts_even_when_the_leader_finds_that_it_was_replaced_since() -> None:
+async def test_a_stored_isr_addition_counts_even_if_its_leader_was_replaced_since() -> None:
     """It was cut off when its addition was stored, and who was added leads now. That the store says so is no reason to
     forget the new leader: what only the other follower has must not be acknowledged."""
     async with world(replace(ALONE, isr=(0, 1))) as here:

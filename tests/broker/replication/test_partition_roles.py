@@ -38,7 +38,7 @@ async def test_only_replicas_are_followers_and_only_in_their_present_life() -> N
     assert partition.high_watermark.value == 1
 
 
-async def test_a_follower_that_comes_back_holds_the_high_watermark_until_it_has_fetched_again() -> None:
+async def test_a_returning_follower_holds_the_high_watermark_until_it_has_fetched_again() -> None:
     partition = partition_with(TRIO)
     append(partition, batch(b"a"))
     for broker_id in (1, 2):

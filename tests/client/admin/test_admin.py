@@ -302,7 +302,7 @@ async def test_a_leader_that_the_cluster_no_longer_has_is_given_up_for_the_new_o
 @pytest.mark.parametrize(
     "code", [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT]
 )
-async def test_a_leader_that_has_not_heard_of_the_partition_or_lost_its_disk_is_asked_again(code: ErrorCode) -> None:
+async def test_a_leader_with_an_unknown_partition_or_a_storage_error_is_asked_again(code: ErrorCode) -> None:
     """ListOffsetsHandler and DeleteRecordsHandler: from a leader, every error that may pass is one to ask again for."""
 
     def refuse(response: Any) -> None:
@@ -488,7 +488,7 @@ async def test_what_is_not_asked_for_is_ignored() -> None:
             await admin.describe_configs([T])
 
 
-async def test_with_the_brokers_down_a_call_ends_in_time_and_the_next_one_succeeds_when_they_are_back() -> None:
+async def test_a_call_with_brokers_down_ends_in_time_and_the_next_succeeds_on_their_return() -> None:
     async with asking(1) as (admin, scripted, _, _):
         scripted.brokers[0].stop()
         began_ms = scripted.now_ms()

@@ -89,7 +89,7 @@ async def test_an_unclean_election_takes_whoever_is_there() -> None:
         assert scripted.topics[TOPIC].partitions[0].leader == 2
 
 
-async def test_an_unclean_election_is_never_asked_of_a_broker_that_would_take_it_for_another() -> None:
+async def test_an_unclean_election_is_never_asked_of_a_broker_without_election_types() -> None:
     async with asking() as (admin, scripted, replicated):
         replicated.place(TOPIC, 0, (1, 2, 3), ())
         for broker in scripted.brokers.values():

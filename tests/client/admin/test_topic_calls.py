@@ -193,7 +193,7 @@ async def test_the_wait_for_leaders_outlives_a_lost_connection() -> None:
         assert served.leaderless_looks <= 0
 
 
-async def test_leaders_that_do_not_come_in_time_are_an_error_that_says_that_the_topic_exists() -> None:
+async def test_leaders_not_elected_in_time_are_an_error_that_says_that_the_topic_exists() -> None:
     async with asking() as (admin, scripted, served):
         served.leaderless_looks = 1 << 30
         began_ms = scripted.now_ms()

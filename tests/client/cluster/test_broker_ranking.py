@@ -50,7 +50,7 @@ def test_the_fitter_of_two_is_chosen_in_whatever_order_they_come(first: Standing
     assert chosen is (None if best in (Standing.STUCK, Standing.OUT) else EXAMPLES[best])
 
 
-def test_of_busy_ones_the_least_loaded_of_free_ones_the_one_tried_longest_ago_of_equal_ones_the_first() -> None:
+def test_a_broker_is_chosen_by_least_load_then_by_longest_untried_then_by_order() -> None:
     busy = [link(each, connection=Open(in_flight=load)) for each, load in enumerate((4, 2, 3, 2))]
     assert least_loaded(busy, NOW_MS, PATIENCE_MS) is busy[1]
     free = [link(each, tried_ms=tried_ms) for each, tried_ms in enumerate((500, 300, 300, 400))]

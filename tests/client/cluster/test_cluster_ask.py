@@ -76,7 +76,7 @@ async def test_ask_ends_at_its_deadline_without_a_broker() -> None:
             assert client.now_ms() - began_ms <= 3_001
 
 
-async def test_ask_ends_at_its_deadline_without_an_answer_and_leaves_the_connection_to_others() -> None:
+async def test_ask_ends_at_its_deadline_without_an_answer_and_keeps_the_connection_open() -> None:
     with scripted_cluster() as scripted:
         async with running(scripted) as client:
             scripted.on(InitProducerIdRequest, late(5_000))

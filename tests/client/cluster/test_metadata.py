@@ -41,7 +41,7 @@ def test_a_new_topic_is_asked_for_at_once_and_alone(client: Client) -> None:
     assert client.metadata.leader_of("b", 0) == (2, 0)
 
 
-def test_a_topic_that_became_new_after_the_question_is_still_asked_for_after_its_answer(client: Client) -> None:
+def test_a_topic_that_became_new_after_a_request_is_asked_for_after_its_response(client: Client) -> None:
     client.use("a")
     client.refresh(topic("a", 1))
     client.use("b")
@@ -52,7 +52,7 @@ def test_a_topic_that_became_new_after_the_question_is_still_asked_for_after_its
     assert (later.topics, later.is_partial) == (("c",), True)
 
 
-def test_an_update_requested_while_a_question_is_under_way_is_not_satisfied_by_its_answer(client: Client) -> None:
+def test_an_update_requested_during_a_request_is_not_satisfied_by_its_response(client: Client) -> None:
     client.use("a")
     question = client.ask()
     client.metadata.request_update()
@@ -275,7 +275,7 @@ def test_a_topic_that_is_gone_is_unusable_and_asked_for_again(client: Client) ->
     assert client.metadata.error_of("a") is None
 
 
-def test_a_topic_that_is_back_under_its_id_keeps_its_epochs_and_a_new_one_starts_anew(client: Client) -> None:
+def test_a_topic_back_under_its_id_keeps_its_leader_epochs_and_a_new_id_starts_anew(client: Client) -> None:
     client.use("a")
     client.refresh(topic("a", (1, 4)))
     client.metadata.request_update("a")

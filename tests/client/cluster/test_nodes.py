@@ -61,7 +61,7 @@ async def test_the_time_to_connect_doubles_too() -> None:
         assert found.opener.attempts[-1][4] == 10_000
 
 
-async def test_failures_are_forgotten_when_a_connection_has_lived_for_a_while_not_when_it_opened() -> None:
+async def test_failures_are_forgotten_once_a_connection_has_lasted_a_while_not_when_opened() -> None:
     async with scene() as found:
         found.name(1)
         waits: list[float] = []

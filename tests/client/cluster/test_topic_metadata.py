@@ -59,7 +59,7 @@ def test_partitions_do_not_vanish_from_a_topic_with_the_same_id() -> None:
     assert take(topic("t", (2, 1)), known).leaders == ((2, 1), (2, 0), (3, 0))
 
 
-def test_without_ids_there_may_be_fewer_partitions_since_the_topic_may_be_another_one() -> None:
+def test_without_topic_ids_fewer_partitions_are_taken_as_it_may_be_another_topic() -> None:
     known = take(topic("t", (1, 0), (2, 0), topic_id=ZERO_UUID))
     assert take(topic("t", (2, 1), topic_id=ZERO_UUID), known).leaders == ((2, 1),)
 

@@ -261,7 +261,7 @@ class NoProducer:
         pass
 
 
-def test_whether_the_topic_exists_is_asked_over_connections_as_they_were_set_for_the_producer(
+def test_whether_the_topic_exists_is_asked_over_connections_set_as_for_the_producer(
     admins: list[AdminConfig], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lines = tmp_path / "lines"

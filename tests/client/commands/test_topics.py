@@ -150,7 +150,7 @@ async def test_offsets_that_no_broker_tells_do_not_hide_the_partitions(capsys: p
 
 
 @pytest.mark.virtual_time
-async def test_without_names_all_topics_are_described_but_for_one_that_is_deleted_meanwhile(
+async def test_without_names_all_topics_are_described_except_one_deleted_meanwhile(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def mark(response: Any) -> None:

@@ -81,7 +81,7 @@ async def test_new_records_come_to_who_waits_for_them() -> None:
         assert [record.value for record in batch.records] == [b"later"]
 
 
-async def test_a_topic_is_named_by_its_id_where_it_is_known_and_asked_for_under_its_leader_epoch() -> None:
+async def test_a_topic_is_fetched_by_its_id_where_known_and_under_its_leader_epoch() -> None:
     async with reading_cluster(1, 1) as (scripted, _):
         scripted.move_leader(TOPIC, 0, to=0)
         scripted.move_leader(TOPIC, 0, to=0)

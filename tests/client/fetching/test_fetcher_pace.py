@@ -15,7 +15,7 @@ from tests.client.virtual_time import virtual_loop
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_nothing_is_fetched_while_nobody_reads_and_the_next_fetch_is_under_way_while_somebody_does() -> None:
+async def test_fetching_pauses_while_nobody_reads_and_runs_ahead_while_somebody_does() -> None:
     async with reading_cluster(1, 1) as (scripted, _):
         fill(scripted, TOPIC, 0, *([b"x" * 1000] for _ in range(30)))
         async with fetching(scripted, buffer_bytes=5_000, max_partition_fetch_bytes=2_500) as fetcher:
@@ -33,7 +33,7 @@ async def test_nothing_is_fetched_while_nobody_reads_and_the_next_fetch_is_under
             assert len((await read(fetcher))[0]) == 27
 
 
-async def test_a_partition_whose_leader_moves_while_nobody_reads_is_asked_for_again_when_somebody_does() -> None:
+async def test_a_partition_whose_leader_moved_while_nobody_read_is_fetched_on_reading() -> None:
     """However long that took, and though the new leader has to be connected to first."""
     async with reading_cluster(2, 3) as (scripted, _):
         fill(scripted, TOPIC, 0, values(3))

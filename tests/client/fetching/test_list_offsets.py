@@ -42,7 +42,7 @@ def test_the_lowest_version_is_the_first_that_knows_what_is_asked() -> None:
     assert lowest_version([LATEST, MAX_TIMESTAMP], read_committed=True) == 7
 
 
-def test_each_partition_gets_its_answer_its_error_or_a_retriable_one_when_it_is_left_out() -> None:
+def test_each_partition_gets_its_answer_or_error_and_a_retriable_one_if_left_out() -> None:
     response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(

@@ -66,7 +66,7 @@ def test_placing_that_fails_for_a_while_is_tried_again_and_for_good_is_raised() 
 
 
 # ---------------------------------------------------------------------------------------------------- fetching
-def test_the_next_fetch_goes_on_behind_what_waits_and_the_position_follows_what_is_taken() -> None:
+def test_the_next_fetch_follows_buffered_records_and_the_position_follows_taken_ones() -> None:
     reading = positions()
     reading.assign(A0, Start.at_offset(0))
     fetch(reading, {A0: batch(0, 3)})
@@ -269,7 +269,7 @@ def test_while_there_is_no_room_not_asking_is_not_failing() -> None:
         reading.take()
 
 
-def test_where_a_partition_begins_is_asked_without_room_too_and_may_fail_for_too_long() -> None:
+def test_a_start_offset_is_asked_without_buffer_room_and_fails_after_the_timeout() -> None:
     one = batch(0, 1, 1000)
     reading = positions(retry_timeout_ms=1_000, buffer_bytes=len(one))
     reading.assign(B0, Start.at_offset(0))

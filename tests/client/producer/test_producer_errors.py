@@ -93,7 +93,7 @@ def test_what_fails_costs_one_batch_of_each_partition(code: ErrorCode, appended:
 
 
 @pytest.mark.parametrize("code", FATAL, ids=name)
-def test_what_is_fatal_ends_all_records_that_are_not_acknowledged_and_refuses_new_ones(code: ErrorCode) -> None:
+def test_a_fatal_error_fails_all_unacknowledged_records_and_refuses_new_ones(code: ErrorCode) -> None:
     story = told(code, [1], times=1, appended=False, more=2)
     for record in failed(story.records):
         assert isinstance(record.error, ClientError)

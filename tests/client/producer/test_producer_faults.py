@@ -385,7 +385,7 @@ def test_with_all_brokers_gone_records_end_in_time_and_the_loop_rests() -> None:
             assert len(story.cluster.network.attempts) < 10 * 300, "three brokers, each by two names, at most"
 
 
-def test_a_connection_that_takes_no_bytes_is_given_up_with_all_that_was_written_to_it() -> None:
+def test_a_connection_that_takes_no_bytes_is_given_up_with_all_data_written_to_it() -> None:
     async def main(cluster: ScriptedCluster) -> Story:
         async def stall(story: Story) -> None:
             path = cluster.brokers[1].path

@@ -91,7 +91,7 @@ def retain_nothing(cluster: ScriptedCluster) -> None:
 
 @pytest.mark.parametrize("version", [5, 11])
 @pytest.mark.parametrize("happening", [retain_nothing, forget])
-def test_an_old_broker_that_does_not_know_the_producer_any_more_is_given_other_numbers(
+def test_an_old_broker_that_forgot_the_producer_id_gets_batches_of_a_bumped_epoch(
     happening: Happening, version: int
 ) -> None:
     """UNKNOWN_PRODUCER_ID, which came with version 5 together with the start of the log."""

@@ -311,7 +311,7 @@ async def test_by_a_log_that_is_cut_before_the_reader() -> None:
         assert (await ended(task)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-async def test_a_high_watermark_that_follows_the_log_end_has_a_waiting_reader_read_now_and_then() -> None:
+async def test_a_waiting_fetch_reads_only_now_and_then_while_the_high_watermark_advances() -> None:
     """Each step could be enough at first; later ones are counted, or a large `min_bytes` reads all of it each time."""
     async with running_broker() as context:
         partition = await filled(context)

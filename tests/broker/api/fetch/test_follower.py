@@ -109,7 +109,7 @@ async def test_a_follower_says_where_its_log_begins() -> None:
 
 
 @pytest.mark.parametrize("may_read_from_followers", [False, True])
-async def test_a_high_watermark_comes_alone_and_soon_only_where_consumers_read_from_followers(
+async def test_a_high_watermark_alone_comes_early_only_if_consumers_read_from_followers(
     may_read_from_followers: bool,
 ) -> None:
     """Known before the request, or moved while it waits. Else it comes when the request's time is up."""
@@ -139,7 +139,7 @@ async def test_a_fetch_waits_for_an_append_and_names_only_the_partition_that_has
         assert (answer.partition_index, offsets(answer)) == (42, [0])
 
 
-async def test_an_answer_takes_along_what_the_next_turns_of_the_loop_bring_but_not_for_ever() -> None:
+async def test_a_fetch_response_gathers_appends_of_the_next_loop_turns_up_to_a_limit() -> None:
     async with led() as (context, replica):
         await replica.fetch(wanted())
         waiting = asyncio.create_task(replica.fetch(max_wait_ms=LONG_MS))
@@ -278,7 +278,7 @@ async def test_forgotten_partitions_are_answered_no_more() -> None:
         assert not leader(context, 0).log_watchers
 
 
-async def test_what_does_not_fit_comes_with_the_next_answers_and_all_partitions_have_their_turn() -> None:
+async def test_records_that_do_not_fit_come_in_later_responses_and_partitions_take_turns() -> None:
     async with led(3) as (context, replica):
         for index in range(3):
             append(leader(context, index), batch(bytes(6_000_000)))
@@ -430,7 +430,7 @@ async def test_a_follower_that_is_in_sync_is_never_throttled() -> None:
         assert offsets(second) == [1]
 
 
-async def test_another_rate_counts_at_once_and_what_is_throttled_is_named_in_the_first_answer() -> None:
+async def test_a_new_rate_applies_at_once_and_the_first_response_names_what_is_throttled() -> None:
     async with led_throttled() as (context, replica):
         put = {broker_config_key(None): encode_configs({"leader.replication.throttled.rate": "0"})}
         await context.metadata.applied(await context.metadata.store.commit(Txn(put=put)))

@@ -117,7 +117,7 @@ def test_an_adoption_that_fails_can_be_done_again(monkeypatch: pytest.MonkeyPatc
             assert load_revision(directory.disk, DATA) == 0, "whatever comes is newer"
 
 
-def test_a_directory_of_ours_that_lost_its_metadata_gets_a_revision_above_the_lost_ones() -> None:
+def test_an_own_directory_without_its_metadata_gets_a_revision_above_the_lost_ones() -> None:
     directory = plain()
     directory.write("metadata.revision", b"version=1\nrevision=4711\n")
     directory.write(FILE_NAME, encode_file({}, (), 0))
@@ -249,7 +249,7 @@ async def test_a_transaction_that_had_ended_when_kafka_was_killed_can_be_read() 
         assert broker.context.partitions.leader("orders", 0).last_stable_offset == 2
 
 
-async def test_a_topic_of_kafkas_own_name_that_is_created_here_does_not_cost_the_one_that_was_kept() -> None:
+async def test_creating_a_topic_of_a_kafka_internal_name_keeps_the_log_of_the_adopted_one() -> None:
     directory = plain()
     own = directory.read("__consumer_offsets-0/00000000000000000000.log")
     adopt(directory.disk, DATA)

@@ -84,7 +84,7 @@ def test_records_as_kafka_4_3_1_wrote_them_are_read() -> None:
     )
 
 
-def test_a_type_that_is_not_needed_is_told_by_its_number_whatever_its_version_and_content() -> None:
+def test_an_unneeded_record_type_is_known_by_number_whatever_its_version_or_content() -> None:
     assert read_record(b"\x01\x12\x09 anything") == 18
 
 

@@ -104,7 +104,7 @@ def test_a_torn_end_is_told_with_its_size_and_zeros_are_not(tail: bytes) -> None
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_messages_of_older_formats_are_an_obstacle_wherever_they_begin_a_segment_or_end_the_log(version: int) -> None:
+def test_old_format_messages_are_an_obstacle_at_a_segment_start_or_the_log_end(version: int) -> None:
     for logs in (
         [[old_message(0, version)]],
         [[old_message(0, version)], [batch(1)]],

@@ -143,9 +143,7 @@ def test_a_backup_takes_the_place_of_a_file_alone(tmp_path: Path, rebuilt: Path)
         assert decode_backup(file.read_bytes()).values
 
 
-def test_a_broker_may_be_running_while_a_backup_is_made_but_not_while_one_is_restored(
-    tmp_path: Path, rebuilt: Path
-) -> None:
+def test_a_broker_may_run_while_a_backup_is_made_but_not_while_one_is_restored(tmp_path: Path, rebuilt: Path) -> None:
     held = FileDisk().lock(str(rebuilt / ".lock"))
     file = tmp_path / "backup"
     run(backup, file, "--data-dir", rebuilt)

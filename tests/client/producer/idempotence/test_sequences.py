@@ -103,7 +103,7 @@ def test_retries_go_one_at_a_time_lowest_first_and_nothing_new_overtakes_them() 
 
 
 # ------------------------------------------------------------------------------------------------- unresolved
-def test_a_batch_given_up_on_the_way_stops_the_partition_until_a_later_one_is_acknowledged() -> None:
+def test_a_batch_expired_in_flight_stops_the_partition_until_a_later_one_succeeds() -> None:
     driver = Driver().begun()
     given_up, later = driver.sent(10, 10)
     driver.state.expired(KEY, given_up)

@@ -57,7 +57,7 @@ async def test_records_that_expire_are_counted_once() -> None:
     assert metrics.counts["record-error-total", ("me", "orders")] == 3
 
 
-async def test_records_that_are_acknowledged_after_they_expired_are_counted_as_failed_alone() -> None:
+async def test_records_acknowledged_after_they_expired_are_counted_as_failed_only() -> None:
     metrics = RecordedMetrics()
     with scripted_cluster() as cluster:
         cluster.on(ProduceRequest, error(ErrorCode.NOT_ENOUGH_REPLICAS), late(500))

@@ -37,7 +37,7 @@ async def failure_of_one(producer: Producer) -> ClientError:
 
 
 @pytest.mark.parametrize("code", CURABLE, ids=lambda code: code.name)
-async def test_without_rights_it_asks_again_when_there_is_a_record_and_has_its_id_when_they_are_given(
+async def test_an_unauthorized_producer_asks_again_per_record_and_gets_its_id_once_allowed(
     code: ErrorCode, caplog: pytest.LogCaptureFixture
 ) -> None:
     with scripted_cluster() as cluster, caplog.at_level(logging.WARNING, "odradek.client"):

@@ -13,7 +13,7 @@ async def test_a_rounding_error_does_not_ring_it_again_and_again() -> None:
 
 
 @pytest.mark.virtual_time(iterations_per_second_max=5_000, whole_ms=True)
-async def test_a_timer_of_whole_milliseconds_that_rings_early_is_not_set_again_for_the_rest() -> None:
+async def test_a_whole_millisecond_timer_that_fires_early_is_not_set_again_for_the_rest() -> None:
     """As uvloop's do."""
     await send_at_odd_moments()
 
