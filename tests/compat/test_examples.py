@@ -150,7 +150,7 @@ def test_what_the_page_names_can_be_imported_from_odradek() -> None:
     table = PAGE.partition("| error | when | then |")[2].partition("\n\n")[0]
     errors = [name for row in table.split("\n")[1:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert len(errors) > 8
-    assert [name for name in (*errors, "ClientError", "Delivery", "Acks") if not hasattr(odradek, name)] == []
+    assert [name for name in (*errors, "ClientError", "Delivery", "BulkAcks") if not hasattr(odradek, name)] == []
 
 
 def test_links_of_the_page_lead_to_files() -> None:
