@@ -40,7 +40,7 @@ mirrors = $(if $(filter %.py,$1),$(wildcard tests/$(dir $1)test_$(basename $(not
 # Unit and compat tests together: the ones compute while the others wait, for a JVM to start or a broker to be back; so
 # do the checkers of types. ONLY=broker/log: the tests that mirror this folder, or this file, and nothing else.
 test: export COMPAT_RECORDS = 10000
-test: export COMPAT_PART = telling
+test: export COMPAT_PART = $(if $(ONLY),all,telling)
 ifdef ONLY
 test: $(STAMP) java $(CONNECTOR) $(KAFKA)
 	$(BIN)/python -m pytest $(foreach each,$(patsubst odradek/testing/sim%,sim%,$(ONLY)),$(call mirrors,$(each))) -n 2 --dist loadscope

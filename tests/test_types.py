@@ -1,4 +1,4 @@
-"""That mypy and pyright look at every folder: an error planted in each is found, in a copy of the repository.
+"""That mypy and pyright look at every folder, and ruff at names: what is planted in a copy of the repository is found.
 
 Each checker has its own way past the links in odradek/ (pyproject.toml), and a way that is wrong checks nothing and
 succeeds.
@@ -40,3 +40,22 @@ def test_an_error_in_any_folder_is_found(checker: str, skeleton: Path) -> None:
     complaints = [line for line in done.stdout.splitlines() if "planted.py:3" in line and "error" in line]
     found = [name for name in FOLDERS if sum(f"{name}/planted.py:3" in line for line in complaints) == 1]
     assert (found, len(complaints)) == (list(FOLDERS), len(FOLDERS)), done.stdout
+
+
+@pytest.mark.parametrize("name", ["broker", "client", "protocol", "spark_jobs"])
+def test_a_folder_is_not_imported_by_its_own_name(name: str) -> None:
+    """Each class in it would exist twice."""
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--stdin-filename",
+        "tests/planted.py",
+        "--output-format",
+        "concise",
+        "-",
+    ]
+    source = f'"""A module."""\n\nfrom {name} import anything\n\nprint(anything)\n'
+    done = subprocess.run(command, cwd=ROOT, input=source, capture_output=True, text=True, check=False, timeout=60)
+    assert f"TID251 `{name}` is banned: Import odradek.{name}." in done.stdout

@@ -12,7 +12,13 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from processes.apache_kafka import ApacheKafka
 from processes.odradek_broker import REPOSITORY, OdradekBroker, OdradekFailed
 
-pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.only_in_compat,
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 NODE = ("--node-id", "1")
 

@@ -31,7 +31,7 @@ from tests.broker.log.compacted_logs import (
     open_transactions,
 )
 
-pytestmark = [pytest.mark.compat, pytest.mark.java]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java]
 
 TOPIC = "compacted"
 LOGS = 12

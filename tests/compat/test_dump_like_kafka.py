@@ -32,7 +32,7 @@ from processes.odradek_broker import OdradekBroker, settings_words
 from tests.broker.offline.dump.laid_down import ORDERS, sample_disk
 from tests.compat.damage import DAMAGES, damage
 
-pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java, pytest.mark.timeout(300)]
 
 CODECS = [codec.name.lower() for codec in Codec]
 SEGMENT_BYTES = str(1 << 20)

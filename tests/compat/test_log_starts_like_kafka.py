@@ -27,7 +27,13 @@ from odradek.protocol.batches.records import Record
 from processes.apache_kafka import ApacheKafka, run_tool
 from processes.dump_log_segments import MAIN_CLASS, dump_log_segments
 
-pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.only_in_compat,
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 TOPIC = "orders"
 DIRECTORY = f"{TOPIC}-0"

@@ -10,7 +10,7 @@ import pytest
 from processes.odradek_broker import OdradekBroker, OdradekFailed
 from tests.compat.commands import Commands
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.timeout(120)]
 
 LINES = [b"line %d" % number for number in range(1_000)]
 

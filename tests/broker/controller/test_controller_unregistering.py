@@ -48,7 +48,7 @@ async def test_who_alone_has_everything_is_not_unregistered_before_somebody_else
         assert {state.leader for state in (await cluster.states()).values()} == {1, 3}
 
 
-async def test_who_comes_back_while_it_is_unregistered_keeps_its_seats() -> None:
+async def test_who_comes_back_while_it_is_unregistered_keeps_its_in_sync_places() -> None:
     async with brokers() as cluster:
         await cluster.create(replace(TRIO, replicas=(2, 3), isr=(2, 3), leader=2))
         await asyncio.gather(cluster[2].crash(), cluster[3].crash())

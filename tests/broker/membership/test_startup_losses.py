@@ -70,7 +70,7 @@ class Scene:
 
 
 @pytest.mark.parametrize("found", [Found.FIRST, Found.ALL])
-async def test_who_has_everything_keeps_its_seats(found: Found) -> None:
+async def test_who_has_everything_keeps_its_in_sync_places(found: Found) -> None:
     scene = Scene()
     await scene.begin(STATE)
     await scene.give_up(found)
@@ -243,7 +243,7 @@ async def test_a_leader_restarted_between_read_and_write_still_gets_its_new_epoc
 
 
 @pytest.mark.parametrize("found", [Found.NOTHING, Found.NOT_THE_NEWEST, Found.OFFLINE])
-async def test_the_seats_of_another_broker_with_the_same_id_are_left_alone(found: Found) -> None:
+async def test_the_in_sync_places_of_another_broker_with_the_same_id_are_left_alone(found: Found) -> None:
     """By mistake it was started with an id that somebody has, whose directory is another one."""
     scene = Scene()
     await scene.begin(STATE)
