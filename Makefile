@@ -65,8 +65,9 @@ imports: $(STAMP)
 unit: $(STAMP) java $(CONNECTOR) $(KAFKA)
 	$(BIN)/python -m pytest tests --ignore=tests/compat -n 2 --dist loadscope
 
+# Four processes for two cores: most of the time these wait for other programs.
 compat: $(STAMP) java $(CONNECTOR) $(KAFKA)
-	$(BIN)/python -m pytest tests/compat -n 2 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/compat -n 4 --dist loadscope --no-loadscope-reorder
 
 # Differences are printed, with their seeds, and end it with 1.
 fuzz: $(STAMP) java $(KAFKA)
