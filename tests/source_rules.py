@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+LINKED = ("broker", "client", "protocol", "spark_jobs")
+"""The folders that odradek/ has links to, so that a module in them is `odradek.broker.…`."""
 # Time, chance and tasks come from odradek/runtime/environment.py and odradek/runtime/tasks.py, so that a simulator can
 # replace them. (`from threading import get_ident` asks in which thread one is, and starts none.)
 AIR = re.compile(

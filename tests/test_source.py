@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from tests.source_rules import (
     AIR,
     FILES,
+    LINKED,
     METHODS,
     forbidden_uses,
     imported_modules,
@@ -23,8 +24,6 @@ from tests.source_rules import (
 )
 
 ROOT = Path(__file__).parent.parent
-LINKED = ("broker", "client", "protocol", "spark_jobs")
-"""The folders that odradek/ has links to, so that a module in them is `odradek.broker.…`."""
 PACKAGES = ("odradek", *LINKED)
 LINES_MAX = 500
 TEST_NAME_CHARACTERS_MAX = 80

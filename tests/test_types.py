@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_rules import LINKED
+
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("odradek", "broker", "client", "protocol", "spark_jobs", "processes", "tests", "benchmarks", "examples")
+FOLDERS = ("odradek", *LINKED, "processes", "tests", "benchmarks", "examples")
 PLANTED = '"""An error."""\n\nplanted: int = "text"\n'
 CHECKERS = {"mypy": ["mypy", "--no-incremental"], "pyright": ["pyright", "--pythonpath", sys.executable]}
 
@@ -25,9 +27,8 @@ def skeleton(tmp_path: Path) -> Path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text('"""A package."""\n')
         (tmp_path / name / "planted.py").write_text(PLANTED)
-    for link in (ROOT / "odradek").iterdir():
-        if link.is_symlink():
-            (tmp_path / "odradek" / link.name).symlink_to(link.readlink())
+    for name in LINKED:
+        (tmp_path / "odradek" / name).symlink_to((ROOT / "odradek" / name).readlink())
     (tmp_path / "typings").mkdir()
     return tmp_path
 
@@ -42,7 +43,7 @@ def test_an_error_in_any_folder_is_found(checker: str, skeleton: Path) -> None:
     assert (found, len(complaints)) == (list(FOLDERS), len(FOLDERS)), done.stdout
 
 
-@pytest.mark.parametrize("name", ["broker", "client", "protocol", "spark_jobs"])
+@pytest.mark.parametrize("name", LINKED)
 def test_a_folder_is_not_imported_by_its_own_name(name: str) -> None:
     """Each class in it would exist twice."""
     command = [

@@ -1,5 +1,5 @@
 """One handler a file, named after its API. None of them imports another; `broker/served.py` lists them all.
 
-A handler takes a decoded request and a `HandlerCall` and returns a response. What several handlers need stands in
+A handler takes a decoded request and a `Call` and returns a response. What several handlers need stands in
 `handling`.
 """

@@ -19,13 +19,14 @@ one wakes the client, cost a fifth of the time of small requests."""
 class ReplyQueue:
     """The replies of one connection that are not written yet."""
 
-    __slots__ = ("_loop", "_parts", "_size_bytes", "_writable")
+    __slots__ = ("_loop", "_parts", "_size_bytes", "writable")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._parts: list[Buffer] = []
         self._size_bytes = 0
-        self._writable: asyncio.Future[None] | None = None
+        self.writable: asyncio.Future[None] | None = None
+        """What to wait for before anything more is answered; None: nothing."""
 
     def put(self, reply: list[Buffer], more: object, write: Callable[[], None]) -> None:
         """Has the reply written by `write`, now if no other one may follow at once (`more`); else together with that
@@ -59,15 +60,10 @@ class ReplyQueue:
 
     def pause(self) -> None:
         """The transport holds as much as it may."""
-        self._writable = self._loop.create_future()
+        self.writable = self._loop.create_future()
 
     def resume(self) -> None:
         """The transport has room again."""
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
-
-    @property
-    def writable(self) -> asyncio.Future[None] | None:
-        """What to wait for before anything more is answered; None: nothing."""
-        return self._writable
+        if self.writable is not None and not self.writable.done():
+            self.writable.set_result(None)
+        self.writable = None

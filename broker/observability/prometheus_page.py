@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
+from odradek.broker.observability.cluster_gauges import Gauge
 from odradek.broker.observability.request_metrics import LATENCY_BOUNDS_MS, LOOP_LAG_BOUNDS_MS, RequestMetrics
 from odradek.broker.partitions.table import Partitions
 from odradek.runtime.environment import Environment
@@ -17,8 +18,6 @@ from odradek.runtime.environment import Environment
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-Gauge = tuple[str, str, float]
-"""Name, meaning, value."""
 
 HTTP_REQUEST_BYTES_MAX = 8192
 HTTP_TIMEOUT_S = 5.0

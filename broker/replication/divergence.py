@@ -5,9 +5,8 @@ makes of the answer stands in truncation.py.
 """
 
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.truncation import UNKNOWN_EPOCH
 from odradek.protocol.errors import ErrorCode, KafkaError
-
-UNKNOWN_EPOCH = -1
 
 
 def end_offset_for_epoch(partition: Partition, leader_epoch: int) -> tuple[int, int]:

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from processes.odradek_broker import REPOSITORY, OdradekBroker
+from tests.source_rules import LINKED
 
-LINKS = ("broker", "client", "protocol", "spark_jobs")
-BUILT_FROM = ("odradek", *LINKS, "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")
+BUILT_FROM = ("odradek", *LINKED, "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")
 SECONDS_MAX = 60.0
 
 PROGRAM = """
@@ -47,7 +47,7 @@ def copy_of_the_checkout(target: Path) -> Path:
             shutil.copytree(REPOSITORY / name, target / name, symlinks=True, ignore=without)
         else:
             shutil.copy(REPOSITORY / name, target)
-    assert all((target / "odradek" / name).is_symlink() for name in LINKS)
+    assert all((target / "odradek" / name).is_symlink() for name in LINKED)
     return target
 
 
@@ -80,7 +80,7 @@ def test_it_installs_one_package(wheel: Path) -> None:
     names = {line.partition("/")[0] for line in record_of(wheel)}
     assert names == {"odradek", next(name for name in names if name.endswith(".dist-info"))}
     files = {line.partition(",")[0] for line in record_of(wheel)}
-    assert {f"odradek/{name}/__init__.py" for name in LINKS} <= files
+    assert {f"odradek/{name}/__init__.py" for name in LINKED} <= files
     assert "odradek/py.typed" in files
 
 
@@ -95,7 +95,7 @@ def test_built_from_an_sdist_it_has_the_same_files(checkout: Path, wheel: Path, 
 def test_built_where_links_became_text_files_it_has_the_same_files(checkout: Path, wheel: Path, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(checkout, tree, symlinks=True)
-    for name in LINKS:
+    for name in LINKED:
         link = tree / "odradek" / name
         text = os.readlink(link)
         link.unlink()
@@ -123,7 +123,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("project")
-    for name in (*LINKS, "tests"):
+    for name in (*LINKED, "tests"):
         (directory / name).mkdir()
         (directory / name / "__init__.py").write_text(f"MINE = {name!r}\n")
     return directory
