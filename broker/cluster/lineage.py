@@ -24,6 +24,8 @@ A running broker has these in its image, and each data directory has them on its
   process has begun: it does not find its key, and changes nothing.
 * One of another incarnation does so if the known incarnation ended at the known commit or later. Of a broker that died
   and came back on the wrong copy the list of incarnations says where the copy had ended it.
+* A process does not know its own commit that was not answered. Where it does not find it, its incarnation ends there,
+  and its next commits are of another part of it (`part_of`), which is an incarnation by itself for all that is above.
 
 The list has INCARNATIONS_MAX former incarnations. Below the last one that was dropped from it nothing is refused: a
 broker that was away for so long starts, and the commits of all brokers are compared nevertheless.
@@ -62,6 +64,15 @@ T = TypeVar("T")
 
 INCARNATIONS_MAX: Final = 100
 """How many former incarnations of a broker are listed: some 2.5 KB."""
+
+
+def part_of(process: str, number: int) -> str:
+    """The incarnation of a process, from 0; the process's name has no dot."""
+    return f"{process}.{number}" if number else process
+
+
+def process_of(incarnation: str) -> str:
+    return incarnation.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +185,9 @@ class Lineage:
         return "" if self.origin is None else self.origin.origin_id
 
     def current(self, broker_id: int) -> str | None:
-        """The incarnation of a broker's process that committed last; None where none has."""
+        """A broker's process that committed last; None where none has."""
         incarnations = self.incarnations.get(broker_id)
-        return None if incarnations is None else incarnations.current
+        return None if incarnations is None else process_of(incarnations.current)
 
     def followed(self, revision: int) -> KnownHistory:
         """What is known of a history that came to a revision with this lineage."""

@@ -15,15 +15,14 @@ Rules that every store keeps (one suite over all of them: tests/contract/test_st
   another store may stand there.
 * Keys under a lease vanish, in one change, when it is revoked or has ended. A lease in a store that lives in this
   process (memory, embedded) ends with the process and not before: there is no network on which a keep-alive gets lost.
-* A commit that raised anything other than Conflict, TooLarge, LeaseLost, Unreachable, StoreRefused or ValueError may
-  have happened: read back.
+* A commit that raised anything other than what is in NOTHING_CHANGED may have happened: read back.
 
 The limits are etcd's with a margin (128 operations, 1.5 MB), so that nothing works here and fails there.
 """
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 OPERATIONS_MAX = 100
 """Puts and deletes of one commit together; its conditions are counted apart, with the same limit."""
@@ -78,6 +77,10 @@ class StoreRefused(OSError):
 
 class StoreDamaged(Exception):
     """What the store kept can not be read: damaged, or written by a newer version. Nothing was changed."""
+
+
+NOTHING_CHANGED: Final = (Conflict, TooLarge, LeaseLost, Unreachable, StoreRefused, ValueError)
+"""What a commit raises that did not happen, and will not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,23 @@ def test_a_broker_that_died_before_noting_its_last_commit_does_not_hide_its_loss
     assert not world.start(2)
 
 
+def test_a_process_that_did_not_hear_of_its_commit_does_not_hide_its_loss() -> None:
+    """It goes on after the store was set back; who has seen the commit does not."""
+    world = World()
+    assert world.start(1)
+    world.write(1)
+    world.write(1, is_held=True)
+    world.save()
+    world.deliver()
+    assert world.start(2)
+    world.set_back(0)
+    world.write_foreign(50)
+    world.write(1)
+    assert 1 in world.running
+    world.look(2)
+    assert 2 not in world.running
+
+
 def test_a_late_commit_of_a_replaced_process_changes_nothing() -> None:
     world = World()
     assert world.start(1)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from odradek.broker.cluster.keys import commit_key, incarnation_key
-from odradek.broker.cluster.lineage import Commit, Incarnations, Lineage
+from odradek.broker.cluster.lineage import Commit, Incarnations, Lineage, contradiction
 from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, MetadataStore, StoreWentBack, Superseded, Txn
 from tests.broker.cluster.faulty_store import Fate, FaultyStore
@@ -99,8 +99,6 @@ async def test_a_first_commit_without_an_answer_is_found_again() -> None:
     way.fates.append(Fate.LOST)
     with pytest.raises(OSError, match="the answer is lost"):
         await stamped.commit(Txn(put={"/x": b""}))
-    with pytest.raises(Conflict):
-        await stamped.commit(Txn(put={"/y": b""}))
     assert await stamped.commit(Txn(put={"/y": b""})) == 2
     assert (await lineage_of(store)).incarnations == {1: Incarnations("a")}
 
@@ -163,6 +161,72 @@ async def test_a_commit_without_an_answer_counts_when_the_watch_has_told_of_it()
     store.become(*before)
     with pytest.raises(StoreWentBack, match="wrote at revision 2"):
         await stamped.commit(Txn(put={"/x": b"1"}))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_commit_without_an_answer_that_is_not_found_never_happens(is_first: bool) -> None:
+    store = OldStore()
+    way = FaultyStore(store)
+    stamped = StampedStore(way, 1, "a")
+    stamped.begin(Lineage())
+    if not is_first:
+        await stamped.commit(Txn(put={"/begun": b""}))
+    way.fates.append(Fate.LATE)
+    with pytest.raises(OSError, match="does not answer"):
+        await stamped.commit(Txn(put={"/late": b""}))
+    revision = await stamped.commit(Txn(put={"/x": b""}))
+    assert [type(each) for each in await way.deliver()] == [Conflict]
+    found = await lineage_of(store)
+    assert found.incarnations[1] == Incarnations("a.1", () if is_first else (("a", 1),))
+    assert found.commits == {1: Commit("a.1", 2 if is_first else 3, revision)}
+    assert found.current(1) == "a"
+    assert await stamped.commit(Txn(put={"/x": b""})) == revision + 1
+
+
+async def test_who_saw_a_commit_without_an_answer_refuses_the_store_that_lost_it() -> None:
+    store = OldStore()
+    way = FaultyStore(store)
+    stamped = await begun(way, "a")
+    before = store.saved()
+    way.fates.append(Fate.LOST)
+    with pytest.raises(OSError, match="the answer is lost"):
+        await stamped.commit(Txn(put={"/x": b"1"}))
+    seen = (await lineage_of(store)).followed(2)
+    store.become(*before)
+    for number in range(5):
+        await stamped.commit(Txn(put={"/y": b"%d" % number}))
+    reason = contradiction(seen, await lineage_of(store), 6)
+    assert reason == "it lacks what broker 1 wrote at revision 2: the process that did so ended at revision 1 there"
+
+
+async def test_a_commit_that_is_cancelled_counts_as_one_without_an_answer() -> None:
+    store = OldStore()
+    way = FaultyStore(store)
+    stamped = await begun(way, "a")
+    way.fates.append(Fate.HELD)
+    commit = asyncio.ensure_future(stamped.commit(Txn(put={"/x": b""})))
+    await asyncio.sleep(0)
+    commit.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await commit
+    await stamped.commit(Txn(put={"/y": b""}))
+    assert (await lineage_of(store)).incarnations[1].current == "a.1"
+
+
+async def test_what_was_under_way_with_a_lost_commit_is_a_conflict_and_no_other_process() -> None:
+    """Both are of the part that has ended; the first arrives when the next one has begun."""
+    store = OldStore()
+    way = FaultyStore(store)
+    stamped = await begun(way, "a")
+    way.fates.extend([Fate.HELD, Fate.LATE])
+    held = asyncio.ensure_future(stamped.commit(Txn(put={"/y": b""})))
+    await asyncio.sleep(0)
+    with pytest.raises(OSError, match="does not answer"):
+        await stamped.commit(Txn(put={"/x": b""}))
+    await stamped.commit(Txn(put={"/z": b""}))
+    await way.deliver()
+    with pytest.raises(Conflict):
+        await held
 
 
 async def test_a_store_that_does_not_answer_behind_a_conflict_leaves_it_a_conflict() -> None:
