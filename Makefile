@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/made-for
 CONNECTOR := $(VENV)/spark-connector
 KAFKA := $(VENV)/apache-kafka
+COLLECTED := $(VENV)/collected
 export COMPAT_RECORDS ?= 100000
 SOAK_SEEDS ?= 10000
 SOAK_FILE ?= soak.txt
@@ -45,7 +46,7 @@ ifdef ONLY
 test: $(STAMP) java $(CONNECTOR) $(KAFKA)
 	$(BIN)/python -m pytest $(foreach each,$(patsubst odradek/testing/sim%,sim%,$(ONLY)),$(call mirrors,$(each))) -n 2 --dist loadscope
 else
-test: style imports java $(CONNECTOR) $(KAFKA)
+test: style imports java $(CONNECTOR) $(KAFKA) $(COLLECTED)
 	@$(MAKE) --no-print-directory types > $(VENV)/types.log 2>&1 & types=$$!; \
 		$(BIN)/python -m pytest tests -n 4 --dist loadscope --no-loadscope-reorder; code=$$?; \
 		wait $$types || code=$$?; cat $(VENV)/types.log; exit $$code
@@ -124,6 +125,13 @@ $(CONNECTOR): $(STAMP) | java
 $(KAFKA): $(STAMP) | java
 	@echo "Fetching Apache Kafka"
 	@$(BIN)/python -m processes.apache_kafka > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
+	@touch $@
+
+# Pytest rewrites the assertions of 700 modules, 12 s of processor, and keeps them. Four processes that begin together
+# would each do it.
+$(COLLECTED): $(STAMP)
+	@echo "Compiling the tests"
+	@$(BIN)/python -m pytest tests --collect-only -qq > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
 	@touch $@
 
 # Stale is also: moved or copied from elsewhere, or made by a Python that is gone.

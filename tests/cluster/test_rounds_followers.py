@@ -13,7 +13,7 @@ from processes.child_process import ChildProcess
 from tests.cluster.client_session import ACKS_ALL, now_ms
 from tests.cluster.clients import VALUES_EACH
 from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster, plain_cluster
-from tests.cluster.rounds import IS_SHORT, ROUNDS, Story
+from tests.cluster.rounds import ROUNDS, Story, not_when_short
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 90 * ROUNDS)]
 
@@ -29,7 +29,8 @@ PATIENT: Final = ("--set", "broker.session.timeout.ms=120000", "--set", "metadat
 How = Literal["SIGSTOP", "SIGKILL"]
 
 
-@pytest.mark.parametrize("how", ["SIGSTOP"] if IS_SHORT else ["SIGSTOP", "SIGKILL"])
+@not_when_short
+@pytest.mark.parametrize("how", ["SIGSTOP", "SIGKILL"])
 def test_with_two_it_goes_on_and_with_one_it_waits(how: How, tmp_path: Path) -> None:
     options = (*OPTIONS, *PATIENT) if how == "SIGSTOP" else OPTIONS
     what = f"two followers stop one after the other, {how}"

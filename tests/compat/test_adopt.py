@@ -38,7 +38,13 @@ from tests.compat.adoptable import (
     write,
 )
 
-pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.only_in_compat,
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 INTERNAL = ["__cluster_metadata-0", "__consumer_offsets-0", "__transaction_state-0"]
 NODE_ID = 1

@@ -7,9 +7,12 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from processes.apache_kafka import ApacheKafka, ApacheKafkaFailed, answers, free_ports, run_tool
+from benchmarks.harness.cluster_servers import running_kafka_cluster
+from benchmarks.harness.replicated_topics import controller_of, replicated_topic, restore_leaders
+from processes.apache_kafka import ApacheKafka, ApacheKafkaFailed, answers, free_ports, quick_jvm, run_tool
+from processes.kafka_nodes import NODE_IDS
 
-pytestmark = [pytest.mark.compat, pytest.mark.java]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java]
 
 
 def is_alive(pid: int) -> bool:
@@ -60,3 +63,15 @@ def test_a_tool_that_fails_is_told(tmp_path: Path) -> None:
 
 def test_free_ports_differ() -> None:
     assert len(set(free_ports(20))) == 20
+
+
+def test_three_nodes_replicate_for_the_benchmarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.harness.cluster_servers.OWN_JVM", quick_jvm())
+    # Else its first look for what is to be deleted comes half a minute after the start.
+    with running_kafka_cluster(tmp_path, {"log.initial.task.delay.ms": "500"}) as kafka:
+        assert kafka.etcd_pids == []
+        assert len(set(kafka.pids)) == len(NODE_IDS)
+        with replicated_topic(kafka, "t", 3) as leaders:
+            assert sorted(leaders) == [1, 2, 3]
+            restore_leaders(kafka, "t", 3)
+        assert controller_of(kafka).node_id in NODE_IDS

@@ -28,7 +28,13 @@ from tests.compat.clusters import ON_KAFKA, ON_THREE, THREE_BROKERS, eventually
 from tests.compat.commands import Commands
 from tests.compat.kafka_cluster import kafka_cluster
 
-pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.only_in_compat,
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+]
 
 Node = OdradekBroker | ApacheKafka
 Nodes = Mapping[int, Node]

@@ -26,7 +26,13 @@ from processes.odradek_broker import OdradekBroker, settings_words
 from tests.broker.api.fetching import request, told, wanted
 from tests.compat.peer import Peer
 
-pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.only_in_compat,
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 TOPIC = "accounts"
 SEED = 7

@@ -31,7 +31,7 @@ from processes.apache_kafka import ApacheKafka
 from processes.odradek_broker import OdradekBroker
 from tests.compat.peer import Peer
 
-pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java, pytest.mark.slow]
 
 TOPIC, BROKER = 2, 4
 NODE_ID = "1"

@@ -15,7 +15,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from processes.apache_kafka import ApacheKafka
 from processes.dump_log_segments import Dump, dump_log_segments, read_dump
 
-pytestmark = [pytest.mark.compat, pytest.mark.java]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java]
 
 RECORD_COUNT = 2_500
 VALUE = os.urandom(1000)

@@ -28,7 +28,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 from processes.apache_kafka import ApacheKafka, ask
 
-pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java, pytest.mark.slow]
 
 TOPIC, BROKER = 2, 4
 NODE_ID = "1"

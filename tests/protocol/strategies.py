@@ -36,6 +36,16 @@ def declared_versions() -> Iterator[tuple[type[Message], int]]:
             yield cls, version
 
 
+def declared_layouts() -> Iterator[tuple[type[Message], int]]:
+    """Every declared message at the first version of each layout: the codec is compiled from nothing else."""
+    for cls in declared_messages().values():
+        before: Layout | None = None
+        for version in range(cls.min_version, cls.max_version + 1):
+            if (layout := layout_of_message(cls, version)) != before:
+                yield cls, version
+            before = layout
+
+
 def case_name(case: object) -> str:
     """How a test case is called: `ProduceRequest` or `9`."""
     return case.__name__ if isinstance(case, type) else str(case)

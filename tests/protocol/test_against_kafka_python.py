@@ -106,7 +106,7 @@ def value_differences(kind: Kind, ours: Any, theirs: Any, field: Any, where: str
 
 
 @pytest.mark.parametrize(("cls", "version"), PAIRS, ids=case_name)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_each_side_reads_and_writes_what_the_other_writes(
     cls: type[Message], version: int, data: st.DataObject

@@ -23,7 +23,7 @@ from odradek.protocol.frames import (
     request_frame,
     response_frame,
 )
-from tests.protocol.strategies import case_name, declared_versions, random_message
+from tests.protocol.strategies import case_name, declared_layouts, declared_versions, random_message
 
 MUTATIONS = 60_000
 
@@ -198,7 +198,7 @@ def test_what_is_allocated_is_bounded_by_the_bytes_given(rng: Random) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("cls", "version"), list(declared_versions()), ids=case_name)
+@pytest.mark.parametrize(("cls", "version"), list(declared_layouts()), ids=case_name)
 def test_no_announced_number_is_believed_wherever_it_stands(cls: type[Message], version: int) -> None:
     """A hostile number over every byte of a message, and cut off behind it; allocations measured."""
     encoded = encode(random_message(Random(f"{cls.__name__} {version}"), cls, version), version)[:250]

@@ -6,7 +6,7 @@ makes other histories of them: then look for them anew.
 
 from typing import Final
 
-SHORT: Final = (2, 5, 6, 8, 9, 10, 11, 13)
+SHORT: Final = (2, 5, 6, 8)
 """Seeds of short histories, of one broker and of three, for `make test`."""
 FOUND_BY: Final[dict[str, int]] = {
     "the log is not synced": 7,

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.cluster_servers import Cluster, Member, running_kafka_cluster
-from benchmarks.harness.replicated_topics import controller_of, replicated_topic, restore_leaders
+from benchmarks.harness.cluster_servers import Cluster, Member
 from benchmarks.load.wire import served_keys
 from odradek.broker.version import VERSION
-from processes.apache_kafka import quick_jvm
 from processes.kafka_nodes import NODE_IDS
 
 
@@ -44,17 +42,3 @@ def test_files_of_a_topic_that_stay_are_not_waited_for_for_ever(
     with pytest.raises(TimeoutError, match="stays-0 is still there"):
         alone.wait_gone("stays")
     alone.wait_gone("goes")
-
-
-@pytest.mark.java
-@pytest.mark.slow
-def test_apache_kafka_runs_as_three_nodes_that_replicate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.harness.cluster_servers.OWN_JVM", quick_jvm())
-    # Else its first look for what is to be deleted comes half a minute after the start.
-    with running_kafka_cluster(tmp_path, {"log.initial.task.delay.ms": "500"}) as kafka:
-        assert kafka.etcd_pids == []
-        assert len(set(kafka.pids)) == len(NODE_IDS)
-        with replicated_topic(kafka, "t", 3) as leaders:
-            assert sorted(leaders) == [1, 2, 3]
-            restore_leaders(kafka, "t", 3)
-        assert controller_of(kafka).node_id in NODE_IDS

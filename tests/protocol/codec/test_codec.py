@@ -27,15 +27,15 @@ from odradek.protocol.messages.fetch import (
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.protocol.strategies import case_name, declared_versions, messages, random_message
+from tests.protocol.strategies import case_name, declared_layouts, messages, random_message
 
-CASES = list(declared_versions())
+CASES = list(declared_layouts())
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES, ids=case_name)
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
-def test_every_message_comes_back_at_every_version(cls: type[Message], version: int, data: st.DataObject) -> None:
+def test_every_message_comes_back_in_every_layout(cls: type[Message], version: int, data: st.DataObject) -> None:
     """Property: decode(encode(m)) == m, from bytes, bytearray and memoryview, behind a header of any length."""
     message = data.draw(messages(cls, version))
     encoded = encode(message, version)
