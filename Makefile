@@ -23,7 +23,7 @@ help:
 	@echo "make test          style, types, imports, unit, and most of compat at 10,000 records a client"
 	@echo "make test ONLY=broker/log   the tests that mirror this folder"
 	@echo "make style types imports unit   the parts of it"
-	@echo "make compat        real clients and Apache Kafka's tools, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client; COMPAT_PART=rest: what make test leaves"
+	@echo "make compat        real clients, Apache Kafka's tools and Spark, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client; COMPAT_PART=rest: what make test leaves"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
 	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster or clients, ONLY=NAME: a part of it"
@@ -68,7 +68,7 @@ unit: $(STAMP) java $(CONNECTOR) $(KAFKA)
 
 # Four processes for two cores: most of the time these wait for other programs.
 compat: $(STAMP) java $(CONNECTOR) $(KAFKA)
-	$(BIN)/python -m pytest tests/compat -n 4 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/compat tests/spark_jobs -n 4 --dist loadscope --no-loadscope-reorder
 
 # Differences are printed, with their seeds, and end it with 1.
 fuzz: $(STAMP) java $(KAFKA)

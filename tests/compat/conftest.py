@@ -7,6 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from tests.compat.clusters import KEEPS_OLD_RECORDS, ODRADEK, OURS, THREE_BROKERS, Ours, ours
+from tests.one_for_spark import WITH_SPARK
 
 OPTIONS = {"num.partitions": "2"} | KEEPS_OLD_RECORDS
 ALL, TELLING, REST = "all", "telling", "rest"
@@ -21,8 +22,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def parts_of(item: pytest.Item) -> set[str]:
-    """Not telling is what is marked `only_in_compat`, and what runs on three brokers and is not marked `telling`. The
-    rest is that, and what shows more with more records."""
+    """Not telling is what is marked `only_in_compat`, what runs on three brokers and is not marked `telling`, and what
+    needs Spark, whose JVM computes for over a minute. The rest is that, and what shows more with more records."""
+    if item.nodeid.partition("::")[0] in WITH_SPARK:
+        return {ALL, REST}
     marked = {mark.name for mark in item.iter_markers()}
     if "only_in_compat" in marked or ("three_brokers" in marked and TELLING not in marked):
         return {ALL, REST}
