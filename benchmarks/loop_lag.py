@@ -28,7 +28,7 @@ from benchmarks.load.load import run_load
 from benchmarks.load.wire import EARLIEST, LATEST, Wire, create_topic, offset_at
 from benchmarks.produce import now_ms
 from benchmarks.synced import SYNCED, load_of
-from processes.apache_kafka import free_ports
+from processes.free_ports import free_ports
 
 METRIC = "odradek_loop_lag_seconds"
 SHARE = 0.999

@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Self
 
 from processes.class_archive import archive_path, class_archive
+from processes.free_ports import free_ports
 from processes.jars import APACHE_KAFKA, java, resolve
 from processes.tool_jvm import ENTRIES, ToolJvm
 
@@ -277,16 +278,6 @@ def kafka_classpath() -> str:
 
 def logging_options(level: str) -> tuple[str, ...]:
     return f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}", "-Dorg.slf4j.simpleLogger.showDateTime=true"
-
-
-def free_ports(count: int) -> list[int]:
-    """Loopback ports that were free a moment ago, all different."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()
 
 
 def answers(host: str, port: int) -> bool:

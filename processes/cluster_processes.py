@@ -20,9 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from processes.apache_kafka import free_ports
 from processes.child_process import ChildProcess, start_together
 from processes.etcd_process import Etcd
+from processes.free_ports import free_ports
 from processes.odradek_broker import OdradekBroker
 
 P = TypeVar("P", bound=ChildProcess)

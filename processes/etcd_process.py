@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from processes.apache_kafka import free_ports
 from processes.child_process import START_TIMEOUT_S, ChildProcess, ProcessFailed
+from processes.free_ports import free_ports
 
 __all__ = ["Etcd", "EtcdFailed", "program"]
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from processes.apache_kafka import free_ports
 from processes.child_process import start_together
 from processes.etcd_process import Etcd, EtcdFailed, program
+from processes.free_ports import free_ports
 
 HOST: Final = "127.0.0.1"
 

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from processes.apache_kafka import ApacheKafka, free_ports
+from processes.apache_kafka import ApacheKafka
+from processes.free_ports import free_ports
 
 NODE_IDS = (1, 2, 3)
 

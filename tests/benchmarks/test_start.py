@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.harness.servers import Server
 from benchmarks.start import answers, start
-from processes.apache_kafka import free_ports
+from processes.free_ports import free_ports
 
 GOOD = struct.pack(">iihi", 10, 1, 0, 0)
 

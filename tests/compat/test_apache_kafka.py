@@ -9,7 +9,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from benchmarks.harness.cluster_servers import running_kafka_cluster
 from benchmarks.harness.replicated_topics import controller_of, replicated_topic, restore_leaders
-from processes.apache_kafka import ApacheKafka, ApacheKafkaFailed, answers, free_ports, quick_jvm, run_tool
+from processes.apache_kafka import ApacheKafka, ApacheKafkaFailed, answers, quick_jvm, run_tool
 from processes.kafka_nodes import NODE_IDS
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java]
@@ -59,10 +59,6 @@ def test_a_tool_that_fails_is_told(tmp_path: Path) -> None:
     with pytest.raises(ApacheKafkaFailed, match=r"missing\.properties"):
         run_tool("kafka.tools.StorageTool", "info", "--config", settings)
     assert "missing.properties" in run_tool("kafka.tools.StorageTool", "info", "--config", settings, check=False)
-
-
-def test_free_ports_differ() -> None:
-    assert len(set(free_ports(20))) == 20
 
 
 def test_three_nodes_replicate_for_the_benchmarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

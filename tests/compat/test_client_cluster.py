@@ -23,7 +23,8 @@ from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
-from processes.apache_kafka import ApacheKafka, free_ports
+from processes.apache_kafka import ApacheKafka
+from processes.free_ports import free_ports
 from tests.compat.clusters import APACHE_KAFKA, EVERY_KIND, broker_count, ours
 from tests.compat.clusters import Cluster as Server
 

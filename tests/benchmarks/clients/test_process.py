@@ -7,7 +7,7 @@ import pytest
 from benchmarks.clients.process import contending
 from benchmarks.contenders.client_load import ClientLoad
 from benchmarks.contenders.job import ContenderFailed, Job
-from processes.apache_kafka import free_ports
+from processes.free_ports import free_ports
 
 LOAD = ClientLoad("t", count=10, warm_count=1, value_bytes_min=50, value_bytes_max=150)
 

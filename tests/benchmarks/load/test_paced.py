@@ -14,7 +14,7 @@ from benchmarks.load.frames import Load, batches_of, frames_of
 from benchmarks.load.pace import NS_PER_S, Pace, Paced, Schedule, paced_load
 from benchmarks.load.paced import PacedLane, drive, pacing, run_lanes, run_paced
 from benchmarks.load.replies import LoadFailed, canned_reply
-from processes.apache_kafka import free_ports
+from processes.free_ports import free_ports
 
 MS = 1_000_000
 

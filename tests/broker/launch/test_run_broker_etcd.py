@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from processes.apache_kafka import free_ports
 from processes.etcd_server import EtcdServer
+from processes.free_ports import free_ports
 from processes.odradek_broker import OdradekBroker, OdradekFailed
 
 ENDS_WITHIN_S = 30.0

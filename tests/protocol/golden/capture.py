@@ -27,7 +27,8 @@ from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from processes.apache_kafka import ApacheKafka, free_ports
+from processes.apache_kafka import ApacheKafka
+from processes.free_ports import free_ports
 from processes.jars import APACHE_KAFKA, KAFKA_VERSION, fetch, resolve
 from tests.protocol.golden import files
 from tests.protocol.golden.annotation import Piece, annotate, annotate_batch, lines, snake_case

@@ -15,9 +15,9 @@ from odradek.broker.cluster.etcd.members import Members
 from odradek.broker.cluster.etcd.messages import TXN
 from odradek.broker.cluster.store import StoreClosed, StoreRefused, Txn, Unknown, Unreachable
 from odradek.runtime.environment import Environment
-from processes.apache_kafka import free_ports
 from processes.etcd_server import EtcdServer
 from processes.etcd_stores import etcd_store, told
+from processes.free_ports import free_ports
 from tests.broker.cluster.etcd.relay import relay
 from tests.client.certificates import Certificates, make_certificates
 

@@ -8,10 +8,10 @@ import pytest
 
 from odradek.broker.cluster.etcd.store import EtcdStore
 from odradek.broker.cluster.store import Conflict, StoreRefused, Txn, Unknown, Unreachable
-from processes.apache_kafka import free_ports
 from processes.etcd_process import Etcd
 from processes.etcd_server import EtcdServer
 from processes.etcd_stores import etcd_store
+from processes.free_ports import free_ports
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
