@@ -38,7 +38,7 @@ from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
-from odradek.runtime.progress import Progress
+from odradek.runtime.signal import Signal
 from odradek.runtime.tasks import breathe
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Controller:
         self._revision = 0  # of /controller, as we wrote it
         self._due: dict[str, None] = {}  # names of topics to look at
         self._is_swept = True
-        self._changes = Progress()  # counts what wakes the work
+        self._changes = Signal()
         self.may_lead = True
         """False once the broker stops: somebody else should."""
         self._aside_until_ms = 0.0
@@ -100,7 +100,7 @@ class Controller:
         delay_ms = RETRY_MS
         try:
             while True:
-                seen = self._changes.value
+                seen = self._changes.count
                 try:
                     await self.work()
                     await self._sweep()
@@ -113,7 +113,7 @@ class Controller:
                     await self._catch_up()
                     continue
                 with suppress(TimeoutError):
-                    await self._changes.reach(seen + 1, self._aside_ms())
+                    await self._changes.after(seen, self._aside_ms())
         except StoreClosed:
             return
 
@@ -202,7 +202,7 @@ class Controller:
 
     def wake(self) -> None:
         """Something may have to be decided."""
-        self._changes.advance(self._changes.value + 1)
+        self._changes.give()
 
     # -- what ---------------------------------------------------------------------------------------------------
 

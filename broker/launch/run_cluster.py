@@ -26,7 +26,7 @@ from odradek.broker.server import Broker, Settings, disk_for, logger
 from odradek.broker.startup_errors import BrokerFailed, StartRefused
 from odradek.broker.version import VERSION
 from odradek.runtime.environment import Environment
-from odradek.runtime.progress import Progress
+from odradek.runtime.signal import Signal
 from odradek.runtime.tasks import Tasks
 
 METADATA_DIRECTORY = "metadata"
@@ -81,10 +81,10 @@ async def _run(
 async def until_stopped(running: list[Broker], environment: Environment, stop: asyncio.Event) -> None:
     """Returns when the signal has come. A broker that cannot go on leaves the others alone; `running` are those that
     are left. Raises BrokerFailed with the last one."""
-    wake = Progress()
+    wake = Signal()
 
     def look_again() -> None:
-        wake.advance(wake.value + 1)
+        wake.give()
 
     for broker in running:
         broker.on_failure = look_again
@@ -97,14 +97,14 @@ async def until_stopped(running: list[Broker], environment: Environment, stop: a
     tasks.start(wait_for_signal(), "wait for a signal")
     try:
         while not stop.is_set():
-            seen = wake.value
+            seen = wake.count
             for broker in [broker for broker in running if broker.failure is not None]:
                 logger.error("broker %d stops: %s", broker.settings.node_id, broker.failure)
                 running.remove(broker)
                 await broker.stop()
                 if not running:
                     raise BrokerFailed(f"no broker is left: {broker.failure}")
-            await wake.reach(seen + 1)
+            await wake.after(seen)
     finally:
         await tasks.close()
 

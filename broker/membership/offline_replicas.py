@@ -28,7 +28,7 @@ from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration
 from odradek.broker.partitions.table import Partitions
 from odradek.runtime.environment import Environment
-from odradek.runtime.progress import Progress
+from odradek.runtime.signal import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class OfflineReplicas:
         self._environment = environment
         self._partitions = partitions
         self._due: dict[str, None] = {}  # names of topics to look at
-        self._changes = Progress()  # counts what wakes the work
+        self._changes = Signal()
         self._is_silent = False
         metadata.subscribe(self._follow)
 
@@ -71,15 +71,15 @@ class OfflineReplicas:
         return bool(partitions.offline) or partitions.has_given_up or any(state.offline for state in topic.partitions)
 
     def _wake(self) -> None:
-        self._changes.advance(self._changes.value + 1)
+        self._changes.give()
 
     async def run(self) -> None:
         """Writes what is due, for as long as the broker runs."""
         try:
             while True:
-                seen = self._changes.value
+                seen = self._changes.count
                 if await self._has_written():
-                    await self._changes.reach(seen + 1)
+                    await self._changes.after(seen)
         except StoreClosed:
             return
 

@@ -45,7 +45,7 @@ from odradek.broker.membership.pause_detector import PauseDetector
 from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
-from odradek.runtime.progress import Progress
+from odradek.runtime.signal import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class Registration:
         self._is_heard = False  # the controller has answered since we registered
         self._said_of_epoch = 0  # that it waits for a controller
         self._is_leaving = False
-        self._wakes = Progress()
+        self._wakes = Signal()
 
     @property
     def node_id(self) -> int:
@@ -212,11 +212,11 @@ class Registration:
         delay_ms = 0.0
         try:
             while True:
-                seen = self._wakes.value
+                seen = self._wakes.count
                 if not self._is_to_register or delay_ms:
                     self._say_whom_it_waits_for()
                     with suppress(TimeoutError):
-                        await self._wakes.reach(seen + 1, delay_ms or self._until_renewal_ms())
+                        await self._wakes.after(seen, delay_ms or self._until_renewal_ms())
                 delay_ms = 0.0 if await self._renewed() else RETRY_MS
         except StoreClosed:
             return
@@ -309,7 +309,7 @@ class Registration:
             self._fenced()  # our image does not say so yet
 
     def _wake(self) -> None:
-        self._wakes.advance(self._wakes.value + 1)
+        self._wakes.give()
 
     # -- going --------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@
     await cluster.start()
     await cluster.wait_for_topic("orders", deadline_ms)
     node_id, epoch = cluster.metadata.leader_of("orders", 0)
-    connection = cluster.connection(node_id)              # None: not yet; `on_change` or `retry_at_ms` tells when
+    connection = cluster.connection(node_id)              # None: not yet; a subscriber is told when, or `retry_at_ms`
     response = await cluster.ask(request, node=CONTROLLER)
 
 Every wait has a deadline, at which it ends with what was last heard: of the topic, of the question, of the brokers.
@@ -15,6 +15,7 @@ How connections are opened and closed is written in `nodes`, when metadata is as
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from odradek.client.cluster.link import NEVER
@@ -67,8 +68,6 @@ class Cluster:
             retry_backoff_max_ms=config.retry_backoff_max_ms,
             random=environment.random,
         )
-        self.on_change: Callable[[], None] = _ignore
-        """Called when a connection was opened or lost or is no longer throttled, and when metadata has changed."""
         self._config = config
         self._environment = environment
         self._now_ms = environment.monotonic_ms
@@ -76,6 +75,7 @@ class Cluster:
         self._metrics = metrics if metrics is not None else client_metrics(config.metrics, config.client_id)
         self._tls_contexts = TlsContexts(config)
         self._is_closed = False
+        self._listeners: dict[object, Callable[[], None]] = {}
         self._news = Waiters(environment)
         self._awaited: dict[str, int] = {}  # topics, by how many wait for them
         self._nodes = Nodes(
@@ -141,7 +141,7 @@ class Cluster:
         return self._nodes.get(node_id)
 
     def retry_at_ms(self, node_id: int) -> float:
-        """When to ask for the connection again: after a backoff or throttling. Infinity: `on_change` will tell."""
+        """When to ask for the connection again: after a backoff or throttling. Infinity: subscribers will be told."""
         return self._nodes.retry_at_ms(node_id)
 
     async def connection_to(self, node: int | None, deadline_ms: float) -> Connection:
@@ -249,10 +249,18 @@ class Cluster:
         if self.fatal_error is not None:
             raise self.fatal_error.fresh()
 
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], object]:
+        """Has `listener` called when a connection was opened or lost or is no longer throttled, and when metadata has
+        changed, until what is returned is called."""
+        key = object()
+        self._listeners[key] = listener
+        return partial(self._listeners.pop, key, None)
+
     def _changed(self) -> None:
         self._refresher.wake()
         self._news.wake()
-        self.on_change()
+        for listener in tuple(self._listeners.values()):
+            listener()
 
     async def _open(self, node_id: int, host: str, port: int, setup_timeout_ms: float) -> Connection:
         return await open_connection(
@@ -314,7 +322,3 @@ def _name_of(node: int | None) -> str:
     if node is None:
         return THE_CLUSTER
     return "the controller" if node == CONTROLLER else f"broker {node}"
-
-
-def _ignore() -> None:
-    pass

@@ -88,8 +88,7 @@ class Fetcher:
         self._is_scheduled = False
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
-        self._on_change = cluster.on_change
-        cluster.on_change = self._cluster_changed
+        self._unsubscribe = cluster.subscribe(self._schedule)
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,7 +101,7 @@ class Fetcher:
     def close(self) -> None:
         """Fetches no more; answers that are under way are dropped. The cluster stays open."""
         self._is_closed = True
-        self._cluster.on_change = self._on_change
+        self._unsubscribe()
         if self._timer is not None:
             self._timer.cancel()
         self._wake_reader()
@@ -187,10 +186,6 @@ class Fetcher:
         return True
 
     # -------------------------------------------------------------------------------------------------- rounds
-    def _cluster_changed(self) -> None:
-        self._on_change()
-        self._schedule()
-
     def _schedule(self) -> None:
         """Has `_run` called in this turn of the loop."""
         if not self._is_scheduled and not self._is_closed:

@@ -123,7 +123,7 @@ class Producer:
             metrics.watch(BUFFER_AVAILABLE_BYTES, lambda: memory.free_bytes),
             metrics.watch(WAITING_THREADS, lambda: memory.waiting),
         ]
-        self._cluster.on_change = self._changed
+        self._cluster.subscribe(self._changed)
         self._sender.on_fatal = self._acceptance.refresh
         self._is_running = environment.loop.is_running
         self._thread_id = get_ident()

@@ -25,7 +25,7 @@ class Running:
         self.tasks = tasks
         self.environment = environment
         self.changes = 0
-        cluster.on_change = self._changed
+        cluster.subscribe(self._changed)
 
     def _changed(self) -> None:
         self.changes += 1

@@ -169,7 +169,7 @@ async def test_a_broker_that_is_killed_and_back_is_found_again(server: Server) -
         before = await cluster.wait_for_topic(name, in_s(20))
         connection = await cluster.connection_to(before.leaders[0][0], in_s(10))
         changed = asyncio.Event()
-        cluster.on_change = changed.set
+        cluster.subscribe(changed.set)
         await in_thread(server.kill)
         async with asyncio.timeout(10):
             while connection.is_open:  # the first news may be of another connection

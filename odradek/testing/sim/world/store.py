@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 
 from odradek.broker.cluster.state import Prepared
 from odradek.broker.cluster.store import Change, Event, Lease, LeaseLost, Snapshot, StoreClosed, Txn
-from odradek.runtime.progress import Progress
+from odradek.runtime.signal import Signal
 from odradek.testing.sim.world.network import Network
 from odradek.testing.sim.world.process import Process
 from odradek.testing.sim.world.scheduler import Scheduler, Timer
@@ -327,7 +327,7 @@ class SimStoreClient:
         self._told = store.state.revision
         self._told_at_s = 0.0
         self._life = store.life  # of the store to which its watch has its way
-        self._wakes = Progress()
+        self._wakes = Signal()
         self._is_closed = False
 
     async def read(self, prefix: str) -> Snapshot:
@@ -339,7 +339,7 @@ class SimStoreClient:
     async def watch(self, prefix: str, after: int) -> AsyncGenerator[Change, None]:
         life = self._life
         while not self._is_closed:
-            seen = self._wakes.value
+            seen = self._wakes.count
             if self._life == self._store.life:
                 if life != self._life:
                     life = self._life
@@ -355,7 +355,7 @@ class SimStoreClient:
                 if life == self._store.life:
                     after = max(after, min(revision, self._store.state.revision))
             try:
-                await self._wakes.reach(seen + 1)
+                await self._wakes.after(seen)
             except StoreClosed:
                 return
 
@@ -427,7 +427,7 @@ class SimStoreClient:
             self._wake()
 
     def _wake(self) -> None:
-        self._wakes.advance(self._wakes.value + 1)
+        self._wakes.give()
 
 
 class SimLease:
