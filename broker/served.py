@@ -7,6 +7,9 @@ Two minimums are lower than what anybody uses, because clients read features fro
 and snappy, KAFKA-18659) and FindCoordinator 0 (old librdkafka's lz4).
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from odradek.broker.api import (
     alter_configs,
     alter_partition_reassignments,
@@ -121,4 +124,17 @@ SERVED: tuple[Api, ...] = (
     ),
 )
 
-BY_KEY: dict[int, Api] = {api.key: api for api in SERVED}
+BY_KEY: Mapping[int, Api] = {api.key: api for api in SERVED}
+
+
+def limited(served: Mapping[int, Api], ranges: Mapping[int, tuple[int, int]]) -> Mapping[int, Api]:
+    """The table of another release: these APIs alone, by key, each with the versions that both have. Raises ValueError
+    where they have none in common."""
+    limited: dict[int, Api] = {}
+    for key, (lowest, highest) in ranges.items():
+        api = served[key]
+        lowest, highest = max(lowest, api.served[0]), min(highest, api.served[1])
+        if lowest > highest:
+            raise ValueError(f"{api.name} is served from {api.served[0]} to {api.served[1]}, not {ranges[key]}")
+        limited[key] = replace(api, served=(lowest, highest))
+    return limited

@@ -12,17 +12,18 @@ given back.
 import asyncio
 import logging
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
-from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import CLUSTER_KEY, MalformedMetadata, decode_cluster, encode_cluster
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.store import Conflict, MetadataStore, Snapshot, StoreClosed, StoreWentBack, Superseded, Txn
-from odradek.broker.cluster_member import ClusterMember, leader_epochs
+from odradek.broker.cluster_member import leader_epochs
+from odradek.broker.composition import Parts, compose, take_options
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.config.store_address import parse_store_address
@@ -34,10 +35,8 @@ from odradek.broker.directories.metadata_revision import check_place
 from odradek.broker.disk.descriptor_limits import socket_budget
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.fetching.consumer_sessions import FetchSessions
-from odradek.broker.handling.context import Context, Endpoint
+from odradek.broker.handling.context import Api, BrokerIdentity, Context, Endpoint
 from odradek.broker.log.checkpoint import CorruptCheckpoint
-from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.offline_replicas import OfflineReplicas
 from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.membership.startup_losses import Findings, give_up_in_sync_places, look_at_all, note_boot
@@ -46,14 +45,9 @@ from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.request_budget import RequestBudget
 from odradek.broker.observability.loop_lag import LoopLag
 from odradek.broker.observability.prometheus_page import Collector, MetricsPage
-from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.partitions.maintenance import Maintenance
-from odradek.broker.partitions.table import Partitions
-from odradek.broker.replication.follower_sessions import FollowerSessions
-from odradek.broker.replication.quota import ReplicationQuota
 from odradek.broker.served import BY_KEY
 from odradek.broker.startup_errors import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
-from odradek.broker.txn.producer_ids import ProducerIds
 from odradek.protocol.codec.schema import uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
@@ -97,18 +91,24 @@ class Broker:
     """One broker of this process."""
 
     def __init__(
-        self, settings: Settings, environment: Environment, disk: Disk, *, store: MetadataStore | None = None
+        self,
+        settings: Settings,
+        environment: Environment,
+        disk: Disk,
+        *,
+        store: MetadataStore | None = None,
+        served: Mapping[int, Api] = BY_KEY,
     ) -> None:
         """`store`: the metadata of a cluster, which the caller opens and closes; without, the broker has one of its
-        own in its first data directory."""
+        own in its first data directory. `served`: which APIs, in which versions."""
         self.settings = settings
+        self._served = served
         self.environment = environment
         self.disk = disk
         self.context: Context  # from here on set by `start()`
         self.memory: RequestBudget
         self.connections: ConnectionTable
         self._offline_replicas: OfflineReplicas
-        self._membership: ClusterMember
         self.on_failure: Callable[[], None] = _nothing
         """Called when the broker cannot go on and is to be stopped; `failure` says why."""
         self.failure: str | None = None
@@ -165,14 +165,14 @@ class Broker:
         self._known.write(image.followed)
         adoption_note.use(self.disk, [one.path for one in self.directories.online])
         self._load(image)
-        metadata.subscribe(self._apply)
+        metadata.subscribe(self.context.partitions.apply)
         self._tasks.failed = self._task_failed
         self._tasks.start(metadata.follow(self.environment), "follow the metadata")
         await self._register(registration)
         await self._accept()
         await metadata.applied(registration.epoch)
-        await self._membership.decide()
-        self._membership.start()
+        await self.context.member.decide()
+        self.context.member.start()
         self._known.follow(self._tasks, metadata.revision, lambda: metadata.image.followed, self.environment)
         self._offline_replicas.look_at_all()
         self._tasks.start(self._offline_replicas.run(), "tell of offline replicas")
@@ -279,7 +279,7 @@ class Broker:
 
     def _metrics_page(self) -> MetricsPage:
         return MetricsPage(
-            self.environment, Collector(self.context.metrics, self.context.partitions, self._membership.gauges)
+            self.environment, Collector(self.context.metrics, self.context.partitions, self.context.member.gauges)
         )
 
     @property
@@ -325,44 +325,28 @@ class Broker:
 
     def _compose(self, store: MetadataStore, image: ClusterImage, registration: Registration, cluster_id: str) -> None:
         config = self.settings.config
-        metadata = ImageFollower(store, image)
-        metadata.subscribe(self._configure)
-        quota = ReplicationQuota(config.leader_replication_throttled_rate, self.environment.monotonic_ms())
-        listener = self.settings.broker_listener
-        membership = self._membership = ClusterMember(
-            metadata,
-            config,
-            registration,
-            self.environment,
-            self._tasks,
-            listener,
-            leader_epochs(image),
+        self.context = compose(
+            Parts(
+                BrokerIdentity(self.settings.node_id, cluster_id),
+                self.environment,
+                self._tasks,
+                config,
+                self.disk,
+                self.directories,
+                store,
+                image,
+                registration,
+                self.settings.broker_listener,
+                self._served,
+                leader_epochs(image),
+            )
         )
-        partitions = Partitions(
-            self.directories, self.settings.node_id, self.environment, self._tasks, config, membership.roles
-        )
+        partitions = self.context.partitions
         partitions.on_offline = self._directory_failed
-        self._offline_replicas = OfflineReplicas(metadata, config, registration, self.environment, partitions)
-        partitions.on_given_up = self._offline_replicas.look_at_all
-        self.context = Context(
-            environment=self.environment,
-            tasks=self._tasks,
-            config=config,
-            disk=self.disk,
-            node_id=self.settings.node_id,
-            cluster_id=cluster_id,
-            metadata=metadata,
-            partitions=partitions,
-            fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, self._new_session_id),
-            follower_sessions=FollowerSessions(self.environment.loop, self._new_session_id, config, quota),
-            registration=registration,
-            controller=membership.controller,
-            fencing=membership.fencing,
-            peers=membership.peers,
-            producer_ids=ProducerIds(store),
-            metrics=RequestMetrics(),
-            served=BY_KEY,
+        self._offline_replicas = OfflineReplicas(
+            self.context.metadata, config, registration, self.environment, partitions
         )
+        partitions.on_given_up = self._offline_replicas.look_at_all
         self._is_composed = True
         self.memory = RequestBudget(config.queued_max_request_bytes, self.environment.loop)
         self.connections = ConnectionTable(self.context, socket_budget())
@@ -374,23 +358,8 @@ class Broker:
         if not self._has_own_store:
             self._known.check(snapshot)
         image = ClusterImage.from_snapshot(snapshot)
-        self._take_options(image)
+        take_options(self.settings.config, image, self.settings.node_id)
         return image
-
-    def _take_options(self, image: ClusterImage) -> None:
-        self.settings.config.update(image.configs_of_broker(None), image.configs_of_broker(self.settings.node_id))
-
-    def _new_session_id(self) -> int:
-        return int.from_bytes(self.environment.random_bytes(4), "big") & 0x7FFFFFFF
-
-    def _configure(self, image: ClusterImage, delta: Delta) -> None:
-        if delta.broker_configs:
-            self._take_options(image)
-            rate, now_ms = self.settings.config.leader_replication_throttled_rate, self.environment.monotonic_ms()
-            self.context.follower_sessions.quota.configure(rate, now_ms)
-
-    def _apply(self, image: ClusterImage, delta: Delta) -> None:
-        self.context.partitions.apply(image, delta)
 
     def _directory_failed(self, directory: DataDirectory) -> None:
         """Its partitions are offline now. The broker goes on with the others, if there are any."""
@@ -415,7 +384,7 @@ class Broker:
             return self.failure is not None and isinstance(error, StoreClosed)  # who waited for the metadata below
         if isinstance(error, StoreWentBack | Superseded):
             self._is_store_lost = True
-            self.context.registration.term.end()
+            self.context.member.registration.term.end()
         self._fail(why)
         self.context.metadata.revision.fail(StoreClosed(why))  # whoever waits for it waits no longer
         return True
@@ -433,25 +402,25 @@ class Broker:
         """
         tells_others = not all_stop and not self._is_store_lost
         if tells_others:
-            await self._membership.give_up_leadership(GIVE_UP_MS)
+            await self.context.member.give_up_leadership(GIVE_UP_MS)
         self._close_servers()
         self.context.stop()
         await self.connections.drain(STOP_S)
         await self._end_tasks()
         self.context.partitions.close()
         if tells_others:
-            await self.context.registration.leave()
+            await self.context.member.registration.leave()
         if not self._is_store_lost:
             await self._record_revision()
         await self._release()
 
     def quiesce(self) -> None:
         """This broker decides nothing any more, and writes no in-sync sets: its whole cluster stops."""
-        self._membership.quiesce()
+        self.context.member.quiesce()
 
     async def _record_revision(self) -> None:
         """What the store is at now. What is written down already will do where it would have to be waited for."""
-        if self.context.registration.is_silent:
+        if self.context.member.registration.is_silent:
             return
         metadata = self.context.metadata
         try:
@@ -479,7 +448,7 @@ class Broker:
         """Ends what runs, except syncs: how they end decides what the logs may still do."""
         await self._upkeep.close()
         if self._is_composed:
-            await self._membership.fetchers.close()
+            await self.context.member.fetchers.close()
             await self.context.partitions.syncs_ended()
         await self._tasks.close()
 

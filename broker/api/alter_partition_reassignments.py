@@ -8,12 +8,10 @@ where fewer are added than removed, all of the target; and when without those th
 Versions: 1 whether the number of replicas may change (KIP-860).
 """
 
-from odradek.broker.cluster.keys import partition_key
-from odradek.broker.cluster.partition_writes import PartitionWrite
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.forwarding import forward
 from odradek.broker.handling.metadata_change import MetadataChange
-from odradek.broker.handling.partition_plans import find, with_replicas
+from odradek.broker.handling.partition_plans import reassign
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -55,15 +53,8 @@ async def _reassign(
 ) -> ReassignablePartitionResponse:
     index = wanted.partition_index
     try:
-        image = context.metadata.image
-        found, before = find(image, topic, index)
-        after = with_replicas(
-            *(image, topic, index, wanted.replicas, context.config.topic(found.configs).min_insync_replicas),
-            may_change_count=request.allow_replication_factor_change,
-        )
-        if after is not before:
-            change = PartitionWrite(partition_key(topic, index), before, after)
-            await changes.apply(lambda: context.controller.change([change]))
+        may_change_count = request.allow_replication_factor_change
+        await reassign(context, changes, topic, index, wanted.replicas, may_change_count=may_change_count)
     except KafkaError as error:
         return ReassignablePartitionResponse(
             partition_index=index, error_code=call.failed(error), error_message=error.message

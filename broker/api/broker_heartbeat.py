@@ -15,12 +15,12 @@ from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, B
 async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
     broker_id, broker_epoch = request.broker_id, request.broker_epoch
     context.require_brokers(call.caller.listener)
-    context.controller.require_active()
-    if not context.fencing.heard(broker_id, broker_epoch):
+    context.member.controller.require_active()
+    if not context.member.fencing.heard(broker_id, broker_epoch):
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {broker_epoch}"
         )
-    call.caller.on_close = lambda: context.fencing.connection_lost(broker_id, broker_epoch)
+    call.caller.on_close = lambda: context.member.fencing.connection_lost(broker_id, broker_epoch)
     image = context.metadata.image
     return BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= image.revision,

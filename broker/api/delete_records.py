@@ -63,14 +63,14 @@ async def _delete(
     try:
         partition = context.partitions.leader(topic, wanted.partition_index)
         offset = _checked(partition, wanted.offset)
-        leadership_ends = partition.leadership_ends
-        partition.deletions.ask(offset)
+        terms_ended = partition.role.terms_ended
+        partition.acknowledgements.deletions.ask(offset)
         await _delete_here(context, partition, offset, deadline)
-        partition.require_term(leadership_ends)
-        result.low_watermark = partition.deletions.look()
+        partition.role.require_term(terms_ended)
+        result.low_watermark = partition.acknowledgements.deletions.look()
         if result.low_watermark < offset:
-            partition.notify()  # also where retention had come that far: followers may not have heard of it
-        result.low_watermark = await partition.deletions.held_by_all(offset, deadline.at_ms)
+            partition.reader.notify()  # also where retention had come that far: followers may not have heard of it
+        result.low_watermark = await partition.acknowledgements.deletions.held_by_all(offset, deadline.at_ms)
     except Exception as failure:  # noqa: BLE001 - the other partitions are answered all the same
         error = of_partition(failure, topic, wanted.partition_index)
         result.error_code = call.failed(_explained(context, topic, wanted.partition_index, error))

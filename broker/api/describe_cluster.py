@@ -37,7 +37,7 @@ async def handle(context: Context, call: Call, request: DescribeClusterRequest) 
             for host, port in (node.endpoints[listener],)
         ]
     return DescribeClusterResponse(
-        cluster_id=context.cluster_id,
+        cluster_id=context.identity.cluster_id,
         controller_id=controller_for(image, listener),
         brokers=brokers,
         cluster_authorized_operations=(

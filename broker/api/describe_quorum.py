@@ -33,7 +33,8 @@ async def handle(context: Context, call: Call, request: DescribeQuorumRequest) -
         if topic.topic_name != METADATA_TOPIC or [each.partition_index for each in topic.partitions] != [0]:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"only partition 0 of {METADATA_TOPIC} has a quorum")
     image, listener = context.metadata.image, call.caller.listener
-    told_ms = context.environment.now_ms() if image.controller_id == context.node_id else UNKNOWN
+    node_id = context.identity.node_id
+    told_ms = context.environment.now_ms() if image.controller_id == node_id else UNKNOWN
     partition = QuorumPartition(
         partition_index=0,
         leader_id=image.controller_id,
@@ -50,9 +51,7 @@ async def handle(context: Context, call: Call, request: DescribeQuorumRequest) -
             if broker_id == image.controller_id
         ],
         observers=[
-            ReplicaState(
-                replica_id=broker_id, log_end_offset=image.revision if broker_id == context.node_id else UNKNOWN
-            )
+            ReplicaState(replica_id=broker_id, log_end_offset=image.revision if broker_id == node_id else UNKNOWN)
             for broker_id in sorted(image.brokers)
             if broker_id != image.controller_id
         ],

@@ -52,7 +52,7 @@ async def _elect(
         after = with_elected_leader(image, topic, index, election)
         _, before = find(image, topic, index)
         change = PartitionWrite(partition_key(topic, index), before, after)
-        await changes.apply(lambda: context.controller.change([change]))
+        await changes.apply(lambda: context.member.controller.change([change]))
     except KafkaError as error:
         return PartitionResult(partition_id=index, error_code=call.failed(error), error_message=error.message)
     return PartitionResult(partition_id=index)

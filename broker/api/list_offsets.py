@@ -53,7 +53,7 @@ class Asker(NamedTuple):
     def end_offset(self, partition: Partition) -> int:
         if not self.is_consumer:
             return partition.log.log_end_offset
-        return partition.last_stable_offset if self.reads_committed else partition.high_watermark.value
+        return partition.reader.last_stable_offset if self.reads_committed else partition.high_watermark.value
 
 
 async def handle(context: Context, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -95,7 +95,8 @@ async def _answer(
 
         def found() -> ListOffsetsPartitionResponse:
             if asker.is_consumer:
-                context.registration.require_lease()  # each time: it may have ended while the disk was waited for
+                # Each time: it may have ended while the disk was waited for.
+                context.member.registration.require_lease()
             return _found(partition, wanted, asker)
 
         return await read_without_blocking(context.disk, context.environment, found)

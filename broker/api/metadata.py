@@ -62,7 +62,7 @@ async def handle(context: Context, call: Call, request: MetadataRequest) -> Meta
                 topic.topic_authorized_operations = TOPIC_OPERATIONS
     return MetadataResponse(
         brokers=_brokers(image, listener),
-        cluster_id=context.cluster_id,
+        cluster_id=context.identity.cluster_id,
         controller_id=controller_for(image, listener),
         topics=topics,
         cluster_authorized_operations=(

@@ -13,8 +13,9 @@ advertised and not served: librdkafka switches gzip and snappy off unless it see
 
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, CloseConnection, Context, of_partition
-from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused, validated
-from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused
+from odradek.broker.replication.acknowledgements import ACKS_ALL
+from odradek.broker.replication.append_ticket import AppendTicket, outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -30,9 +31,8 @@ from odradek.protocol.messages.produce import (
 ZSTD_SINCE = 7
 CURRENT_LEADER_SINCE = 10
 
-Parked = tuple[Partition, int, int, PartitionProduceResponse]
-"""A partition whose append waits for its replicas, the last offset appended, the terms that had ended there, and the
-answer to complete."""
+Appends = list[tuple[str, AppendTicket, PartitionProduceResponse]]
+"""What was appended: topic, ticket, and the answer to complete."""
 
 
 async def handle(context: Context, call: Call, request: ProduceRequest) -> ProduceResponse | None:
@@ -40,14 +40,15 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; it must be 0, 1 or -1 (all)")
     response = ProduceResponse(responses=[])
     now_ms = context.environment.now_ms()
-    parked: list[Parked] = []
+    appends: Appends = []
     for topic in request.topic_data:
         answers: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             answer = PartitionProduceResponse(index=data.index, error_code=0, base_offset=-1)
             answers.append(answer)
             try:
-                _append(context, call, request, topic.name, data, answer, parked, now_ms)
+                ticket = _append(context, call, request, topic.name, data, answer, now_ms)
+                appends.append((topic.name, ticket, answer))
             except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
                 _fail(context, call, topic.name, answer, of_partition(error, topic.name, data.index), response)
         response.responses.append(TopicProduceResponse(name=topic.name, partition_responses=answers))
@@ -55,7 +56,10 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
         if call.errors:
             raise CloseConnection(f"Produce with acks=0 failed ({_first_error(response)}), and has no other answer")
         return None
-    await _wait(context, call, request, parked, response)
+    errors = await outcomes([ticket for _, ticket, _ in appends], request.timeout_ms, context.environment)
+    for (name, _, answer), failure in zip(appends, errors, strict=True):
+        if failure is not None:
+            _fail(context, call, name, answer, failure, response)
     return response
 
 
@@ -66,45 +70,17 @@ def _append(
     topic: str,
     data: PartitionProduceData,
     answer: PartitionProduceResponse,
-    parked: list[Parked],
     now_ms: int,
-) -> None:
+) -> AppendTicket:
     """Checks and appends one partition's batch. Raises KafkaError, and then nothing was appended."""
     partition = context.partitions.leader(topic, data.index)
-    if request.acks != ACKS_ALL:
-        context.registration.require_lease()
-    partition.require_replicas(request.acks)
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"no batch for {topic}-{data.index}; exactly one is required")
-    batch, header = validated(memoryview(data.records), partition.config, now_ms, with_zstd=call.version >= ZSTD_SINCE)
-    appended = partition.append(batch, header, now_ms)
-    answer.base_offset = appended.base_offset
-    answer.log_append_time_ms = appended.log_append_time_ms
-    if header.is_log_append_time and not appended.is_duplicate:
-        answer.log_append_time_ms = header.max_timestamp
+    ticket = partition.append(data.records, request.acks, now_ms, with_zstd=call.version >= ZSTD_SINCE)
+    answer.base_offset = ticket.appended.base_offset
+    answer.log_append_time_ms = ticket.appended.log_append_time_ms
     answer.log_start_offset = partition.log.log_start_offset
-    parked.append((partition, appended.last_offset, partition.leadership_ends, answer))
-
-
-async def _wait(
-    context: Context, call: Call, request: ProduceRequest, parked: list[Parked], response: ProduceResponse
-) -> None:
-    """One wait for all partitions: REQUEST_TIMED_OUT for what was not replicated, or not stored, by the deadline."""
-    is_all = request.acks == ACKS_ALL
-    deadline_ms = 0.0
-    for partition, last_offset, leadership_ends, answer in parked:
-        if not is_all and not partition.durability.waits:
-            continue
-        now_ms = context.environment.monotonic_ms()
-        deadline_ms = deadline_ms or now_ms + request.timeout_ms
-        wait = partition.replicated if is_all else partition.synced
-        try:
-            await wait(last_offset, max(0.0, deadline_ms - now_ms))
-            partition.require_term(leadership_ends)
-            if not is_all:
-                context.registration.require_lease()  # it may have ended meanwhile
-        except KafkaError as error:
-            _fail(context, call, partition.topic, answer, error, response)
+    return ticket
 
 
 def _fail(

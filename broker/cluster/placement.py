@@ -93,6 +93,37 @@ def place(
     return tuple(assignments)
 
 
+def widened(
+    present: Sequence[Assignment], replication_factor: int, brokers: Collection[UsableBroker]
+) -> tuple[Assignment, ...]:
+    """The replicas of partitions that are there, each with as many more as it lacks and as there are brokers for.
+
+    What is there stays, in its order. Each time the broker is added whose rack the partition uses least, one that is
+    there before one that is not, and that holds the fewest replicas of these partitions.
+    """
+    loads = {broker.broker_id: 0 for broker in brokers}
+    racks = {broker.broker_id: broker.rack for broker in brokers}
+    for replicas in present:
+        for broker_id in replicas:
+            loads[broker_id] = loads.get(broker_id, 0) + 1
+    after: list[Assignment] = []
+    for replicas in present:
+        chosen = list(replicas)
+        while len(chosen) < replication_factor:
+            others = [broker for broker in brokers if broker.broker_id not in chosen]
+            if not others:
+                break
+            used = [racks.get(broker_id) for broker_id in chosen]
+            best = min(
+                others,
+                key=lambda each: (used.count(each.rack), each.is_fenced, loads[each.broker_id], each.broker_id),
+            )
+            loads[best.broker_id] += 1
+            chosen.append(best.broker_id)
+        after.append(tuple(chosen))
+    return tuple(after)
+
+
 def _choose(leader: UsableBroker, others: list[UsableBroker], replication_factor: int) -> Assignment:
     """The leader, then each time the first broker of the rack used least, unfenced ones before fenced ones."""
     chosen = [leader]

@@ -53,12 +53,12 @@ def broker_of(context: Context, name: str) -> int | None:
         return None
     if not (name.isascii() and name.removeprefix("-").isdecimal()):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if name != str(context.node_id):
+    if name != str(context.identity.node_id):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {context.node_id} or an empty string, but received {name}",
+            f"Unexpected broker id, expected {context.identity.node_id} or an empty string, but received {name}",
         )
-    return context.node_id
+    return context.identity.node_id
 
 
 def topic_of(context: Context, name: str) -> TopicImage:

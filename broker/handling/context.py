@@ -7,19 +7,16 @@ protocol has no answer (Produce with acks=0) and raises `CloseConnection` where 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.controller.controller import Controller
-from odradek.broker.controller.fencing import Fencing
 from odradek.broker.disk.disk import Disk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.membership.image_follower import ImageFollower
-from odradek.broker.membership.peers import Peers
-from odradek.broker.membership.registration import Registration
 from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.follower_sessions import FollowerSessions
@@ -145,27 +142,38 @@ class Api:
         return (lowest if self.advertised_from is None else self.advertised_from), highest
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerIdentity:
+    """Who this broker is."""
+
+    node_id: int
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Of Fetches (KIP-227)."""
+
+    consumers: FetchSessions
+    followers: FollowerSessions
+
+
 @dataclass(slots=True)
 class Context:
     """The broker as its handlers see it. Owned by the event loop's thread."""
 
+    identity: BrokerIdentity
     environment: Environment
     tasks: Tasks
     config: BrokerConfig
     disk: Disk
-    node_id: int
-    cluster_id: str
     metadata: ImageFollower
+    member: ClusterMember
     partitions: Partitions
-    fetch_sessions: FetchSessions
-    follower_sessions: FollowerSessions
-    registration: Registration
-    controller: Controller
-    fencing: Fencing
-    peers: Peers
+    sessions: Sessions
     producer_ids: ProducerIds
     metrics: RequestMetrics
-    served: dict[int, Api]
+    served: Mapping[int, Api]
     stopping: bool = False
     _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
 
@@ -192,5 +200,5 @@ class Context:
     def require_brokers(self, listener: str) -> None:
         """Raises KafkaError CLUSTER_AUTHORIZATION_FAILED unless brokers talk to one another on this listener: nobody
         else's word counts for a broker's."""
-        if listener != self.peers.listener:
+        if listener != self.member.peers.listener:
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {listener} is not the one of brokers")

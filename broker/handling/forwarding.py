@@ -31,9 +31,9 @@ async def forward(context: Context, call: Call, request: Request[R], timeout_ms:
     """
     environment = context.environment
     deadline_ms = environment.monotonic_ms() + timeout_ms
-    while not context.controller.is_active:
+    while not context.member.controller.is_active:
         if is_peer(call.client_id):
-            context.controller.require_active()
+            context.member.controller.require_active()
         controller_id = context.metadata.image.controller_id
         remaining_ms = max(0.0, deadline_ms - environment.monotonic_ms())
         code, response = await _ask(context, controller_id, request, remaining_ms)
@@ -54,12 +54,12 @@ async def _ask(
     context: Context, controller_id: int, request: Request[R], timeout_ms: float
 ) -> tuple[ErrorCode, R | None]:
     """The answer and its code; NOT_CONTROLLER and None where that broker is not it, or cannot be asked."""
-    endpoint = context.metadata.image.endpoint(controller_id, context.peers.listener)
-    if endpoint is None or controller_id == context.node_id:
+    endpoint = context.metadata.image.endpoint(controller_id, context.member.peers.listener)
+    if endpoint is None or controller_id == context.identity.node_id:
         return ErrorCode.NOT_CONTROLLER, None
     patience_ms = context.config.broker_session_timeout_ms
     try:
-        async with context.peers.connection(Peer(controller_id, endpoint), patience_ms) as connection:
+        async with context.member.peers.connection(Peer(controller_id, endpoint), patience_ms) as connection:
             response: Any = await connection.ask(request, timeout_ms=timeout_ms + patience_ms)
     except OSError as error:
         logger.info("%s: broker %d, the controller, was asked: %s", type(request).__name__, controller_id, error)

@@ -1,6 +1,6 @@
-"""What an operator asks of single partitions: other replicas, another leader. Checked and decided, not yet written.
+"""What an operator asks of single partitions: other replicas, another leader.
 
-Each function answers the state that the partition should get, or raises what is wrong with the request, in Kafka's
+The pure functions answer the state that the partition should get, or raise what is wrong with the request, in Kafka's
 errors and words (ReplicationControlManager.java). The controller writes the states (controller/controller.py).
 """
 
@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from odradek.broker.cluster.image import ClusterImage, TopicImage
-from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.cluster.keys import NO_LEADER, PartitionState, partition_key
 from odradek.broker.cluster.partition_changes import may_lead, with_leader
-from odradek.broker.cluster.partition_writes import with_epochs
+from odradek.broker.cluster.partition_writes import PartitionWrite, with_epochs
 from odradek.broker.cluster.reassignment import cancelled, completed, original_replicas, reassigned, target_replicas
 from odradek.broker.controller.decisions import preferred, seen
+from odradek.broker.handling.context import Context
+from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 
@@ -54,6 +56,25 @@ def with_replicas(
         _check_target(image, state, target, may_change_count=may_change_count)
         after = completed(reassigned(seen(state, image, min_insync), target, min_insync), min_insync)
     return with_epochs(state, with_leader(after, may_lead(after, image.is_usable)), image)
+
+
+async def reassign(
+    context: Context,
+    changes: MetadataChange,
+    topic: str,
+    index: int,
+    target: Sequence[int] | None,
+    *,
+    may_change_count: bool,
+) -> None:
+    """Writes what `with_replicas` answers, at the controller. Raises KafkaError as that, and as `MetadataChange`."""
+    image = context.metadata.image
+    found, before = find(image, topic, index)
+    min_insync = context.config.topic(found.configs).min_insync_replicas
+    after = with_replicas(image, topic, index, target, min_insync, may_change_count=may_change_count)
+    if after is not before:
+        change = PartitionWrite(partition_key(topic, index), before, after)
+        await changes.apply(lambda: context.member.controller.change([change]))
 
 
 def _cancelled(state: PartitionState, now: PartitionState, min_insync: int, name: str) -> PartitionState:

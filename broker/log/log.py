@@ -16,11 +16,13 @@ import logging
 from collections.abc import Callable
 
 from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.file_slice import SLICE_BYTES_MIN
 from odradek.broker.log.batch_epochs import BatchEpochs
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.flush import DataNotSynced, Flush
 from odradek.broker.log.leftovers import UNSYNCED
 from odradek.broker.log.log_end import LogEnd
+from odradek.broker.log.log_state import LogEvent
 from odradek.broker.log.lookup import TimestampOffset, first_at_or_after, with_max_timestamp
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.recovery import Recovered, check_end, merge_epochs, recover
@@ -42,7 +44,7 @@ def _no_chance() -> float:
 class Log(LogEnd):
     """One partition's log. Every method may raise KafkaError KAFKA_STORAGE_ERROR."""
 
-    __slots__ = ("_has_mark", "_passed_over", "_synced_changes", "is_distrusted", "is_half_swapped")
+    __slots__ = ("_has_mark", "_passed_over", "_synced_changes", "is_distrusted")
 
     def __init__(
         self, disk: Disk, directory: str, config: LogConfig, recovered: Recovered, random: Callable[[], float]
@@ -51,7 +53,6 @@ class Log(LogEnd):
         super().__init__(disk, directory, config, recovered, random)
         self.is_distrusted = False  # a sync failed
         self._has_mark = False  # which the next start will find
-        self.is_half_swapped = False  # a compacted segment did not get all of its place
         self._synced_changes = -1  # of the segments' names: as far as the directory was synced
         self._passed_over: set[int] = set()  # segments behind which offsets are missing, of which was told
 
@@ -118,10 +119,15 @@ class Log(LogEnd):
         return self.fetch(offset, size_bytes_max, end_offset, at_least_one_batch).records
 
     @watched
-    def fetch(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> FetchData[Buffer]:
+    def fetch(
+        self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool, *, as_slice: bool = False
+    ) -> FetchData:
         """Whole batches from the one with `offset` on, which may begin before it, all before `end_offset`.
 
         At most `size_bytes_max` bytes, but the first batch in any case if `at_least_one_batch`; out of one segment.
+        With `as_slice` they may be a slice of its file, where they are many and nobody has to look at them for aborted
+        transactions.
+
         Raises KafkaError: OFFSET_OUT_OF_RANGE when `offset` is neither in the log nor its end.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -132,13 +138,14 @@ class Log(LogEnd):
         if offset >= end_offset:
             return NOTHING
         segments = self.segments
+        as_slice = as_slice and size_bytes_max >= SLICE_BYTES_MIN and not segments.have_aborted(offset)
         for segment in segments.from_offset(offset):
             if offset < segment.next_offset:
-                found = segment.read(offset, size_bytes_max, end_offset, at_least_one_batch)
+                found = segment.read(offset, size_bytes_max, end_offset, at_least_one_batch, as_slice=as_slice)
                 if len(found.records):
-                    if found.is_cut or segment is segments.active:
-                        return found
-                    return segments.cut_at_end(segment, found, end_offset)
+                    # The end of a segment that grows no more cuts a read, too.
+                    is_all = found.is_cut or segment is segments.active or end_offset < segment.next_offset
+                    return found if is_all else found._replace(is_cut=True)
                 if segment.locate(offset) < segment.size_bytes:
                     return found
                 self._pass_over(offset, segment)
@@ -157,7 +164,7 @@ class Log(LogEnd):
 
     @watched
     def aborted_transactions(self, offset: int, data: Buffer) -> list[AbortedTxn]:
-        """The aborted transactions that have records in `data`, which `read` answered for `offset`."""
+        """The aborted transactions that have records in `data`, which `fetch` answered for `offset`."""
         if not len(data) or not self.segments.have_aborted(offset):
             return []
         return self.segments.aborted(offset, max(header.last_offset for _, header in iterate_batches(data)) + 1)
@@ -203,15 +210,9 @@ class Log(LogEnd):
         try:
             self.segments.complete_swap(written, self.config)
         except OSError as error:
-            self.is_half_swapped = True
-            self._refusal = f"a compacted segment could not take its place; the next start completes it: {error}"
-            logger.error("%s: %s", self.directory, self._refusal)
+            self.condition.fail(f"a compacted segment could not take its place; the next start completes it: {error}")
+            logger.error("%s: %s", self.directory, self.condition.why_given_up)
             raise
-
-    @property
-    def is_given_up(self) -> bool:
-        """Whether it takes no appends any more before a start has looked at it."""
-        return self.is_distrusted or self.is_half_swapped
 
     # -- durability -----------------------------------------------------------------------------------------------
 
@@ -226,7 +227,7 @@ class Log(LogEnd):
         end_offset = self.log_end_offset if with_active else segments[-1].base_offset
         if self.is_distrusted:
             self._leave_mark()
-            raise OSError(self._refusal)
+            raise OSError(self.condition.why_given_up)
         since = self.recovery_point if settle else self.durable_offset
         if settle and with_active:
             self.segments.take_snapshot(self.producers, end_offset)
@@ -281,8 +282,8 @@ class Log(LogEnd):
 
     def _distrust(self, error: OSError) -> None:
         self.is_distrusted = True
-        self._refusal = f"the log could not be synced: {error}"
-        logger.error("%s: no more appends until the next start: %s", self.directory, self._refusal)
+        self.condition.fail(f"the log could not be synced: {error}")
+        logger.error("%s: no more appends until the next start: %s", self.directory, self.condition.why_given_up)
         self._leave_mark()
 
     def _leave_mark(self) -> None:
@@ -297,7 +298,7 @@ class Log(LogEnd):
             marker = self._disk.open(path)
             self._has_mark = True
             try:
-                marker.append([self._refusal.encode()])
+                marker.append([self.condition.why_given_up.encode()])
             finally:
                 marker.close()
         except OSError as error:
@@ -330,5 +331,5 @@ class Log(LogEnd):
         """Gives the files back, for instance before the directory is renamed and deleted."""
         if self.is_distrusted:
             self._leave_mark()
-        self._refusal = "the log is closed"
+        self.condition.move(LogEvent.CLOSES)
         self.segments.close()

@@ -15,6 +15,7 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batches import LENGTH_OVERHEAD
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.epochs import EpochCache
+from odradek.broker.log.log_state import LogCondition, LogEvent
 from odradek.broker.log.markers import Marker, read_marker
 from odradek.broker.log.producers import NO_PRODUCER_ID, Producers
 from odradek.broker.log.recovery import Recovered
@@ -30,7 +31,6 @@ from odradek.protocol.primitives import Buffer
 logger = logging.getLogger(__name__)
 
 NO_TIMESTAMP = -1
-TRUNCATING = "a truncation has not been completed"
 
 
 class Appended(NamedTuple):
@@ -49,8 +49,8 @@ class LogEnd:
         "_disk",
         "_is_ailing",
         "_random",
-        "_refusal",
         "_truncations",
+        "condition",
         "config",
         "directory",
         "durable_log_start_offset",
@@ -71,11 +71,11 @@ class LogEnd:
         segments = Segments(disk, directory, recovered.segments, recovered.snapshots)
         self._disk = disk
         self._random = random
-        self._refusal = ""  # why no appends are taken at the moment
         self._is_ailing = False  # the last append failed
         self._truncations = 0
         self.on_disk_error: Callable[[OSError], None] = _nothing  # the owner's, who may have more on that disk
         self.has_rolled = False  # for the owner to see, who syncs the segment before and clears this
+        self.condition = LogCondition()
         self.directory = directory
         self.config = config
         self.epochs = EpochCache(disk, directory)
@@ -113,8 +113,8 @@ class LogEnd:
             first = self.producers.check(header)
             if first is not None:
                 return Appended(first.base_offset, first.last_offset, first.timestamp_ms, True)
-        if self._refusal:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._refusal)
+        if not self.condition.is_open:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.condition.refusal)
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         try:
@@ -134,7 +134,8 @@ class LogEnd:
             self._note_producer(segment, header, base_offset, marker)
         if self._is_ailing:
             self._recovered(base_offset)
-        return Appended(base_offset, last_offset, NO_TIMESTAMP, False)
+        append_time_ms = header.max_timestamp if header.is_log_append_time else NO_TIMESTAMP
+        return Appended(base_offset, last_offset, append_time_ms, False)
 
     def _note_producer(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Marker | None) -> None:
         completed = self.producers.update(header, base_offset, marker)
@@ -161,8 +162,8 @@ class LogEnd:
         Raises KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE, and nothing is appended then; KAFKA_STORAGE_ERROR, and
         what was appended before it stays.
         """
-        if self._refusal:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._refusal)
+        if not self.condition.is_open:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.condition.refusal)
         view, first_offset, start_offset = memoryview(data), self.log_end_offset, self.log_start_offset
         batches = check_replicated(view, LogBounds(start_offset, first_offset, self.epochs.latest), leader_epoch)
         if batches and batches[0].header.base_offset < first_offset:
@@ -225,11 +226,6 @@ class LogEnd:
 
     # -- truncating -----------------------------------------------------------------------------------------------
 
-    @property
-    def is_half_cut(self) -> bool:
-        """Whether a truncation has failed, so that appends are refused until one succeeds: at the log's end will do."""
-        return self._refusal == TRUNCATING
-
     @watched
     def truncate_to(self, offset: int) -> None:
         """Cuts off the batch with `offset` and all behind it. The log end may be lower than `offset` then.
@@ -241,11 +237,11 @@ class LogEnd:
         if offset < segments.base_offsets[0]:
             self.truncate_fully_and_start_at(offset)
             return
-        if offset >= self.log_end_offset and self._refusal != TRUNCATING:
+        if offset >= self.log_end_offset and not self.condition.is_half_cut:
             # A leader that was deposed before its first append left an epoch there, which contradicts the next one.
             self.epochs.truncate_from_end(self.log_end_offset)
             return
-        self._refusal = self._refusal or TRUNCATING
+        self.condition.move(LogEvent.CUT_BEGINS)
         # From the end on: what is left is a log at every moment. The segment that begins at `offset` stays, emptied:
         # the one before it may be compacted, and a start that walks it would not find what the checkpoints know.
         while len(segments) > 1 and segments.active.base_offset > offset:
@@ -262,7 +258,7 @@ class LogEnd:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Throws everything away, what is known of producers and epochs too; the log is empty and goes on at
         `offset`."""
-        self._refusal = self._refusal or TRUNCATING
+        self.condition.move(LogEvent.CUT_BEGINS)
         segments = self.segments
         # A segment named `offset` stands before the others go, so that a restart does not begin at 0. If it has stood
         # there before, it is emptied last: what is left is a log at every moment.
@@ -292,8 +288,7 @@ class LogEnd:
         self.segments.snapshots.forget_after(self.log_end_offset)
         self.producers = self.segments.replayed(self.log_end_offset)
         self.epochs.truncate_from_end(self.log_end_offset)
-        if self._refusal == TRUNCATING:
-            self._refusal = ""
+        self.condition.move(LogEvent.CUT_ENDS)
 
 
 def _nothing(error: OSError) -> None: ...

@@ -8,10 +8,11 @@ nothing; so is one that has no entry for a long stretch of the log, where every 
 """
 
 import logging
-from typing import Generic, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import NamedTuple, cast
 
 from odradek.broker.disk.disk import Disk, File
-from odradek.broker.disk.file_slice import SLICE_BYTES_MIN, FileSlice
+from odradek.broker.disk.file_slice import SLICE_BYTES_MIN
 from odradek.broker.log.batches import BOUNDS, LENGTH_OVERHEAD, Damage
 from odradek.broker.log.index import CorruptIndex, OffsetEntry, OffsetIndex
 from odradek.protocol.batches.batch import HEADER_SIZE, MAGIC
@@ -31,19 +32,17 @@ _WALKED_BATCHES = 16
 _WALKED_BYTES_MAX = 4 << 20
 
 
-T = TypeVar("T", bound=Buffer | FileSlice)
-
-
-class FetchData(NamedTuple, Generic[T]):
+class FetchData(NamedTuple):
     """What a read found: whole batches, and why there are no more of them (Kafka's FetchDataInfo)."""
 
-    records: T
+    records: Buffer
+    """Where the caller takes slices it may be a `FileSlice`: of that an answer needs nothing but the length."""
     is_cut: bool
     """Whether nothing makes the same read any longer, neither appends nor an end that moves: it stopped at a limit, at
     the end of a segment that has a successor, or at what is not in the page cache. Most often the log holds more."""
 
 
-NOTHING = FetchData[Buffer](b"", is_cut=False)
+NOTHING = FetchData(b"", is_cut=False)
 
 
 class SegmentReader:
@@ -160,14 +159,24 @@ class SegmentReader:
             return False
         return bool(self.base_offset <= base_offset and base_offset + last_offset_delta <= entry.offset)
 
-    def read(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> FetchData[Buffer]:
-        """Whole batches from the one that holds `offset` on, as many as fit and end before `end_offset`.
+    def read(
+        self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool, *, as_slice: bool = False
+    ) -> FetchData:
+        """Whole batches from the one that holds `offset` on, as many as fit and end before `end_offset`; with
+        `as_slice` they may be a slice of the file, which nobody has read.
 
         `is_cut` tells of this file alone: a read that ends where the file ends is not cut.
 
         Within `Disk.cached_only()` they are those that are in the page cache, if one is; else it raises NotCached.
         """
         start = self.locate(offset)
+        if as_slice:
+            with suppress(OSError):
+                if (found := self._slice(start, size_bytes_max, end_offset)) is not None:
+                    return found
+        return self._read(start, size_bytes_max, end_offset, at_least_one_batch)
+
+    def _read(self, start: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> FetchData:
         file_end = self.file.size_bytes
         limit = start + max(size_bytes_max, 0)
         end = min(file_end, limit)
@@ -206,9 +215,8 @@ class SegmentReader:
         whole = memoryview(data)[: stop - start] if 2 * (stop - start) > len(data) else data[: stop - start]
         return FetchData(whole, is_cut)
 
-    def slice(self, offset: int, size_bytes_max: int, end_offset: int) -> FetchData[FileSlice] | None:
-        """What `read` answers, as a slice of the file. None where that is little, or the file has no slices."""
-        start = self.locate(offset)
+    def _slice(self, start: int, size_bytes_max: int, end_offset: int) -> FetchData | None:
+        """None where it is little, and is better read, or where the file has no slices."""
         file_end = self.file.size_bytes
         limit = start + size_bytes_max
         stop = min(file_end, limit)
@@ -223,10 +231,10 @@ class SegmentReader:
             return None
         if stop == file_end:
             self._remember(self.next_offset, stop)
-            return FetchData(found, is_cut=False)
+            return FetchData(cast(Buffer, found), is_cut=False)
         next_offset, size_bytes, last_offset_delta = bounds(self.file, self.file.pread(HEADER_SIZE, stop), 0, stop)
         self._remember(next_offset, stop)
-        return FetchData(found, next_offset + last_offset_delta < end_offset or stop + size_bytes > limit)
+        return FetchData(cast(Buffer, found), next_offset + last_offset_delta < end_offset or stop + size_bytes > limit)
 
     def _end_of_whole(self, data: Buffer, start: int, end: int, end_offset: int) -> int:
         """Where the last of the batches from `start` on ends that end before `end` and `end_offset`.

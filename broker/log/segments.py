@@ -10,10 +10,9 @@ import logging
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from odradek.broker.disk.disk import Disk
-from odradek.broker.disk.file_slice import SLICE_BYTES_MIN, FileSlice
 from odradek.broker.log.aborted import CorruptTransactionIndex
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.config import LogConfig
@@ -22,13 +21,9 @@ from odradek.broker.log.producers import AbortedTxn, Producers
 from odradek.broker.log.recovery import replay
 from odradek.broker.log.segment import LOG_SUFFIX, Segment, segment_path
 from odradek.broker.log.segment_facts import SegmentFacts
-from odradek.broker.log.segment_reader import FetchData
 from odradek.broker.log.snapshot_files import SnapshotFiles
-from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T", bound=Buffer | FileSlice)
 
 
 class Source(NamedTuple):
@@ -94,24 +89,6 @@ class Segments:
         """The one in which `offset` may stand, and those behind it."""
         for number in range(max(0, bisect_right(self.base_offsets, offset) - 1), len(self._list)):
             yield self._list[number]
-
-    def slice(self, offset: int, size_bytes_max: int, end_offset: int) -> FetchData[FileSlice] | None:
-        """The whole batches from the one with `offset` on, as a slice of a file. None where they had better be read:
-        where it is little, where somebody has to look at them for aborted transactions, and where this fails."""
-        if size_bytes_max < SLICE_BYTES_MIN or self.have_aborted(offset):
-            return None
-        segment = next(self.from_offset(offset))
-        if offset < segment.next_offset:
-            with suppress(OSError):
-                found = segment.slice(offset, size_bytes_max, end_offset)
-                if found is None or found.is_cut or segment is self._list[-1]:
-                    return found
-                return self.cut_at_end(segment, found, end_offset)
-        return None
-
-    def cut_at_end(self, segment: Segment, found: FetchData[T], end_offset: int) -> FetchData[T]:
-        """What a reader up to `end_offset` found in `segment`, which grows no more: its end cuts a read, too."""
-        return found if end_offset < segment.next_offset else found._replace(is_cut=True)
 
     # -- coming and going -----------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ Source: UnifiedLog.analyzeAndValidateRecords, LogValidator.java, KIP-467 (record
 and at which price: docs/decisions/005-record-validation.md.
 """
 
+from enum import Enum
 from typing import Final, NamedTuple
 
 from odradek.broker.config.broker_config import TopicConfig
@@ -26,7 +27,7 @@ from odradek.protocol.batches.compression import Codec, compress
 from odradek.protocol.batches.records import CheckedRecords, Record, check_records, iterate_records, unpack_records
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["RECORD_ERRORS_MAX", "RecordError", "RecordsRefused", "validated"]
+__all__ = ["RECORD_ERRORS_MAX", "Origin", "RecordError", "RecordsRefused", "validated"]
 
 LONG_MIN: Final = -LONG_MAX - 1
 RECORD_ERRORS_MAX: Final = 1000
@@ -45,6 +46,14 @@ _GZIP_DEFAULT_LEVEL: Final = -1
 _LZ4_FAST_LEVEL: Final = 9  # at the default level Lz4BlockOutputStream takes another compressor than at all others
 
 
+class Origin(Enum):
+    """Who made a batch (Kafka's AppendOrigin)."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    """This broker: it may be a control batch, and is what it says."""
+
+
 class RecordError(NamedTuple):
     """What is wrong with one record of a batch. `batch_index` counts the batch's records from 0."""
 
@@ -61,16 +70,19 @@ class RecordsRefused(KafkaError):
 
 
 def validated(
-    batch: memoryview, config: TopicConfig, now_ms: int, *, with_zstd: bool = True
+    batch: memoryview, config: TopicConfig, now_ms: int, *, origin: Origin = Origin.CLIENT, with_zstd: bool = True
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch to append for the one that a client sent for a partition of this topic, and its header.
+    """The batch to append for the one that was given for a partition of this topic, and its header.
 
-    `with_zstd`: whether the client's version of Produce may bring it. Raises KafkaError: MESSAGE_TOO_LARGE (also when
+    Of a coordinator's nothing but the size is looked at. `with_zstd`: whether the client's version of Produce may bring
+    it. Raises KafkaError: MESSAGE_TOO_LARGE (also when
     it became so by `compression.type`), UNSUPPORTED_COMPRESSION_TYPE, CORRUPT_MESSAGE, INVALID_RECORD,
     INVALID_TIMESTAMP; the last two may be RecordsRefused.
     """
     if len(batch) > config.max_message_bytes:
         raise _too_large(len(batch), config)
+    if origin is Origin.COORDINATOR:
+        return batch, read_header(batch)
     header = check_batch(batch)
     if not with_zstd and header.codec is Codec.ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs a later version of Produce (KIP-110)")

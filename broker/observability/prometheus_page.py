@@ -112,7 +112,7 @@ class Collector:
 
 
 def _leaders(partitions: Partitions) -> int:
-    return sum(partition.failure is None for partition in partitions)
+    return sum(partition.is_leader for partition in partitions)
 
 
 def _cumulative(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:

@@ -126,7 +126,7 @@ class Cleaner:
             self._partitions.checkpoints(partition).cleaned.get(_key(partition)),
             log_start_offset=log.log_start_offset,
             log_end_offset=log.log_end_offset,
-            last_stable_offset=partition.last_stable_offset,
+            last_stable_offset=partition.reader.last_stable_offset,
             deletes="delete" in config.cleanup_policy,
             min_compaction_lag_ms=config.min_compaction_lag_ms,
             max_compaction_lag_ms=config.max_compaction_lag_ms,

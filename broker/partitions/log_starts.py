@@ -197,7 +197,7 @@ class LogStarts:
             move.moved.set_exception(error)
             return
         move.moved.set_result(None)
-        partition.notify()
+        partition.reader.notify()
         self._moved(partition)
 
     def _failed(self, place: DataDirectory, partition: Partition, move: _Move, error: OSError) -> None:

@@ -82,7 +82,7 @@ class Maintenance:
     async def delete_old_segments(self) -> None:
         """Applies retention to every partition that this broker leads."""
         for partition in list(self._partitions):
-            if partition.failure is None:
+            if partition.is_leader:
                 try:
                     await self._delete_old_segments(partition)
                 except (KafkaError, OSError) as error:
@@ -110,7 +110,7 @@ class Maintenance:
         log.advance_log_start(decided.log_start_offset)
         for reason in decided.reasons:
             logger.info("%s: deleted %s", log.directory, reason)
-        partition.notify()
+        partition.reader.notify()
 
     def _decided(self, partition: Partition) -> Retention:
         log, config = partition.log, partition.config

@@ -31,14 +31,14 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.partitions.checkpoint_writer import CheckpointWriter
 from odradek.broker.partitions.log_starts import LogStarts
+from odradek.broker.partitions.partition_owner import PartitionOwner
 from odradek.broker.partitions.pending_opens import OPENED_AT_ONCE, PendingOpens
+from odradek.broker.replication.leadership import Leadership
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition_host import PartitionHost
 from odradek.broker.replication.roles import Roles
-from odradek.broker.replication.syncs import Syncs
 from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.runtime.environment import Environment
-from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -75,11 +75,10 @@ class Partitions:
     def __init__(
         self,
         directories: DataDirectories,
-        node_id: int,
-        environment: Environment,
-        tasks: Tasks,
+        host: PartitionHost,
         config: BrokerConfig,
         roles: Roles,
+        leadership: Leadership,
     ) -> None:
         self.directories = directories
         self.on_offline: Callable[[DataDirectory], None] = _nothing
@@ -87,23 +86,23 @@ class Partitions:
         self.on_given_up: Callable[[], None] = _nobody
         """Called when the log of a partition is of no use before the next start."""
         self.has_given_up = False
-        self._node_id = node_id
-        self._environment = environment
-        self._tasks = tasks
-        self._syncs = Syncs(environment, tasks)
+        self._node_id = host.node_id
+        self._environment = host.environment
+        self._host = host
         self._config = config
         self._roles = roles
         self._partitions: dict[Key, Partition] = {}
         self._unopened: dict[Key, _Unopened] = {}
-        self._openings = PendingOpens(tasks, self._open_due)
+        self._openings = PendingOpens(host.tasks, self._open_due)
         self._offline: dict[Key, KafkaError] = {}
         self._places: dict[Key, DataDirectory] = {}  # of all of these, and of what the disk has besides
         self._names: dict[bytes, str] = {}
         self._topics: dict[str, TopicImage] = {}  # all of the cluster, with replicas here or not
         self._is_loaded = False
-        self._has_cuts = False
-        self.written = CheckpointWriter(directories, environment, self._placed)
-        self._log_starts = LogStarts(environment, tasks, self.place, self.__contains__, roles.log_start_moved)
+        self.written = CheckpointWriter(directories, host.environment, self._placed)
+        self._log_starts = LogStarts(host.environment, host.tasks, self.place, self.__contains__, roles.log_start_moved)
+        loop = host.environment.loop
+        self._owner = PartitionOwner(self._log_starts, self.written, roles.isr_writer, leadership, loop)
         directories.watch(self._directory_failed)
 
     def __len__(self) -> int:
@@ -131,7 +130,7 @@ class Partitions:
     def is_given_up(self, key: Key) -> bool:
         """Whether the partition's log is of no use before a start has looked at it (log.py)."""
         partition = self._partitions.get(key)
-        return partition is not None and partition.log.is_given_up
+        return partition is not None and partition.log.condition.is_given_up
 
     def gone_back(self) -> list[str]:
         """The paths of the directories that lacked the newest and whose logs are all back at what is certain."""
@@ -180,13 +179,13 @@ class Partitions:
         """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, and by the
         client's epoch FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
         partition = self.find(topic, index)
-        partition.require_leader(current_leader_epoch)
+        partition.role.require_leader(current_leader_epoch)
         return partition
 
     def replica(self, topic: str, index: int, current_leader_epoch: int = -1) -> Partition:
         """The leader's replica, or a follower's, for a consumer. Raises as `leader`."""
         partition = self.find(topic, index)
-        partition.require_replica(current_leader_epoch)
+        partition.role.require_replica(current_leader_epoch)
         return partition
 
     def topic_name(self, topic_id: bytes) -> str:
@@ -228,7 +227,7 @@ class Partitions:
                 self._reconfigure(topic)  # each may inherit what has changed
         if delta.brokers:
             for partition in self._partitions.values():
-                partition.update_high_watermark()  # it may have waited for one that is gone
+                partition.acknowledgements.update()  # it may have waited for one that is gone
 
     def _reconfigure(self, topic: TopicImage) -> None:
         config = self._config.topic(topic.configs)
@@ -280,8 +279,6 @@ class Partitions:
                 return
             self._unopened.pop(key, None)
             self._partitions[key] = partition
-            partition.move_log_start = self._log_starts.follow
-            partition.on_truncated = self._was_cut
         self._roles.apply(partition, topic.partitions[index])
 
     def _place_for(self, key: Key, state: PartitionState) -> DataDirectory | None:
@@ -331,12 +328,9 @@ class Partitions:
             index,
             log,
             config,
-            self._environment,
-            self._tasks,
-            self._syncs,
-            self._config.replica_lag_time_max_ms,
+            self._host,
+            self._owner,
             place.checkpoints.high_watermarks.get((topic.name, index), 0),
-            self._node_id,
         )
 
     def _is_last(self, state: PartitionState) -> bool:
@@ -399,7 +393,7 @@ class Partitions:
 
     def _disk_failed(self, log: Log, place: DataDirectory, error: OSError) -> None:
         place.suspect(error)
-        if log.is_given_up:
+        if log.condition.is_given_up:
             self.has_given_up = True
             self.on_given_up()
 
@@ -420,21 +414,6 @@ class Partitions:
         except KafkaError:
             self.find(partition.topic, partition.index)  # knows better what has become of one that is not there
             raise
-
-    def _was_cut(self, partition: Partition) -> None:
-        """What is appended from now on is not what the recovery point was written down for: behind it everything must
-        be looked at again after a loss of power. All that are cut in this turn of the loop share the writing, which
-        comes before anything can be fetched."""
-        logger.info("%r: cut to offset %d", partition, partition.log.log_end_offset)
-        self._log_starts.cut(partition)
-        if not self._has_cuts:
-            self._has_cuts = True
-            self._environment.loop.call_soon(self._write_down_cuts)
-
-    def _write_down_cuts(self) -> None:
-        self._has_cuts = False
-        self._log_starts.write_cuts()
-        self.written.write_cuts()
 
     # -- all of them ---------------------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ class FollowedSet:
         following = self._following.get(key)
         if following is None or not following.is_fetching:
             return None
-        if following.partition.log.is_half_cut:
+        if following.partition.log.condition.is_half_cut:
             following.complete_truncation(now_ms)
             self._note_phase(following)
             if not following.is_fetching:

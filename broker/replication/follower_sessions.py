@@ -59,7 +59,8 @@ class FollowedByPeer:
         """Whether a DeleteRecords moved the log start, and the follower was not told: the answer waits for it. What
         retention moved has time."""
         partition = self.partition
-        return self.log_start_offset < min(partition.deletions.asked_offset, partition.log.log_start_offset)
+        asked_offset = partition.acknowledgements.deletions.asked_offset
+        return self.log_start_offset < min(asked_offset, partition.log.log_start_offset)
 
 
 class FollowerSession:
@@ -102,16 +103,16 @@ class FollowerSession:
         else:
             self.forget(key)
             self.followed[key] = FollowedByPeer(partition, request)
-            partition.log_watchers[self._appended] = None
-            partition.watchers[self._changed] = None
+            partition.reader.log_watchers[self._appended] = None
+            partition.reader.watchers[self._changed] = None
         self.to_read[key] = None
 
     def forget(self, key: Key) -> None:
         self.to_read.pop(key, None)
         self.to_tell.pop(key, None)
         if (followed := self.followed.pop(key, None)) is not None:
-            followed.partition.log_watchers.pop(self._appended, None)
-            followed.partition.watchers.pop(self._changed, None)
+            followed.partition.reader.log_watchers.pop(self._appended, None)
+            followed.partition.reader.watchers.pop(self._changed, None)
 
     @property
     def is_waiting(self) -> bool:
@@ -135,7 +136,7 @@ class FollowerSession:
 
     def _changed(self, partition: Partition) -> None:
         key = partition.topic_id, partition.index
-        if partition.failure is not None:
+        if not partition.is_leader:
             self.to_read[key] = None
             self.interrupt()
         else:

@@ -210,7 +210,7 @@ class IsrWriter:
         partition.learn(state)
         if state.partition_epoch == write.after.partition_epoch and state.isr != write.before.isr:
             logger.info("%r: in sync are %s, were %s", partition, list(state.isr), list(write.before.isr))
-        partition.update_high_watermark()
+        partition.acknowledgements.update()
 
     def _deposed(self, write: IsrWrite) -> None:
         """The store has begun another leader epoch, or deleted the topic, and our image will say so. Until then nothing

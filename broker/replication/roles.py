@@ -7,7 +7,6 @@ gives it a new one first (controller/decisions.py).
 
 import logging
 from collections.abc import Mapping
-from functools import partial
 from typing import Protocol
 
 from odradek.broker.cluster.keys import NO_LEADER, PartitionState
@@ -53,14 +52,12 @@ class Roles:
         """`epochs_at_start`: the leader epochs that the store had before this broker registered."""
         self._node_id = node_id
         self._environment = environment
-        self._isr_writer = isr_writer
+        self.isr_writer = isr_writer
         self._fetchers = fetchers
         self._epochs_at_start = epochs_at_start
 
     def apply(self, partition: Partition, state: PartitionState) -> None:
         """The partition takes the role that `state` says."""
-        partition.on_isr_outdated, partition.may_join = self._isr_writer.wake, self._isr_writer.may_join
-        partition.deletions.live_replicas = partial(self._isr_writer.live_replicas, partition)
         if state.leader_epoch > partition.leader_epoch:
             if state.leader == self._node_id and not self._is_of_former_life(partition, state):
                 self._fetchers.stop(partition)
@@ -91,8 +88,8 @@ class Roles:
         """Has the in-sync set written anew if a follower lags behind. To be called now and then for each leader: the
         high watermark, too, may have waited for one that does not fetch any more."""
         if partition.is_leader and partition.replicas.followers and not partition.is_in_step:
-            partition.update_high_watermark()
-            self._isr_writer.wake(partition)
+            partition.acknowledgements.update()
+            self.isr_writer.wake(partition)
 
     def _is_of_former_life(self, partition: Partition, state: PartitionState) -> bool:
         return state.leader_epoch <= self._epochs_at_start.get((partition.topic_id, partition.index), -1)

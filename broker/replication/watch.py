@@ -60,7 +60,7 @@ class _Seen:
         if end_offset == self.end_offset:
             return 0
         before = self.grown_bytes
-        self.grown_bytes = partition.appended_bytes - self._readable_bytes
+        self.grown_bytes = partition.reader.appended_bytes - self._readable_bytes
         return self.grown_bytes - before
 
     def has_rolled(self, partition: Partition, end_offset: int) -> bool:
@@ -111,23 +111,23 @@ class Watch:
     def _reading(self, partition: Partition) -> _Reading:
         log = partition.log
         return (
-            partition.readable_end(self._isolation),
+            partition.reader.end_offset(self._isolation),
             log.log_end_offset,
-            partition.appended_bytes,
-            partition.changes,
+            partition.reader.appended_bytes,
+            partition.reader.changes,
             log.segments.changes,
         )
 
     def __enter__(self) -> "Watch":
         for partition in self._first:
-            partition.watchers[self._changed] = None
+            partition.reader.watchers[self._changed] = None
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for partition in self._first:
-            partition.watchers.pop(self._changed, None)
+            partition.reader.watchers.pop(self._changed, None)
 
     def mark(self) -> None:
         """Everything up to now is about to be read."""
@@ -168,12 +168,12 @@ class Watch:
         if seen is None:
             seen = self._seen[partition] = _Seen(self._first[partition])
         self._changed_since[partition] = seen
-        end_offset = partition.readable_end(self._isolation)
+        end_offset = partition.reader.end_offset(self._isolation)
         self._grown_bytes += seen.grow(partition, end_offset)
         if self._future is None or not self._is_worth_reading:  # what is missing is known while somebody waits
             self._urgent = self._urgent or (
                 # News without bytes: leadership lost, topic deleted, log start moved, log cut.
-                partition.changes != seen.changes
+                partition.reader.changes != seen.changes
                 or seen.grown_bytes > self.rooms.get(partition, MANY_BYTES)
                 or seen.has_rolled(partition, end_offset)
             )

@@ -41,6 +41,7 @@ __all__ = [
     "Record",
     "check_records",
     "iterate_records",
+    "iterate_unpacked",
     "unpack_records",
 ]
 
@@ -84,7 +85,11 @@ def iterate_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_M
         raise _corrupt(str(error)) from error
     if not header.record_count:
         return  # compaction empties batches and keeps their headers, for the producer's sequence in them
-    data = unpack_records(batch, header, size_bytes_max=size_bytes_max)
+    yield from iterate_unpacked(header, unpack_records(batch, header, size_bytes_max=size_bytes_max))
+
+
+def iterate_unpacked(header: BatchHeader, data: bytes) -> Iterator[Record]:
+    """The same for what `unpack_records` answered. Raises KafkaError INVALID_RECORD."""
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
     position = 0

@@ -29,12 +29,13 @@ from odradek.broker.log.log import Log
 from odradek.broker.partitions.cleaner import Cleaner
 from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.partitions.table import Partitions
+from odradek.broker.replication.leadership import Leadership
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.batches.batch import BatchHeader, read_header
 from odradek.protocol.batches.records import Record, iterate_records
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks, running_tasks
-from tests.broker.alone import roles_alone
+from tests.broker.alone import hosted, roles_alone
 from tests.broker.log.compacted_logs import KeyValue, data_batch
 from tests.broker.log.logs import T0, read_all
 from tests.broker.support import append
@@ -186,11 +187,10 @@ class Kept:
         roles = roles_alone(NODE_ID, self.environment, self.tasks)
         self.partitions = Partitions(
             DataDirectories(self.disk, [self.data_dir], self.environment, self.tasks),
-            NODE_ID,
-            self.environment,
-            self.tasks,
+            hosted(self.environment, self.tasks, NODE_ID),
             self.config,
             roles,
+            Leadership(),
         )
         self.partitions.load(self.run(image_of(self.configs, self.leader_epoch)))
         self.upkeep = Maintenance(self.disk, self.environment, self.tasks, self.config, self.partitions)

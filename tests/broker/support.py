@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
     BrokerState,
@@ -26,24 +26,18 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Lease, MetadataStore, Txn
 from odradek.broker.cluster.topics import create_topic
-from odradek.broker.cluster_member import ClusterMember
+from odradek.broker.composition import Parts, compose
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.fetching.consumer_sessions import FetchSessions
-from odradek.broker.handling.context import Caller, Context
-from odradek.broker.membership.image_follower import ImageFollower
+from odradek.broker.handling.context import BrokerIdentity, Caller, Context
+from odradek.broker.log.validation import Origin
 from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.network.dispatch import dispatch
-from odradek.broker.observability.request_metrics import RequestMetrics
-from odradek.broker.partitions.table import Partitions
-from odradek.broker.replication.follower_sessions import FollowerSessions
+from odradek.broker.replication.leadership import LeadershipSubscriber
 from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.quota import ReplicationQuota
 from odradek.broker.served import BY_KEY
-from odradek.broker.txn.producer_ids import ProducerIds
-from odradek.protocol.batches.batch import check_batch
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
 from odradek.protocol.codec.codec import decode, encode_parts
@@ -63,17 +57,15 @@ HERE = BrokerState(NODE_ID, {LISTENER: ("127.0.0.1", 9092), "EXTERNAL": ("broker
 NO_SETTINGS: Mapping[str, str] = {}
 
 
-def membership_of(
-    metadata: ImageFollower, config: BrokerConfig, environment: Environment, tasks: Tasks, lease: Lease
-) -> ClusterMember:
-    """Broker 0 as the store has it registered already; its controller is not started."""
+def registered(store: MetadataStore, environment: Environment, image: ClusterImage, lease: Lease) -> Registration:
+    """Of broker 0, as the store has it already."""
     identity = Identity(NODE_ID, dict(HERE.endpoints), (HERE.directory_id,))
-    registration = Registration(metadata.store, environment, identity, lease.ttl_ms)
-    registration.epoch = metadata.image.brokers[NODE_ID].epoch
+    registration = Registration(store, environment, identity, lease.ttl_ms)
+    registration.epoch = image.brokers[NODE_ID].epoch
     registration.lease = lease
     registration.term.never_ends()
-    registration.follow(metadata.image)
-    return ClusterMember(metadata, config, registration, environment, tasks, LISTENER, {})
+    registration.follow(image)
+    return registration
 
 
 @asynccontextmanager
@@ -84,8 +76,10 @@ async def running_broker(
     data_dirs: Sequence[str] = (DATA_DIR,),
     store: MetadataStore | None = None,
     brokers: Sequence[BrokerState] = (HERE,),
+    subscribers: Sequence[LeadershipSubscriber] = (),
 ) -> AsyncGenerator[Context]:
-    """The context of broker 0, with the metadata followed. `brokers` are those registered, all but the first silent."""
+    """The context of broker 0, with the metadata followed. `brokers` are those registered, all but the first silent;
+    `subscribers` are told what it leads."""
     environment = Environment(asyncio.get_running_loop())
     tasks = Tasks(environment.loop)
     disk = MemoryDisk() if disk is None else disk
@@ -97,39 +91,26 @@ async def running_broker(
     await store.commit(Txn(put={**put, CONTROLLER_KEY: encode_controller(NODE_ID)}))
     image = ClusterImage.from_snapshot(await store.read("/"))
     config = BrokerConfig(settings, image.configs_of_broker(None), image.configs_of_broker(NODE_ID))
-    metadata = ImageFollower(store, image)
-    membership = membership_of(metadata, config, environment, tasks, (await store.lease(2000)))
-    partitions = Partitions(directories, NODE_ID, environment, tasks, config, membership.roles)
-    session_ids = iter(range(1, 1 << 31))
-    quota = ReplicationQuota(config.leader_replication_throttled_rate, environment.monotonic_ms())
-    context = Context(
-        environment=environment,
-        tasks=tasks,
-        config=config,
-        disk=disk,
-        node_id=NODE_ID,
-        cluster_id=CLUSTER_ID,
-        metadata=metadata,
-        partitions=partitions,
-        fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots, lambda: next(session_ids)),
-        follower_sessions=FollowerSessions(environment.loop, lambda: next(session_ids), config, quota),
-        registration=membership.registration,
-        controller=membership.controller,
-        fencing=membership.fencing,
-        peers=membership.peers,
-        producer_ids=ProducerIds(store),
-        metrics=RequestMetrics(),
-        served=BY_KEY,
+    lease = await store.lease(2000)
+    context = compose(
+        Parts(
+            BrokerIdentity(NODE_ID, CLUSTER_ID),
+            environment,
+            tasks,
+            config,
+            disk,
+            directories,
+            store,
+            image,
+            registered(store, environment, image, lease),
+            LISTENER,
+            BY_KEY,
+            {},
+            subscribers,
+        )
     )
-
-    def apply(image: ClusterImage, delta: Delta) -> None:
-        if delta.broker_configs:
-            config.update(image.configs_of_broker(None), image.configs_of_broker(NODE_ID))
-            quota.configure(config.leader_replication_throttled_rate, environment.monotonic_ms())
-        partitions.apply(image, delta)
-
-    context.metadata.subscribe(apply)
-    partitions.load(image)
+    context.partitions.load(image)
+    context.metadata.subscribe(context.partitions.apply)
     tasks.start(context.metadata.follow(context.environment), "follow the metadata")
     try:
         yield context
@@ -137,7 +118,7 @@ async def running_broker(
         context.stop()
         await store.close()
         await tasks.close()
-        partitions.close()
+        context.partitions.close()
 
 
 async def ask(
@@ -200,6 +181,6 @@ def batch(*values: bytes, timestamps_ms: Sequence[int] | None = None, key: bytes
 
 
 def append(partition: Partition, data: bytes) -> int:
-    """Appends a batch as leader and returns its base offset."""
-    view = memoryview(data)
-    return partition.append(view, check_batch(view), partition.environment.now_ms()).base_offset
+    """Appends a batch as leader, whatever a client may send, and returns its base offset."""
+    now_ms = partition.host.environment.now_ms()
+    return partition.append(data, 1, now_ms, origin=Origin.COORDINATOR).appended.base_offset

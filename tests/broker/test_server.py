@@ -84,11 +84,11 @@ async def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_go
 async def test_the_first_start_says_whose_directory_it_is_and_later_ones_keep_it() -> None:
     disk = MemoryDisk()
     async with started(broker_on(disk, node_id=3)) as broker:
-        cluster_id = broker.context.cluster_id
+        cluster_id = broker.context.identity.cluster_id
     written = disk.read_whole("data/meta.properties")
     assert written.startswith(f"version=1\ncluster.id={cluster_id}\nnode.id=3\ndirectory.id=".encode())
     async with started(broker_on(disk, node_id=3)) as broker:
-        assert broker.context.cluster_id == cluster_id
+        assert broker.context.identity.cluster_id == cluster_id
     assert disk.read_whole("data/meta.properties") == written
 
 
@@ -105,7 +105,7 @@ async def test_the_directory_of_another_node_is_refused_and_nothing_in_it_change
 async def test_a_directory_put_together_from_two_clusters_is_refused() -> None:
     disk = MemoryDisk()
     async with started(broker_on(disk)) as broker:
-        ours = broker.context.cluster_id
+        ours = broker.context.identity.cluster_id
     store = EmbeddedStore.open(disk, "data")
     await store.commit(Txn(put={CLUSTER_KEY: encode_cluster("another")}))
     await store.close()
@@ -378,7 +378,7 @@ async def test_a_stop_does_not_cut_a_commit_short() -> None:
     disk, environment = MemoryDisk(), SlowDevice()
     broker = Broker(settings("data"), environment, disk)
     await broker.start()
-    registration = broker.context.registration
+    registration = broker.context.member.registration
     leave = registration.leave
 
     async def leave_at_last() -> None:

@@ -29,10 +29,12 @@ from odradek.broker.log.log import Log
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.segment import Segment
 from odradek.broker.partitions import cleaner
+from odradek.broker.replication.acknowledgements import Acknowledgements
 from odradek.broker.replication.deletions import Deletions
 from odradek.broker.replication.isr_writer import IsrWriter
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replication.role import Role
 from odradek.protocol.messages.fetch import FetchPartition
 from odradek.runtime.progress import Progress
 from tests.sim.operator_canaries import (
@@ -70,8 +72,8 @@ def _not_synced(run: Function) -> Function:
 def _not_waited_for(stored: Function) -> Function:
     del stored
 
-    async def at_once(partition: Partition, last_offset: int, timeout_ms: float) -> None:
-        del partition, last_offset, timeout_ms
+    async def at_once(acknowledgements: Acknowledgements, last_offset: int, timeout_ms: float) -> None:
+        del acknowledgements, last_offset, timeout_ms
 
     return at_once
 
@@ -127,8 +129,8 @@ def _cut_to_high_watermark(become_follower: Function) -> Function:
 def _any_epoch(require_epoch: Function) -> Function:
     del require_epoch
 
-    def ignore(partition: Partition, current_leader_epoch: int) -> None:
-        del partition, current_leader_epoch
+    def ignore(role: Role, current_leader_epoch: int) -> None:
+        del role, current_leader_epoch
 
     return ignore
 
@@ -185,8 +187,8 @@ def _stored_isr(maximal_isr: Any) -> Any:
 def _never_too_few(require_replicas: Function) -> Function:
     del require_replicas
 
-    def accept(partition: Partition, acks: int) -> None:
-        del partition, acks
+    def accept(acknowledgements: Acknowledgements) -> None:
+        del acknowledgements
 
     return accept
 
@@ -232,8 +234,8 @@ def _above_high_watermark(cleanable: Function) -> Function:
 def _not_replicated(replicated: Function) -> Function:
     del replicated
 
-    async def at_once(partition: Partition, last_offset: int, timeout_ms: float) -> None:
-        del partition, last_offset, timeout_ms
+    async def at_once(acknowledgements: Acknowledgements, last_offset: int, timeout_ms: float) -> None:
+        del acknowledgements, last_offset, timeout_ms
 
     return at_once
 
@@ -272,24 +274,24 @@ def _by_revision_alone(lacks: Function) -> Function:
 
 CANARIES: Final[dict[str, Canary]] = {
     "the log is not synced": Canary(Flush, "run", _not_synced),
-    "acknowledged before it is synced": Canary(Partition, "synced", _not_waited_for),
+    "acknowledged before it is synced": Canary(Acknowledgements, "synced", _not_waited_for),
     "half a batch is not cut off": Canary(recovery, "_cut", _not_cut),
     "duplicates are not noticed": Canary(Producers, "check", _never_a_duplicate),
     "producers are not learned from the log": Canary(recovery, "take_batch", _not_learned),
     "a log is trusted after a failed sync": Canary(Log, "_distrust", _trusted),
     "a follower truncates to its high watermark": Canary(Partition, "become_follower", _cut_to_high_watermark),
-    "the leader ignores the fetch's leader epoch": Canary(Partition, "_require_epoch", _any_epoch),
+    "the leader ignores the fetch's leader epoch": Canary(Role, "_require_epoch", _any_epoch),
     "an in-sync set is written without compare": Canary(IsrWriter, "_commit", _isr_without(_not_compared)),
     "the broker epoch is ignored when a replica is added": Canary(IsrWriter, "_commit", _isr_without(_any_life)),
     "the controller writes without its guard": Canary(Controller, "guard", _unguarded),
     "high watermark from the stored in-sync set": Canary(Replicas, "maximal_isr", _stored_isr),
-    "min.insync is not looked at before the append": Canary(Partition, "require_replicas", _never_too_few),
+    "min.insync is not looked at before the append": Canary(Acknowledgements, "require_replicas", _never_too_few),
     "the high watermark advances below min.insync": Canary(Replicas, "high_watermark", _whatever_the_minimum),
     "an unclean restart keeps its in-sync place": Canary(server, "give_up_in_sync_places", _kept_in_sync_places),
     "producers are not known to a new leader": Canary(Partition, "become_leader", _unknown_producers),
     "compaction counts what is above the high watermark": Canary(cleaner, "cleanable", _above_high_watermark),
     "a follower is sent what is appended where its log parts": Canary(FollowerReading, "_take", _stays_where_logs_part),
-    "acknowledged before the high watermark": Canary(Partition, "replicated", _not_replicated),
+    "acknowledged before the high watermark": Canary(Acknowledgements, "replicated", _not_replicated),
     "a wake-up is missed between look and wait": Canary(Progress, "reach", _late),
     "an older store is known by its revision alone": Canary(lineage, "_lacks", _by_revision_alone),
     "deleted records are answered before the followers know": Canary(Deletions, "held_by_all", answered_alone),

@@ -3,11 +3,13 @@
 That each mistake put in on purpose is found by the seed that is recorded for it, `make sim` shows.
 """
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.acknowledgements import Acknowledgements
+from odradek.broker.replication.append_ticket import AppendTicket
 from odradek.testing.sim.checking.checker import check
 from odradek.testing.sim.checking.cluster_history import UncleanElection
 from odradek.testing.sim.checking.expectations import Rules, TopicRules
@@ -118,19 +120,19 @@ def test_a_lost_disk_is_an_empty_one() -> None:
 
 
 def test_what_never_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def never(partition: Partition, last_offset: int, timeout_ms: float) -> None:
-        await partition.environment.loop.create_future()
+    async def never(ticket: AppendTicket, timeout_ms: float) -> None:
+        await asyncio.get_running_loop().create_future()
 
-    monkeypatch.setattr(Partition, "replicated", never)
+    monkeypatch.setattr(AppendTicket, "acknowledged", never)
     result = simulate(1, QUIET)
     assert result.violations == ["with all repaired, records did not get through within 20 s"]
 
 
 def test_a_mistake_in_a_task_of_the_broker_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(partition: Partition) -> None:
+    def fail(acknowledgements: Acknowledgements) -> None:
         raise ZeroDivisionError("a mistake")
 
-    monkeypatch.setattr(Partition, "notify", fail)
+    monkeypatch.setattr(Acknowledgements, "update", fail)
     violations = simulate(1, QUIET).violations
     assert violations
 

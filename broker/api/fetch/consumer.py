@@ -16,7 +16,6 @@ that are compressed with zstd (KIP-110). 11 rack (KIP-392). 12 flexible, divergi
 """
 
 from collections.abc import Iterable, Mapping
-from typing import cast
 
 from odradek.broker.api.fetch.follower import handle_follower
 from odradek.broker.disk.cold_reads import TRIES, warm
@@ -30,7 +29,6 @@ from odradek.broker.replication.isolation import READ_COMMITTED, Isolation
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.watch import Watch
 from odradek.protocol.batches.batch import HEADER_SIZE
-from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
@@ -66,7 +64,7 @@ async def handle(context: Context, call: Call, request: FetchRequest) -> FetchRe
         return await handle_follower(context, call, request)
     uses_ids = call.version >= TOPIC_IDS_SINCE
     now_ms = context.environment.monotonic_ms()
-    session = context.fetch_sessions.resolve(request.session_id, request.session_epoch, uses_ids, now_ms)
+    session = context.sessions.consumers.resolve(request.session_id, request.session_epoch, uses_ids, now_ms)
     wanted = _wanted(request)
     if session is not None:
         session.update(wanted, _forgotten(request))
@@ -76,7 +74,7 @@ async def handle(context: Context, call: Call, request: FetchRequest) -> FetchRe
     if session is not None:
         return _response(session.filter(answers), session, reading.node_endpoints)
     if request.session_epoch == INITIAL_EPOCH and wanted:
-        session = context.fetch_sessions.create(uses_ids, now_ms)
+        session = context.sessions.consumers.create(uses_ids, now_ms)
         if session is not None:
             session.update(wanted, [])
             session.filter(answers)
@@ -172,7 +170,7 @@ class Reading:
     def _read_partition(self, key: PartitionKey, wanted: FetchPartition) -> PartitionData:
         answer: PartitionData | None = None
         try:
-            self._context.registration.require_lease()
+            self._context.member.registration.require_lease()
             partition = self._find(key, wanted.current_leader_epoch)
             if self._call.version < ZSTD_SINCE and partition.config.compression_type == "zstd":
                 raise KafkaError(
@@ -235,7 +233,7 @@ class Reading:
             partition_index=index,
             error_code=ErrorCode.NONE,
             high_watermark=partition.high_watermark.value,
-            last_stable_offset=partition.last_stable_offset,
+            last_stable_offset=partition.reader.last_stable_offset,
             log_start_offset=partition.log.log_start_offset,
             aborted_transactions=[] if self._reads_committed else None,
             records=b"",
@@ -246,19 +244,12 @@ class Reading:
         size_bytes_max = max(0, min(wanted.partition_max_bytes, room_bytes))
         offset = wanted.fetch_offset
         try:
-            if self._call.caller.takes_slices:
-                found = partition.slice(offset, size_bytes_max, self._isolation)
-                if found is not None:
-                    answer.records = cast(Buffer, found.records)  # the encoder needs nothing but its length
-                    self._size_bytes += (size_bytes := len(found.records))
-                    if found.is_cut or size_bytes_max - size_bytes < self._tight_bytes:
-                        self._note_limit(partition, size_bytes, size_bytes_max, found.is_cut)
-                    return
-            records, is_cut = partition.fetch(
+            records, is_cut = partition.reader.fetch(
                 offset,
                 size_bytes_max,
                 at_least_one_batch=self._size_bytes == 0,
                 isolation=self._isolation,
+                as_slice=self._call.caller.takes_slices,
             )
             if self._reads_committed:
                 answer.aborted_transactions = [

@@ -21,7 +21,6 @@ another request.
 
 from contextlib import suppress
 from math import inf
-from typing import cast
 
 from odradek.broker.disk.cold_reads import TRIES, warm
 from odradek.broker.disk.disk_page_cache import NotCached
@@ -31,7 +30,6 @@ from odradek.broker.replication.divergence import diverging, require_comparable
 from odradek.broker.replication.follower_sessions import FollowedByPeer, FollowerSession, Key
 from odradek.broker.replication.isolation import Isolation
 from odradek.broker.replication.partition import Partition
-from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
     EpochEndOffset,
@@ -53,7 +51,7 @@ async def handle_follower(context: Context, call: Call, request: FetchRequest) -
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a follower's Fetch needs version 15 or later, with a broker epoch")
     context.require_brokers(call.caller.listener)
     await _check_epoch(context, state.replica_id, state.replica_epoch)
-    session = context.follower_sessions.resolve(
+    session = context.sessions.followers.resolve(
         request.session_id, request.session_epoch, state.replica_id, state.replica_epoch
     )
     return await FollowerReading(context, call, request, session).answer()
@@ -127,7 +125,7 @@ class FollowerReading:
                 self._answers[key] = self._told(FollowedByPeer(partition, wanted))
                 self._answers[key].diverging_epoch = EpochEndOffset(epoch=parted[0], end_offset=parted[1])
                 return
-            partition.require_offset(wanted.fetch_offset)
+            partition.reader.require_offset(wanted.fetch_offset)
             require_comparable(partition, wanted.last_fetched_epoch, wanted.fetch_offset, wanted.log_start_offset)
             session = self._session
             partition.follower_fetched(
@@ -161,7 +159,7 @@ class FollowerReading:
                 break
             try:
                 followed = session.followed[key]
-                followed.partition.require_leader(followed.request.current_leader_epoch)
+                followed.partition.role.require_leader(followed.request.current_leader_epoch)
                 counts = self._is_throttled(followed.partition)
                 if counts and self._must_wait():
                     if not followed.was_told:  # the first answer names every partition
@@ -177,7 +175,7 @@ class FollowerReading:
             if records or not is_cut:  # else the answer has no room for it, and its follower need not name it again
                 session.to_read.pop(key)
             if counts:
-                self._context.follower_sessions.quota.record(len(records), self._context.environment.monotonic_ms())
+                self._context.sessions.followers.quota.record(len(records), self._context.environment.monotonic_ms())
             if records or not followed.was_told:
                 session.to_tell.pop(key, None)
                 self._size_bytes += len(records)
@@ -195,7 +193,7 @@ class FollowerReading:
 
     def _must_wait(self) -> bool:
         """Whether there is no room in the quota."""
-        wait_ms = self._context.follower_sessions.quota.wait_ms(self._context.environment.monotonic_ms())
+        wait_ms = self._context.sessions.followers.quota.wait_ms(self._context.environment.monotonic_ms())
         if wait_ms > 0:
             self._quota_ms = max(1.0, wait_ms)
         return wait_ms > 0
@@ -211,19 +209,16 @@ class FollowerReading:
         session.to_tell.clear()
         session.is_urgent = False
 
-    def _records(self, followed: FollowedByPeer) -> FetchData[Buffer]:
+    def _records(self, followed: FollowedByPeer) -> FetchData:
         """Raises KafkaError, NotCached."""
         partition, wanted = followed.partition, followed.request
         size_bytes_max = min(wanted.partition_max_bytes, self._size_bytes_max - self._size_bytes)
-        if self._call.caller.takes_slices:
-            found = partition.slice(wanted.fetch_offset, size_bytes_max, Isolation.LOG_END)
-            if found is not None:
-                return cast(FetchData[Buffer], found)  # the encoder needs nothing but its length
-        return partition.fetch(
+        return partition.reader.fetch(
             wanted.fetch_offset,
             size_bytes_max,
             at_least_one_batch=self._size_bytes == 0,
             isolation=Isolation.LOG_END,
+            as_slice=self._call.caller.takes_slices,
         )
 
     def _told(self, followed: FollowedByPeer) -> PartitionData:

@@ -21,10 +21,10 @@ async def controller(
     async with running_broker(brokers=brokers) as context:
         put = {node_key(node_id): NodeState((bytes([node_id]) * 16,)).encode() for node_id in nodes}
         await context.metadata.applied(await context.metadata.store.commit(Txn(put=put)))
-        context.fencing.connection_lost = _ask_nobody  # type: ignore[method-assign]
+        context.member.fencing.connection_lost = _ask_nobody  # type: ignore[method-assign]
         if is_elected:
-            await context.controller.work()
-            assert context.controller.is_active
+            await context.member.controller.work()
+            assert context.member.controller.is_active
         yield context
 
 

@@ -78,7 +78,7 @@ async def test_the_end_of_its_connection_is_told() -> None:
         def note(broker_id: int, broker_epoch: int) -> None:
             lost.append((broker_id, broker_epoch))
 
-        context.fencing.connection_lost = note  # type: ignore[method-assign]
+        context.member.fencing.connection_lost = note  # type: ignore[method-assign]
         caller = Caller(LISTENER)
         await beat(context, caller=caller)
         assert caller.on_close is not None

@@ -235,7 +235,7 @@ async def test_a_leader_that_was_replaced_while_it_deleted_promises_nothing() ->
         partition = context.partitions.leader("orders", 0)
         says(context, 0, 3)
         asked = asyncio.ensure_future(deleted(context, (0, 2), timeout_ms=60_000))
-        while not partition.deletions.asked_offset:
+        while not partition.acknowledgements.deletions.asked_offset:
             await breathe()
         partition.become_follower(1, 1)
         partition.become_leader(2, Replicas(0, (0, 1), (0, 1)))

@@ -60,7 +60,7 @@ async def test_the_bytes_in_the_log_are_the_clients_but_for_offset_and_epoch() -
         context.partitions.leader("orders", 0).become_leader(5, Replicas(0, (0,), (0,)))
         await produced(context, (0, batch(b"before")))
         await produced(context, (0, data))
-        stored = bytes(context.partitions.leader("orders", 0).fetch(1, 1 << 20, at_least_one_batch=True).records)
+        stored = bytes(context.partitions.leader("orders", 0).reader.fetch(1, 1 << 20, at_least_one_batch=True).records)
     assert stored[:8] == struct.pack(">q", 1)
     assert stored[12:16] == struct.pack(">i", 5)
     assert stored[8:12] + stored[16:] == data[8:12] + data[16:]

@@ -6,6 +6,7 @@ import pytest
 
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.handling.context import Context
+from odradek.broker.replication.append_ticket import AppendTicket
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import Replicas
 from odradek.protocol.errors import ErrorCode
@@ -17,8 +18,8 @@ from tests.broker.support import batch, make_topic, running_broker
 async def follower_at(partition: Partition, offset: int) -> None:
     """Broker 1 has everything before `offset`."""
     log_end = partition.log.log_end_offset
-    partition.replicas.followers[1].fetched(offset, partition.environment.monotonic_ms(), log_end)
-    partition.update_high_watermark()
+    partition.replicas.followers[1].fetched(offset, partition.host.environment.monotonic_ms(), log_end)
+    partition.acknowledgements.update()
 
 
 async def replicated(context: Context, *, configs: dict[str, str] | None = None) -> Partition:
@@ -72,14 +73,14 @@ async def test_a_duplicate_waits_for_replication_too() -> None:
 
 
 async def test_the_deadline_is_one_for_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicated = Partition.replicated
+    acknowledged = AppendTicket.acknowledged
     given_ms: list[float] = []
 
-    async def watched(self: Partition, last_offset: int, timeout_ms: float) -> None:
+    async def watched(self: AppendTicket, timeout_ms: float) -> None:
         given_ms.append(timeout_ms)
-        await replicated(self, last_offset, timeout_ms)
+        await acknowledged(self, timeout_ms)
 
-    monkeypatch.setattr(Partition, "replicated", watched)
+    monkeypatch.setattr(AppendTicket, "acknowledged", watched)
     async with running_broker() as context:
         await make_topic(context, "orders", 3)
         for index in (0, 1):

@@ -28,7 +28,7 @@ TOPIC = 2
 
 
 def stored(context: Context, offset: int = 0) -> bytes:
-    return bytes(context.partitions.leader("orders", 0).fetch(offset, 1 << 20, at_least_one_batch=True).records)
+    return bytes(context.partitions.leader("orders", 0).reader.fetch(offset, 1 << 20, at_least_one_batch=True).records)
 
 
 def blamed(answer: PartitionProduceResponse) -> list[int]:

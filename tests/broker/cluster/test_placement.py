@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.cluster import placement
-from odradek.broker.cluster.placement import UsableBroker, place
+from odradek.broker.cluster.placement import UsableBroker, place, widened
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 BROKERS = st.lists(
@@ -73,6 +73,32 @@ def test_start_decides_where_a_topic_of_one_partition_lies() -> None:
 
 def refused(code: ErrorCode, message: str) -> "pytest.RaisesExc[KafkaError]":
     return pytest.RaisesExc(KafkaError, check=lambda error: (error.code, error.message) == (code, message))
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 7), min_size=1, max_size=4).map(tuple), min_size=1, max_size=12),
+    st.integers(1, 5),
+    st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.booleans()), min_size=1, max_size=8),
+)
+def test_widening_keeps_what_is_there_and_adds_what_can_be_had(
+    present: list[tuple[int, ...]], replication_factor: int, properties: list[tuple[str | None, bool]]
+) -> None:
+    brokers = [UsableBroker(number, rack, is_fenced) for number, (rack, is_fenced) in enumerate(properties)]
+    after = widened(present, replication_factor, brokers)
+    known = {broker.broker_id for broker in brokers}
+    for before, replicas in zip(present, after, strict=True):
+        assert replicas[: len(before)] == before
+        added = replicas[len(before) :]
+        assert len(set(replicas)) == len(replicas)
+        assert {*added} <= known
+        assert len(replicas) == max(len(before), min(replication_factor, len(known | {*before})))
+
+
+def test_widening_is_even_and_uses_racks_in_turn() -> None:
+    brokers = [UsableBroker(number, "ab"[number % 2]) for number in range(4)]
+    after = widened([(0,)] * 6, 2, brokers)
+    assert {replicas[1] for replicas in after} == {1, 3}, "on the other rack"
+    assert sorted(replicas[1] for replicas in after) == [1, 1, 1, 3, 3, 3]
 
 
 def test_too_few_brokers() -> None:

@@ -70,7 +70,7 @@ class World:
 async def world(controller_id: int = FIRST) -> AsyncGenerator[tuple[World, Context]]:
     here = World()
     async with running_broker(brokers=here.brokers) as context:
-        context.peers = Peers(here.scripted.environment, NODE_ID, LISTENER)
+        context.member.peers = Peers(here.scripted.environment, NODE_ID, LISTENER)
         await elect(context, controller_id)
         yield here, context
     here.network.stop()
@@ -140,8 +140,8 @@ async def test_a_broker_that_becomes_the_controller_meanwhile_answers_itself() -
         asking = context.tasks.start(unregistered(context), "ask")
         await context.environment.sleep(RETRY_MS / 2)
         await context.metadata.applied(await context.metadata.store.commit(Txn(delete=(CONTROLLER_KEY,))))
-        await context.controller.work()
-        assert context.controller.is_active
+        await context.member.controller.work()
+        assert context.member.controller.is_active
         assert await asking is None
         assert {who for who, _, _ in here.asked} == {FIRST}
 

@@ -47,7 +47,7 @@ async def test_an_in_memory_cluster_elects_one_controller_and_stops_without_remo
     for broker in brokers:
         await broker.start()
     contexts = [broker.context for broker in brokers]
-    assert sum(context.controller.is_active for context in contexts) == 1
+    assert sum(context.member.controller.is_active for context in contexts) == 1
     for context in contexts:
         await asyncio.wait_for(context.metadata.applied((await store.read("/")).revision), 5)
         assert sorted(context.metadata.image.brokers) == [1, 2, 3]

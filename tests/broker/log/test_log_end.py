@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
+from odradek.broker.log.flush import DataNotSynced
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from odradek.protocol.batches.batch import iterate_batches
@@ -320,11 +321,28 @@ def test_a_truncation_that_failed_is_seen_and_can_be_completed() -> None:
         append(log, batch(T0 + number), number)
     disk.fail_at(0, lambda: OSError(errno.EIO, "no"), for_good=True)
     assert error_of(lambda: log.truncate_to(2)) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert log.is_half_cut
+    assert log.condition.is_half_cut
     disk.heal()
     log.truncate_to(log.log_end_offset)
-    assert not log.is_half_cut
+    assert not log.condition.is_half_cut
     assert [tuple(entry) for entry in log.epochs.entries] == [(number, number) for number in range(log.log_end_offset)]
+
+
+def test_a_failed_sync_does_not_hide_a_truncation_that_is_half_done() -> None:
+    disk = FaultyDisk()
+    log = open_log(disk)
+    for number in range(4):
+        append(log, batch(T0 + number), number)
+    flush = log.begin_flush(settle=False)
+    assert flush is not None
+    disk.fail_at(0, lambda: OSError(errno.EIO, "no"), for_good=True)
+    assert error_of(lambda: log.truncate_to(2)) is ErrorCode.KAFKA_STORAGE_ERROR
+    log.end_flush(flush, DataNotSynced(errno.EIO, "no"))
+    assert (log.condition.is_half_cut, log.condition.is_given_up) == (True, True)
+    disk.heal()
+    log.truncate_to(log.log_end_offset)
+    assert (log.condition.is_half_cut, log.condition.is_given_up) == (False, True)
+    assert error_of(lambda: append(log, batch(T0), 5)) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_files_of_another_process_are_the_same_after_a_restart() -> None:

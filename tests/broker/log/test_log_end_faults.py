@@ -75,7 +75,7 @@ def has_epochs_of(log: Log, leader: Model) -> bool:
 
 def finish(log: Log, leader: Model) -> None:
     """What a follower does whatever it finds: it cuts off what the leader has not, and fetches the rest."""
-    if log.is_half_cut:
+    if log.condition.is_half_cut:
         log.truncate_to(log.log_end_offset)
     if not has_epochs_of(log, leader):
         log.truncate_to(PARTED)

@@ -27,7 +27,7 @@ async def cut_off() -> AsyncGenerator[Context]:
         await make_topic(context, "orders")
         (before,) = await produced(context, (0, batch(b"a")), acks=1)
         assert before.error_code == ErrorCode.NONE
-        context.registration.term.end()
+        context.member.registration.term.end()
         yield context
 
 
@@ -57,7 +57,7 @@ async def test_acks_1_is_not_answered_when_the_lease_ended_while_the_device_was_
         disk.is_gated = True
         producing = asyncio.ensure_future(produced(context, (0, batch(b"a")), acks=1))
         sync = await disk.next_sync()
-        context.registration.term.end()
+        context.member.registration.term.end()
         disk.is_gated = False
         sync.let_go()
         (answer,) = await asyncio.wait_for(producing, 5)
@@ -93,6 +93,6 @@ async def test_consumers_find_no_offsets(timestamp: int) -> None:
 
 async def test_a_renewal_brings_everything_back() -> None:
     async with cut_off() as context:
-        context.registration.term.renewed(context.environment.lease_clock_ms(), 60_000.0)
+        context.member.registration.term.renewed(context.environment.lease_clock_ms(), 60_000.0)
         (answer,) = await produced(context, (0, batch(b"b")), acks=1)
         assert answer.error_code == ErrorCode.NONE

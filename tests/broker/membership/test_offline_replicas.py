@@ -18,7 +18,8 @@ from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.handling.context import Context
 from odradek.broker.log.segments import Written
 from odradek.broker.membership.offline_replicas import OfflineReplicas
-from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.replication.acknowledgements import ACKS_ALL
+from odradek.broker.replication.partition import Partition
 from odradek.broker.server import Broker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -194,7 +195,7 @@ class Scene:
         self.disk = disk
         self.has_failed = asyncio.Event()
         self.offline_replicas = OfflineReplicas(
-            context.metadata, context.config, context.registration, context.environment, context.partitions
+            context.metadata, context.config, context.member.registration, context.environment, context.partitions
         )
         context.partitions.on_offline = self._failed
         context.partitions.on_given_up = self.offline_replicas.look_at_all
@@ -256,15 +257,14 @@ async def test_whoever_waits_for_a_partition_of_it_is_told() -> None:
     async with scene() as here:
         await make_topic(here.context, "one", 2, replicas=(0, 7, 8))
         partition = here.context.partitions.leader("one", 1)
-        partition.require_replicas(ACKS_ALL)
-        append(partition, batch(b"x"))
-        waiting = here.context.tasks.start(partition.replicated(0, 60_000), "produce")
+        ticket = partition.append(batch(b"x"), ACKS_ALL, 0)
+        waiting = here.context.tasks.start(ticket.acknowledged(60_000), "produce")
         woken = asyncio.Event()
 
         def wake(partition: Partition) -> None:
             woken.set()
 
-        partition.watchers[wake] = None
+        partition.reader.watchers[wake] = None
         here.fail()
         with pytest.raises(KafkaError) as caught:
             await asyncio.wait_for(waiting, WAIT_S)

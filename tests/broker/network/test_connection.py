@@ -333,8 +333,8 @@ async def test_a_client_that_vanishes_in_a_long_poll_leaves_nothing_behind() -> 
         async with connected(broker) as client:
             client.send(fetch("orders", max_wait_ms=60_000), 11)
             partition = broker.context.partitions.find("orders", 0)
-            await until(lambda: bool(partition.watchers))
-        await until(lambda: not partition.watchers)
+            await until(lambda: bool(partition.reader.watchers))
+        await until(lambda: not partition.reader.watchers)
         await until(lambda: len(connections(broker)) == 1)
         await until(lambda: broker.memory.held_bytes == 0)
 

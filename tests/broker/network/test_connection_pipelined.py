@@ -19,6 +19,8 @@ from tests.broker.wire import RawClient, batch, connected, create_topic, produce
 
 pytestmark = pytest.mark.both_loops
 
+LEADER = 0
+
 
 @asynccontextmanager
 async def led(name: str = "orders") -> AsyncGenerator[tuple[Broker, RawClient, Partition], None]:
@@ -26,14 +28,16 @@ async def led(name: str = "orders") -> AsyncGenerator[tuple[Broker, RawClient, P
     async with running_broker() as broker, connected(broker) as client:
         await create_topic(client, name)
         partition = broker.context.partitions.leader(name, 0)
-        partition.become_leader(1, Replicas(partition.node_id, (partition.node_id, 1), (partition.node_id, 1)))
+        partition.become_leader(1, Replicas(LEADER, (LEADER, 1), (LEADER, 1)))
         yield broker, client, partition
 
 
 def follow(partition: Partition, offset: int) -> None:
     """Broker 1 has everything before `offset`."""
-    partition.replicas.followers[1].fetched(offset, partition.environment.monotonic_ms(), partition.log.log_end_offset)
-    partition.update_high_watermark()
+    partition.replicas.followers[1].fetched(
+        offset, partition.host.environment.monotonic_ms(), partition.log.log_end_offset
+    )
+    partition.acknowledgements.update()
 
 
 def has_beyond(partition: Partition, offset: int) -> bool:
@@ -111,7 +115,7 @@ async def test_all_that_wait_are_told_when_leadership_is_lost_even_if_it_comes_b
         partition.become_follower(1, 2)
         partition.log.truncate_to(0)
         partition.truncated()
-        partition.become_leader(3, Replicas(partition.node_id, (partition.node_id,), (partition.node_id,)))
+        partition.become_leader(3, Replicas(LEADER, (LEADER,), (LEADER,)))
         told = [(await answered(client))[1].error_code for _ in range(3)]
     assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
 

@@ -72,7 +72,7 @@ def test_a_reader_at_an_offset_that_is_gone_goes_on_at_the_next() -> None:
     kept = compacted(*keyed(20))
     kept.clean()
     for offset in range(20):
-        data = kept.partition.fetch(offset, 1 << 20, at_least_one_batch=True).records
+        data = kept.partition.reader.fetch(offset, 1 << 20, at_least_one_batch=True).records
         assert read_header(data).base_offset == max(15, offset)
 
 

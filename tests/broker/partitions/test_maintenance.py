@@ -57,7 +57,9 @@ def test_by_time_segments_go_once_their_newest_record_is_old_enough(caplog: pyte
     kept.environment.time_ms += 1
     kept.retain()
     assert kept.read.offsets == offsets_from(6)
-    assert error_of(lambda: kept.partition.fetch(5, 1000, at_least_one_batch=True)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (
+        error_of(lambda: kept.partition.reader.fetch(5, 1000, at_least_one_batch=True)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    )
     kept.retain()
     assert kept.read.offsets == offsets_from(6)
 

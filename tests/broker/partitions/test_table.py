@@ -23,6 +23,7 @@ from odradek.broker.log.checkpoint import (
     write_partition_metadata,
 )
 from odradek.broker.partitions import table as module
+from odradek.broker.replication.acknowledgements import ACKS_ALL
 from odradek.broker.replication.replicas import Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
@@ -144,7 +145,7 @@ async def test_a_changed_configuration_reaches_partitions_and_their_logs() -> No
         await context.metadata.applied(await write_topic_configs(context.metadata.store, topic, changed))
         assert partition.log.config.segment_bytes == 2 << 20
         with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
-            partition.require_replicas(-1)
+            partition.append(batch(b"a"), -1, 0)
 
 
 async def test_only_partitions_with_a_replica_here_are_opened_and_only_leaders_led() -> None:
@@ -165,7 +166,7 @@ async def test_a_deleted_topic_wakes_who_waits_and_leaves_no_directory(disk: Par
         partition = context.partitions.leader("orders", 0)
         partition.become_leader(1, Replicas(0, (0, 1), (0, 1)))
         append(partition, batch(b"a"))
-        waiting = asyncio.ensure_future(partition.replicated(0, 10_000))
+        waiting = asyncio.ensure_future(partition.acknowledgements.reach(0, ACKS_ALL, 10_000))
         await asyncio.sleep(0)
         await delete(context)
         with pytest.raises(KafkaError, match="NOT_LEADER_OR_FOLLOWER"):

@@ -14,7 +14,8 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment import LOG_SUFFIX, segment_path
 from odradek.broker.partitions.table import Partitions
-from tests.broker.alone import roles_alone
+from odradek.broker.replication.leadership import Leadership
+from tests.broker.alone import hosted, roles_alone
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 
 
@@ -85,7 +86,7 @@ async def after_a_loss_of_power(
     async with running_broker() as other:
         roles = roles_alone(0, other.environment, other.tasks)
         directories = DataDirectories(disk, [DATA_DIR], other.environment, other.tasks)
-        partitions = Partitions(directories, 0, other.environment, other.tasks, other.config, roles)
+        partitions = Partitions(directories, hosted(other.environment, other.tasks), other.config, roles, Leadership())
         image = ClusterImage(topics={"orders": TopicImage("orders", topic_id, (state,))})
         directories.first.lacks_the_newest = True
         yield partitions, lambda: partitions.load(image)

@@ -7,7 +7,7 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,13 +18,15 @@ from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.leftovers import UNSYNCED
 from odradek.broker.log.log import Log
+from odradek.broker.log.validation import Origin
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition_listener import Alone
 from odradek.broker.replication.replicas import Replicas
-from odradek.broker.replication.syncs import Syncs
 from odradek.protocol.batches.batch import read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks, running_tasks
+from tests.broker.alone import hosted, nothing
 from tests.broker.log.logs import T0, batch
 
 DIRECTORY = "data/orders-0"
@@ -109,40 +111,46 @@ class GatedDisk(MemoryDisk):
 
 @asynccontextmanager
 async def led(
-    options: Mapping[str, str] = EACH, disk: MemoryDisk | None = None, *, segment_bytes: int = 1 << 20
+    options: Mapping[str, str] = EACH,
+    disk: MemoryDisk | None = None,
+    *,
+    segment_bytes: int = 1 << 20,
+    require_lease: Callable[[], None] = nothing,
 ) -> AsyncGenerator[Partition]:
     """A partition that this broker leads alone; `options` are the topic's."""
     config = BrokerConfig({}).topic(dict(options))
     log = Log.open(disk or MemoryDisk(), DIRECTORY, LogConfig(segment_bytes=segment_bytes), 0)
     environment = Environment()
     tasks = Tasks(environment.loop)
-    syncs = Syncs(environment, tasks)
-    partition = Partition("orders", bytes(16), 0, log, config, environment, tasks, syncs, 30_000.0)
+    host = hosted(environment, tasks, require_lease=require_lease)
+    partition = Partition("orders", bytes(16), 0, log, config, host, Alone())
     partition.become_leader(0, Replicas(0, (0,), (0,)))
     try:
         yield partition
     finally:
         if isinstance(disk, GatedDisk):
             disk.open_gate()
-        await partition.tasks.close()
+        await tasks.close()
 
 
 def append(partition: Partition, count: int = 1, *, sequence: int | None = None) -> int:
     """Appends so many records in one batch; the last offset."""
     data = batch(*[T0] * count, producer=(-1, -1, -1) if sequence is None else (7, 0, sequence))
-    return partition.append(memoryview(data), read_header(data), T0).last_offset
+    return partition.append(data, 1, T0, origin=Origin.COORDINATOR).appended.last_offset
 
 
 def produce(partition: Partition, acks: int, count: int = 1) -> asyncio.Task[None]:
     """Appends, and waits for the acknowledgement."""
-    last_offset = append(partition, count)
-    waiting = partition.synced if acks == 1 else partition.replicated
-    return asyncio.ensure_future(waiting(last_offset, LONG_MS))
+    return acknowledged(partition, append(partition, count), acks, LONG_MS)
+
+
+def acknowledged(partition: Partition, last_offset: int, acks: int, timeout_ms: float) -> asyncio.Task[None]:
+    return asyncio.ensure_future(partition.acknowledgements.reach(last_offset, acks, timeout_ms))
 
 
 def visible(partition: Partition) -> int:
     """How many records a consumer can read."""
-    data = partition.fetch(partition.log.log_start_offset, 1 << 20, at_least_one_batch=True).records
+    data = partition.reader.fetch(partition.log.log_start_offset, 1 << 20, at_least_one_batch=True).records
     count = position = 0
     while position < len(data):
         header = read_header(data, position)

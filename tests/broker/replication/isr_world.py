@@ -3,6 +3,8 @@
 Broker 0 leads; the others fetch when the test says so. The image follows the store when the test says so.
 """
 
+from collections.abc import Collection
+
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     BrokerState,
@@ -20,10 +22,10 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.replication.isr_writer import IsrWriter
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition_listener import Alone
 from odradek.broker.replication.roles import Roles
-from odradek.broker.replication.syncs import Syncs
 from odradek.runtime.tasks import Tasks
-from tests.broker.alone import NobodyFetches
+from tests.broker.alone import NobodyFetches, hosted
 from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.support import append, batch, stored_partition
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop
@@ -32,6 +34,22 @@ TOPIC_ID = bytes(range(16))
 LAG_MS_MAX = 30_000.0
 LEADER = 0
 BROKERS = (0, 1, 2, 3)
+
+
+class InSync(Alone):
+    """A partition's listener that knows the others by what the writer of in-sync sets knows."""
+
+    def __init__(self, writer: IsrWriter) -> None:
+        self._writer = writer
+
+    def isr_outdated(self, partition: Partition) -> None:
+        self._writer.wake(partition)
+
+    def may_join(self, broker_id: int, broker_epoch: int) -> bool:
+        return self._writer.may_join(broker_id, broker_epoch)
+
+    def live_replicas(self, partition: Partition) -> Collection[int]:
+        return self._writer.live_replicas(partition)
 
 
 class IsrWorld:
@@ -62,12 +80,10 @@ class IsrWorld:
             await self.register(broker_id)
         self.own_epoch = self.epochs[LEADER]
         await create_topic(self.store.store, "orders", TOPIC_ID, list(states), {})
-        syncs = Syncs(self.environment, self.tasks)
+        host = hosted(self.environment, self.tasks, LEADER, LAG_MS_MAX)
         for index in range(len(states)):
             log = Log.open(MemoryDisk(), f"data/orders-{index}", LogConfig(), 0)
-            partition = Partition(
-                "orders", TOPIC_ID, index, log, self.config, self.environment, self.tasks, syncs, LAG_MS_MAX
-            )
+            partition = Partition("orders", TOPIC_ID, index, log, self.config, host, InSync(self.writer))
             self.partitions.append(partition)
         await self.see()
 
@@ -95,7 +111,7 @@ class IsrWorld:
         self.image = ClusterImage.from_snapshot(await self.store.store.read("/"))
         for partition, state in zip(self.partitions, self.image.topics["orders"].partitions, strict=True):
             self.roles.apply(partition, state)
-            partition.update_high_watermark()
+            partition.acknowledgements.update()
 
     async def stored(self, index: int = 0) -> PartitionState:
         return await stored_partition(self.store.store, index=index)

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.log.log import Log
+from odradek.broker.replication.acknowledgements import ACKS_ALL
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.gated import (
@@ -17,6 +18,7 @@ from tests.broker.replication.gated import (
     LONG_MS,
     WAIT_S,
     GatedDisk,
+    acknowledged,
     append,
     code_of,
     done,
@@ -86,7 +88,7 @@ async def test_whoever_watches_is_woken_by_the_sync() -> None:
         woken.append(watched.high_watermark.value)
 
     async with led(disk=disk) as partition:
-        partition.watchers[wake] = None
+        partition.reader.watchers[wake] = None
         await done(produce(partition, -1))
         assert woken == [1]
 
@@ -96,9 +98,9 @@ async def test_a_deadline_passes_while_the_device_is_slow() -> None:
     async with led(disk=disk) as partition:
         disk.is_gated = True
         last_offset = append(partition)
-        assert await code_of(asyncio.ensure_future(partition.synced(last_offset, 1.0))) is ErrorCode.REQUEST_TIMED_OUT
+        assert await code_of(acknowledged(partition, last_offset, 1, 1.0)) is ErrorCode.REQUEST_TIMED_OUT
         disk.open_gate()
-        await asyncio.wait_for(partition.replicated(last_offset, LONG_MS), WAIT_S)
+        await asyncio.wait_for(acknowledged(partition, last_offset, ACKS_ALL, LONG_MS), WAIT_S)
 
 
 async def test_a_batch_that_is_sent_again_meanwhile_waits_like_the_first() -> None:
@@ -108,7 +110,7 @@ async def test_a_batch_that_is_sent_again_meanwhile_waits_like_the_first() -> No
         first = append(partition, sequence=0)
         sync = await disk.next_sync()
         assert append(partition, sequence=0) == first
-        again = asyncio.ensure_future(partition.synced(first, LONG_MS))
+        again = acknowledged(partition, first, 1, LONG_MS)
         await asyncio.sleep(0)
         assert not again.done()
         sync.let_go()
@@ -122,7 +124,7 @@ async def test_a_flush_by_somebody_else_counts_too() -> None:
     async with led(disk=disk) as partition:
         last_offset = append(partition)
         partition.log.flush()
-        await asyncio.wait_for(partition.replicated(last_offset, 200.0), WAIT_S)
+        await asyncio.wait_for(acknowledged(partition, last_offset, ACKS_ALL, 200.0), WAIT_S)
 
 
 # -- after so many records, after so much time ------------------------------------------------------------------------
@@ -254,7 +256,7 @@ async def test_of_a_partition_that_goes_nothing_more_is_synced(caplog: pytest.Lo
         append(partition)
         partition.close()
         partition.log.close_without_flush()
-        await done(*partition.tasks.running_on(asyncio.get_running_loop()))
+        await done(*partition.host.tasks.running_on(asyncio.get_running_loop()))
         assert (disk.syncs, told, caplog.text) == (0, [], "")
 
 
@@ -271,7 +273,7 @@ async def test_a_sync_that_fails_when_its_partition_is_gone_says_nothing(caplog:
         partition.close()
         partition.log.close_without_flush()
         sync.let_go(failure())
-        await done(*partition.tasks.running_on(asyncio.get_running_loop()))
+        await done(*partition.host.tasks.running_on(asyncio.get_running_loop()))
         assert (told, partition.log.is_distrusted, caplog.text) == ([], False, "")
 
 
@@ -286,7 +288,7 @@ async def test_after_a_kill_what_is_only_in_the_page_cache_does_not_count_yet() 
     async with led(disk=disk) as partition:
         assert partition.log.log_end_offset == 1
         assert append(partition, sequence=0) == last_offset
-        await asyncio.wait_for(partition.replicated(last_offset, LONG_MS), WAIT_S)
+        await asyncio.wait_for(acknowledged(partition, last_offset, ACKS_ALL, LONG_MS), WAIT_S)
         assert disk.syncs == 1
 
 
@@ -301,8 +303,8 @@ async def test_closing_tells_those_who_wait_and_those_who_ask_later() -> None:
         assert await code_of(task) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         disk.open_gate()
         await syncs_ended()
-        for waiting in (partition.synced, partition.replicated):
-            assert await code_of(asyncio.ensure_future(waiting(5, 100.0))) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for acks in (1, ACKS_ALL):
+            assert await code_of(acknowledged(partition, 5, acks, 100.0)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_whoever_ends_the_broker_waits_for_the_syncs_under_way_and_those_that_follow() -> None:

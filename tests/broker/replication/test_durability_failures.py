@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from odradek.broker.replication.acknowledgements import ACKS_ALL
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.gated import (
     EACH,
@@ -11,6 +12,7 @@ from tests.broker.replication.gated import (
     STORAGE,
     WAIT_S,
     GatedDisk,
+    acknowledged,
     append,
     code_of,
     done,
@@ -44,9 +46,9 @@ async def test_whoever_asks_after_the_failure_is_told_at_once() -> None:
     async with led(disk=disk) as partition:
         disk.errors = [failure()]
         last_offset = append(partition)
-        assert await code_of(asyncio.ensure_future(partition.synced(last_offset, LONG_MS))) is STORAGE
-        for waiting in (partition.synced, partition.replicated):
-            assert await code_of(asyncio.ensure_future(waiting(last_offset, 100.0))) is STORAGE
+        assert await code_of(acknowledged(partition, last_offset, 1, LONG_MS)) is STORAGE
+        for acks in (1, ACKS_ALL):
+            assert await code_of(acknowledged(partition, last_offset, acks, 100.0)) is STORAGE
 
 
 async def test_a_name_that_could_not_be_synced_is_tried_again_with_the_next_append() -> None:
@@ -65,9 +67,9 @@ async def test_a_batch_that_is_sent_again_after_a_failure_is_synced_then() -> No
     async with led(disk=disk) as partition:
         disk.dir_errors = [failure()]
         last_offset = append(partition, sequence=0)
-        assert await code_of(asyncio.ensure_future(partition.replicated(last_offset, LONG_MS))) is STORAGE
+        assert await code_of(acknowledged(partition, last_offset, ACKS_ALL, LONG_MS)) is STORAGE
         assert append(partition, sequence=0) == last_offset
-        await asyncio.wait_for(partition.replicated(last_offset, 500.0), WAIT_S)
+        await asyncio.wait_for(acknowledged(partition, last_offset, ACKS_ALL, 500.0), WAIT_S)
         assert partition.log.durable_offset == 1
 
 

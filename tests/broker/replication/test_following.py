@@ -187,16 +187,16 @@ def test_a_truncation_that_fails_is_completed_before_anything_is_claimed() -> No
     diverging.diverging_epoch = EpochEndOffset(epoch=0, end_offset=1)
     disk.fail_at(1, broken, for_good=True)
     one.take(diverging, one.position, NOW_MS, 0)
-    assert replica.log.is_half_cut
+    assert replica.log.condition.is_half_cut
     assert one.state.phase is Phase.WAITING
     one.state.resume()
     one.complete_truncation(NOW_MS)
-    assert replica.log.is_half_cut
+    assert replica.log.condition.is_half_cut
     assert one.state.phase is Phase.WAITING
     disk.heal()
     one.state.resume()
     one.complete_truncation(NOW_MS)
-    assert not replica.log.is_half_cut
+    assert not replica.log.condition.is_half_cut
     assert one.position == FetchPosition(EPOCH, 1, 0, 0)
     assert one.take(answer(at(1)), one.position, NOW_MS, 0)
 

@@ -214,7 +214,7 @@ async def test_delete_records_awaits_live_replicas_but_not_those_in_a_failed_dir
         here.append()
         here.fetch(1)
         partition.log.advance_log_start(1)
-        asked = asyncio.ensure_future(partition.deletions.held_by_all(1, LAG_MS_MAX))
+        asked = asyncio.ensure_future(partition.acknowledgements.deletions.held_by_all(1, LAG_MS_MAX))
         await settle()
         await here.unregister(2)
         await here.see()
@@ -231,7 +231,7 @@ async def test_who_has_not_deleted_what_was_acknowledged_joins_when_it_says_that
         await here.unregister(1)
         await here.see()
         partition.log.advance_log_start(end)
-        assert await partition.deletions.held_by_all(end, 0.0) == end
+        assert await partition.acknowledgements.deletions.held_by_all(end, 0.0) == end
         await here.register(1)
         await here.see()
         here.fetch(1)

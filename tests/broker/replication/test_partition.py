@@ -10,12 +10,14 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.replication.acknowledgements import ACKS_ALL
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition_listener import Alone, PartitionListener
 from odradek.broker.replication.replicas import Replicas
-from odradek.broker.replication.syncs import Syncs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
+from tests.broker.alone import hosted
 from tests.broker.support import append, batch
 
 TOPIC_ID = bytes(range(16))
@@ -24,6 +26,7 @@ LONG_MS = 10_000.0
 ALONE = (0,)
 PAIR = (0, 1)
 TRIO = (0, 1, 2)
+ALONE_IN_THE_WORLD = Alone()
 
 
 def partition_with(
@@ -31,28 +34,29 @@ def partition_with(
     isr: tuple[int, ...] | None = None,
     min_insync: int = 1,
     disk: MemoryDisk | None = None,
+    listener: PartitionListener[Partition] = ALONE_IN_THE_WORLD,
 ) -> Partition:
     """A partition that broker 0 leads in epoch 0. Its followers have not fetched yet."""
     log = Log.open(disk or MemoryDisk(), "data/orders-0", LogConfig(), 0)
     config = BrokerConfig({"min.insync.replicas": str(min_insync)}).topic({})
     environment = Environment()
     tasks = Tasks(environment.loop)
-    syncs = Syncs(environment, tasks)
-    partition = Partition("orders", TOPIC_ID, 0, log, config, environment, tasks, syncs, LAG_MS_MAX)
+    host = hosted(environment, tasks, replica_lag_ms_max=LAG_MS_MAX)
+    partition = Partition("orders", TOPIC_ID, 0, log, config, host, listener)
     partition.become_leader(0, Replicas(0, assigned, assigned if isr is None else isr))
     return partition
 
 
 def follower_at(partition: Partition, broker_id: int, offset: int) -> None:
     """The follower asks for `offset`, so it has everything before it."""
-    now_ms = partition.environment.monotonic_ms()
+    now_ms = partition.host.environment.monotonic_ms()
     partition.replicas.followers[broker_id].fetched(offset, now_ms, partition.log.log_end_offset)
-    partition.update_high_watermark()
+    partition.acknowledgements.update()
 
 
 async def parked(partition: Partition, last_offset: int, timeout_ms: float = LONG_MS) -> asyncio.Task[None]:
     """A Produce with acks=all that waits for `last_offset`."""
-    task = asyncio.ensure_future(partition.replicated(last_offset, timeout_ms))
+    task = asyncio.ensure_future(partition.acknowledgements.reach(last_offset, ACKS_ALL, timeout_ms))
     await asyncio.sleep(0)
     assert not task.done()
     return task
@@ -85,13 +89,13 @@ async def test_acks_all_is_refused_before_the_append_below_the_effective_minimum
 ) -> None:
     partition = partition_with(assigned, isr, min_insync)
     for acks in (0, 1):
-        partition.require_replicas(acks)
+        partition.append(batch(b"a"), acks, 0)
     if is_enough:
-        partition.require_replicas(ACKS_ALL)
+        partition.append(batch(b"a"), ACKS_ALL, 0)
     else:
         with pytest.raises(KafkaError, match=r"^NOT_ENOUGH_REPLICAS\b.*min\.insync\.replicas"):
-            partition.require_replicas(ACKS_ALL)
-    assert partition.log.log_end_offset == 0
+            partition.append(batch(b"a"), ACKS_ALL, 0)
+    assert partition.log.log_end_offset == 2 + is_enough
 
 
 async def test_a_pending_member_does_not_count_before_the_append() -> None:
@@ -99,7 +103,7 @@ async def test_a_pending_member_does_not_count_before_the_append() -> None:
     partition = partition_with(TRIO, ALONE, 2)
     partition.replicas.pending_isr = (1,)
     with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
-        partition.require_replicas(ACKS_ALL)
+        partition.append(batch(b"a"), ACKS_ALL, 0)
 
 
 # -- the high watermark -----------------------------------------------------------------------------------------------
@@ -109,7 +113,7 @@ async def test_alone_the_high_watermark_is_the_log_end_at_once() -> None:
     partition = partition_with(min_insync=2)
     append(partition, batch(b"a", b"b"))
     assert partition.high_watermark.value == 2
-    await asyncio.wait_for(partition.replicated(1, 0), 5)
+    await asyncio.wait_for(partition.acknowledgements.reach(1, ACKS_ALL, 0), 5)
 
 
 async def test_the_high_watermark_is_the_slowest_of_the_in_sync_replicas() -> None:
@@ -137,21 +141,20 @@ async def test_below_the_effective_minimum_the_high_watermark_stays() -> None:
     partition = partition_with(PAIR, ALONE, 2)
     append(partition, batch(b"a"))
     assert (partition.log.log_end_offset, partition.high_watermark.value) == (1, 0)
-    assert partition.fetch(0, 1 << 20, at_least_one_batch=True).records == b""
+    assert partition.reader.fetch(0, 1 << 20, at_least_one_batch=True).records == b""
     follower_at(partition, 1, 1)
     assert partition.high_watermark.value == 0, "caught up, and not in the stored set yet"
     partition.replicas.isr = PAIR
-    partition.update_high_watermark()
+    partition.acknowledgements.update()
     assert partition.high_watermark.value == 1
-    assert partition.fetch(0, 1 << 20, at_least_one_batch=True).records != b""
+    assert partition.reader.fetch(0, 1 << 20, at_least_one_batch=True).records != b""
 
 
 async def test_who_does_not_lead_moves_no_high_watermark() -> None:
     partition = partition_with(PAIR, PAIR)
     append(partition, batch(b"a"))
     partition.resign()
-    partition.replicas = Replicas(-1, (), ())
-    partition.update_high_watermark()
+    partition.acknowledgements.update()
     assert partition.high_watermark.value == 0
 
 
@@ -177,7 +180,7 @@ async def test_too_few_replicas_after_the_append_and_the_record_stays() -> None:
     partition.replicas.isr = ALONE  # it leaves between its fetch and the answer
     assert await code_of(task) == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     assert partition.log.log_end_offset == 1
-    assert bytes(partition.fetch(0, 1 << 20, at_least_one_batch=True).records)[8:] != b""
+    assert bytes(partition.reader.fetch(0, 1 << 20, at_least_one_batch=True).records)[8:] != b""
 
 
 async def test_after_the_append_a_pending_member_counts() -> None:
@@ -186,7 +189,7 @@ async def test_after_the_append_a_pending_member_counts() -> None:
     append(partition, batch(b"a"))
     follower_at(partition, 1, 1)
     partition.replicas.isr, partition.replicas.pending_isr = ALONE, (1,)
-    await asyncio.wait_for(partition.replicated(0, LONG_MS), 5)
+    await asyncio.wait_for(partition.acknowledgements.reach(0, ACKS_ALL, LONG_MS), 5)
 
 
 async def test_the_deadline_answers_request_timed_out_and_the_record_stays() -> None:
@@ -204,13 +207,13 @@ async def test_lost_leadership_wakes_all_who_wait_and_refuses_what_follows() -> 
     partition = partition_with(PAIR)
     append(partition, batch(b"a", b"b"))
     woken: list[Partition] = []
-    partition.watchers[woken.append] = None
+    partition.reader.watchers[woken.append] = None
     tasks = [await parked(partition, offset) for offset in (0, 1, 1)]
     partition.resign()
     assert [await code_of(task) for task in tasks] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
     assert woken == [partition]
-    assert await code_of(partition.replicated(0, LONG_MS)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    for use in (partition.require_leader, lambda: append(partition, batch(b"c"))):
+    assert await code_of(partition.acknowledgements.reach(0, ACKS_ALL, LONG_MS)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    for use in (partition.role.require_leader, lambda: append(partition, batch(b"c"))):
         with pytest.raises(KafkaError, match="NOT_LEADER_OR_FOLLOWER"):
             use()
     assert partition.log.log_end_offset == 2
@@ -241,12 +244,12 @@ async def test_leadership_regained_goes_on_from_the_high_watermark() -> None:
 async def test_the_clients_leader_epoch_is_compared() -> None:
     partition = partition_with()
     partition.become_leader(4, Replicas(0, ALONE, ALONE))
-    partition.require_leader(4)
-    partition.require_leader(-1)
+    partition.role.require_leader(4)
+    partition.role.require_leader(-1)
     with pytest.raises(KafkaError, match="FENCED_LEADER_EPOCH"):
-        partition.require_leader(3)
+        partition.role.require_leader(3)
     with pytest.raises(KafkaError, match="UNKNOWN_LEADER_EPOCH"):
-        partition.require_leader(5)
+        partition.role.require_leader(5)
 
 
 async def test_what_is_appended_carries_the_epoch_of_its_leader() -> None:
@@ -254,7 +257,7 @@ async def test_what_is_appended_carries_the_epoch_of_its_leader() -> None:
     append(partition, batch(b"a"))
     partition.become_leader(7, Replicas(0, ALONE, ALONE))
     append(partition, batch(b"b"))
-    stored = [bytes(partition.fetch(offset, 0, at_least_one_batch=True).records) for offset in (0, 1)]
+    stored = [bytes(partition.reader.fetch(offset, 0, at_least_one_batch=True).records) for offset in (0, 1)]
     assert [int.from_bytes(data[12:16], "big") for data in stored] == [0, 7]
     assert [tuple(entry) for entry in partition.log.epochs.entries] == [(0, 0), (7, 1)]
 
@@ -267,16 +270,16 @@ async def test_reading_stops_at_the_high_watermark_and_is_refused_outside_the_lo
     append(partition, batch(b"a"))
     append(partition, batch(b"b"))
     follower_at(partition, 1, 1)
-    assert bytes(partition.fetch(0, 1 << 20, at_least_one_batch=True).records)[:8] == bytes(8)
-    assert len(partition.fetch(0, 1 << 20, at_least_one_batch=True).records) == len(batch(b"a"))
+    assert bytes(partition.reader.fetch(0, 1 << 20, at_least_one_batch=True).records)[:8] == bytes(8)
+    assert len(partition.reader.fetch(0, 1 << 20, at_least_one_batch=True).records) == len(batch(b"a"))
     for offset in (1, 2):
-        assert partition.fetch(offset, 1 << 20, at_least_one_batch=True).records == b"", (
+        assert partition.reader.fetch(offset, 1 << 20, at_least_one_batch=True).records == b"", (
             "in the log, and not replicated yet"
         )
     partition.log.advance_log_start(1)
     for offset in (-1, 0, 3):
         with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
-            partition.fetch(offset, 1 << 20, at_least_one_batch=True)
+            partition.reader.fetch(offset, 1 << 20, at_least_one_batch=True)
 
 
 # -- a disk that runs full --------------------------------------------------------------------------------------------
@@ -290,11 +293,11 @@ async def test_a_full_disk_refuses_appends_and_nothing_is_lost_when_there_is_roo
     for value in (b"b" * 200, b"c" * 200):
         with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
             append(partition, batch(value))
-    assert (partition.log.log_end_offset, partition.high_watermark.value, partition.failure) == (1, 1, None)
-    assert partition.appended_bytes == len(batch(b"a"))
+    assert (partition.log.log_end_offset, partition.high_watermark.value, partition.is_leader) == (1, 1, True)
+    assert partition.reader.appended_bytes == len(batch(b"a"))
     disk.size_bytes_max = None
     assert append(partition, batch(b"d" * 200)) == 1
-    values = b"".join(bytes(partition.fetch(offset, 0, at_least_one_batch=True).records) for offset in (0, 1))
+    values = b"".join(bytes(partition.reader.fetch(offset, 0, at_least_one_batch=True).records) for offset in (0, 1))
     assert values.count(b"d" * 200) == 1
     assert b"bbb" not in values
     assert b"ccc" not in values

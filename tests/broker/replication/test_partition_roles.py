@@ -6,12 +6,29 @@ import pytest
 
 from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition_listener import Alone
 from odradek.broker.replication.replicas import Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.test_partition import TRIO, follower_at, parked, partition_with
 from tests.broker.support import append, batch
 
 TOPIC_ID = bytes(range(16))
+
+
+class Telling(Alone):
+    """A listener that allows one broker, or all, into in-sync sets, and keeps what it was told."""
+
+    def __init__(self, allowed: tuple[int, int] | None = None) -> None:
+        self.allowed = allowed
+        self.reported: list[Partition] = []
+
+    def isr_outdated(self, partition: Partition) -> None:
+        self.reported.append(partition)
+
+    def may_join(self, broker_id: int, broker_epoch: int) -> bool:
+        return self.allowed in (None, (broker_id, broker_epoch))
+
+
 STATE = PartitionState(TOPIC_ID, TRIO, TRIO, 0, revision=10)
 
 
@@ -52,9 +69,9 @@ async def test_a_returning_follower_holds_the_high_watermark_until_it_has_fetche
 
 
 async def test_who_has_come_far_enough_is_reported_and_nobody_else() -> None:
-    partition = partition_with(TRIO, isr=(0, 1))
-    reported: list[Partition] = []
-    partition.on_isr_outdated = reported.append
+    listener = Telling()
+    partition = partition_with(TRIO, isr=(0, 1), listener=listener)
+    reported = listener.reported
     append(partition, batch(b"a", b"b"))
     partition.high_watermark.advance(1)
     fetched(partition, 2, 50, 0)
@@ -66,8 +83,8 @@ async def test_who_has_come_far_enough_is_reported_and_nobody_else() -> None:
 async def test_below_the_start_of_its_epoch_nobody_joins_however_low_the_high_watermark() -> None:
     partition = partition_with(TRIO, isr=(0, 1))
     append(partition, batch(b"a", b"b"))
-    partition.become_leader(1, Replicas(0, TRIO, (0, 1), now_ms=partition.environment.monotonic_ms()))
-    assert (partition.high_watermark.value, partition.epoch_start_offset) == (0, 2)
+    partition.become_leader(1, Replicas(0, TRIO, (0, 1), now_ms=partition.host.environment.monotonic_ms()))
+    assert (partition.high_watermark.value, partition.role.epoch_start_offset) == (0, 2)
     partition.learn(replace(STATE, isr=(0, 1), leader_epoch=1))
     fetched(partition, 2, 50, 1)
     assert partition.wanted_isr() is None
@@ -86,11 +103,10 @@ async def test_wanted_is_nothing_of_another_epoch_or_for_who_does_not_lead() -> 
 
 
 async def test_what_the_cluster_does_not_allow_is_not_wanted() -> None:
-    partition = partition_with(TRIO, isr=(0,))
+    partition = partition_with(TRIO, isr=(0,), listener=Telling(allowed=(2, 60)))
     partition.learn(replace(STATE, isr=(0,)))
     fetched(partition, 1, 50, 0)
     fetched(partition, 2, 60, 0)
-    partition.may_join = lambda broker_id, broker_epoch: (broker_id, broker_epoch) == (2, 60)
     assert partition.wanted_isr() == (0, 2)
 
 

@@ -14,10 +14,11 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.replication.isolation import Isolation
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition_listener import Alone
 from odradek.broker.replication.replicas import Replicas
-from odradek.broker.replication.syncs import Syncs
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
+from tests.broker.alone import hosted
 from tests.broker.log.transactions import TxnModel, filtered
 
 SEGMENT_BYTES = 300
@@ -32,10 +33,8 @@ class Led:
         log = Log.open(self.disk, "data/orders-0", LogConfig(segment_bytes=SEGMENT_BYTES), 0, is_clean=is_clean)
         environment = Environment(asyncio.get_running_loop())
         tasks = Tasks(environment.loop)
-        syncs = Syncs(environment, tasks)
-        self.partition = Partition(
-            "orders", bytes(16), 0, log, config, environment, tasks, syncs, 30_000.0, high_watermark
-        )
+        host = hosted(environment, tasks)
+        self.partition = Partition("orders", bytes(16), 0, log, config, host, Alone(), high_watermark)
         self.partition.become_leader(0, Replicas(0, (0, 1), (0, 1)))
         self.model = TxnModel()
 
@@ -45,19 +44,19 @@ class Led:
 
     def replicate(self, offset: int) -> None:
         """The follower has everything before `offset`."""
-        now_ms = self.partition.environment.monotonic_ms()
+        now_ms = self.partition.host.environment.monotonic_ms()
         self.partition.replicas.followers[1].fetched(offset, now_ms, self.log.log_end_offset)
-        self.partition.update_high_watermark()
+        self.partition.acknowledgements.update()
 
     def check(self) -> None:
         """After each step: the stable offset, and what can be read with each isolation, against the model."""
         partition, model = self.partition, self.model
-        stable = partition.last_stable_offset
+        stable = partition.reader.last_stable_offset
         assert stable == model.last_stable_offset(partition.high_watermark.value)
         seen: list[tuple[int, bytes | None]] = []
         offset = 0
         while data := bytes(
-            partition.fetch(offset, 1 << 20, at_least_one_batch=True, isolation=Isolation.TXN_COMMITTED).records
+            partition.reader.fetch(offset, 1 << 20, at_least_one_batch=True, isolation=Isolation.TXN_COMMITTED).records
         ):
             seen += filtered(data, offset, self.log.aborted_transactions(offset, data))
             offset = max(last for _, last, one in model.batches if one in data) + 1
@@ -69,16 +68,16 @@ async def test_an_open_transaction_holds_it_back_until_its_marker_is_replicated(
     led = Led()
     led.model.write(led.log, 9, b"plain", is_transactional=False)
     led.replicate(1)
-    assert led.partition.last_stable_offset == 1
+    assert led.partition.reader.last_stable_offset == 1
     led.model.write(led.log, 1, b"a", b"b")
     led.replicate(3)
-    assert (led.partition.high_watermark.value, led.partition.last_stable_offset) == (3, 1)
+    assert (led.partition.high_watermark.value, led.partition.reader.last_stable_offset) == (3, 1)
     led.model.end(led.log, 1, is_abort=False)
-    led.partition.update_high_watermark()
-    assert led.partition.last_stable_offset == 1, "the marker may be lost yet"
+    led.partition.acknowledgements.update()
+    assert led.partition.reader.last_stable_offset == 1, "the marker may be lost yet"
     led.check()
     led.replicate(4)
-    assert led.partition.last_stable_offset == 4
+    assert led.partition.reader.last_stable_offset == 4
     led.check()
 
 
@@ -100,7 +99,7 @@ async def test_step_by_step_with_three_producers_over_segments(is_abort: bool) -
     ]
     for step in steps:
         step()
-        led.partition.update_high_watermark()
+        led.partition.acknowledgements.update()
         led.check()
         for offset in range(led.partition.high_watermark.value + 1, log.log_end_offset, 2):
             led.replicate(offset)
@@ -108,7 +107,7 @@ async def test_step_by_step_with_three_producers_over_segments(is_abort: bool) -
     led.replicate(log.log_end_offset)
     led.check()
     assert len(log.base_offsets) > 2
-    assert led.partition.last_stable_offset == log.log_end_offset
+    assert led.partition.reader.last_stable_offset == log.log_end_offset
 
 
 async def test_transactions_of_which_one_ended_first_do_not_let_the_other_go() -> None:
@@ -119,10 +118,10 @@ async def test_transactions_of_which_one_ended_first_do_not_let_the_other_go() -
     led.model.end(led.log, 2, is_abort=False)
     led.check()
     led.replicate(3)
-    assert led.partition.last_stable_offset == 0
+    assert led.partition.reader.last_stable_offset == 0
     led.model.end(led.log, 1, is_abort=False)
     led.replicate(4)
-    assert led.partition.last_stable_offset == 4
+    assert led.partition.reader.last_stable_offset == 4
     led.check()
 
 
@@ -134,15 +133,15 @@ async def test_after_a_restart_an_open_transaction_holds_it_back_again(is_clean:
     led.model.write(led.log, 2, b"done")
     led.model.end(led.log, 2, is_abort=True)
     led.replicate(4)
-    assert led.partition.last_stable_offset == 1
+    assert led.partition.reader.last_stable_offset == 1
     if is_clean:
         led.log.close()
     else:
         led.log.close_without_flush()
     again = Led(led.disk, is_clean=is_clean, high_watermark=4)
     again.model = led.model
-    assert (again.partition.high_watermark.value, again.partition.last_stable_offset) == (4, 1)
+    assert (again.partition.high_watermark.value, again.partition.reader.last_stable_offset) == (4, 1)
     again.model.end(again.log, 1, is_abort=True)
     again.replicate(5)
-    assert again.partition.last_stable_offset == 5
+    assert again.partition.reader.last_stable_offset == 5
     again.check()

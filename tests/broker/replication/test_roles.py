@@ -54,7 +54,7 @@ async def test_others_follow_the_one_who_is() -> None:
         here.roles.apply(here.partition, FOLLOWED)
         assert here.fetchers.followed == {here.partition: 1}
         with pytest.raises(KafkaError) as raised:
-            here.partition.require_leader()
+            here.partition.role.require_leader()
         assert raised.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

@@ -78,7 +78,7 @@ async def test_a_high_watermark_that_a_follower_moves_ends_the_wait(context: Con
         await asyncio.sleep(0)
         assert not task.done(), "it cannot be read yet"
         partition.replicas.followers[1].fetched(1, context.environment.monotonic_ms(), 1)
-        partition.update_high_watermark()
+        partition.acknowledgements.update()
         assert await asyncio.wait_for(task, 5) is True
 
 
@@ -89,7 +89,7 @@ async def test_what_was_hidden_counts_when_the_reader_comes_to_see_it(context: C
 
     def replicate(offset: int) -> None:
         partition.replicas.followers[1].fetched(offset, context.environment.monotonic_ms(), offset)
-        partition.update_high_watermark()
+        partition.acknowledgements.update()
 
     append(partition, ONE)
     with Watch(context.environment.loop, [partition]) as watch:
@@ -150,7 +150,7 @@ async def test_an_interruption_ends_the_wait_and_is_remembered_until_the_next_re
 
 async def test_nothing_is_left_behind_however_it_ends(context: Context) -> None:
     with pytest.raises(LookupError), Watch(context.environment.loop, [led(context)]):
-        assert len(led(context).watchers) == 1
+        assert len(led(context).reader.watchers) == 1
         raise LookupError
     with Watch(context.environment.loop, [led(context)]) as watch:
         task = await waiting(watch, 1)
@@ -158,4 +158,4 @@ async def test_nothing_is_left_behind_however_it_ends(context: Context) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         append(led(context), ONE)  # wakes nobody, and harms nothing
-    assert led(context).watchers == {}
+    assert led(context).reader.watchers == {}

@@ -18,7 +18,8 @@ from typing import Final
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.leftovers import SWAP_SUFFIX
 from odradek.broker.log.segment import LOG_SUFFIX
-from odradek.broker.replication.partition import ACKS_ALL, Partition
+from odradek.broker.replication.acknowledgements import ACKS_ALL
+from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.replicas import NEVER_MS
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.batches.records import iterate_records
@@ -200,7 +201,7 @@ class ReplicaWatch:
             if found is None or found.partition.leader_epoch >= state.leader_epoch:
                 continue
             broker = self.brokers.broker(found.machine)
-            if broker is None or broker.context.registration.epoch != follower.broker_epoch:
+            if broker is None or broker.context.member.registration.epoch != follower.broker_epoch:
                 continue
             self.findings.append(
                 Finding(

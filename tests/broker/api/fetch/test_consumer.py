@@ -174,8 +174,8 @@ async def test_a_fetch_waits_for_the_high_watermark_and_not_for_the_append() -> 
         append(partition, batch(b"d"))
         await asyncio.sleep(0.02)  # time in which a wrong wake-up would end it; a right broker passes however long
         assert not task.done()
-        partition.replicas.followers[1].fetched(4, partition.environment.monotonic_ms(), 4)
-        partition.update_high_watermark()
+        partition.replicas.followers[1].fetched(4, partition.host.environment.monotonic_ms(), 4)
+        partition.acknowledgements.update()
         (answer,) = await asyncio.wait_for(task, 5)
     assert offsets(answer) == [3]
 
@@ -246,10 +246,10 @@ async def test_nobody_watches_a_partition_after_the_answer() -> None:
     async with running_broker() as context:
         partition = await with_records(context)
         task = await started(context, request(wanted(offset=3), max_wait_ms=10_000))
-        assert len(partition.watchers) == 1
+        assert len(partition.reader.watchers) == 1
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert partition.watchers == {}
+        assert partition.reader.watchers == {}
 
 
 # -- errors ---------------------------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ async def test_a_file_that_is_deleted_while_it_is_fetched_is_looked_for_anew() -
         partition.log.advance_log_start(4)
         for name in partition.log.segments.take_retired():
             disk.remove(name)
-        partition.notify()
+        partition.reader.notify()
         (answer,), took_ms = await waiting
         assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert took_ms == pytest.approx(BLOCKING_MS)
@@ -284,7 +284,7 @@ def append_control(partition: Partition, data: bytes) -> None:
     view = memoryview(data)
     ((_, header),) = iterate_batches(view)
     partition.log.append(view, header, partition.leader_epoch, T0)
-    partition.update_high_watermark()
+    partition.acknowledgements.update()
 
 
 # --------------------------------------------------------------------------------------------------------- ListOffsets

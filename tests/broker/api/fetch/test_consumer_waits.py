@@ -16,9 +16,11 @@ from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.handling.context import Context
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.producers import Producers
+from odradek.broker.log.validation import Origin
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition_reader import PartitionReader
 from odradek.broker.replication.replicas import Replicas
-from odradek.protocol.batches.batch import BatchHeader, read_header
+from odradek.protocol.batches.batch import BatchHeader
 from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
@@ -76,7 +78,7 @@ def with_follower(partition: Partition) -> None:
 def replicate(partition: Partition, offset: int) -> None:
     """The follower has everything before `offset`."""
     partition.replicas.followers[1].fetched(offset, now_ms(), partition.log.log_end_offset)
-    partition.update_high_watermark()
+    partition.acknowledgements.update()
 
 
 def many(sent: FetchPartition | None = None, *, min_bytes: int = LARGE, **more: int) -> FetchRequest:
@@ -325,9 +327,9 @@ async def test_a_waiting_fetch_reads_only_now_and_then_while_the_high_watermark_
             readings += 1
             return fetch(*args, **more)  # type: ignore[arg-type]
 
-        fetch = Partition.fetch
+        fetch = PartitionReader.fetch
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Partition, "fetch", counted)
+            patch.setattr(PartitionReader, "fetch", counted)
             for step in range(49):
                 append(partition, ONE)
                 replicate(partition, 11 + step)
@@ -400,7 +402,7 @@ async def test_the_isolation_of_a_request_decides_in_a_session(monkeypatch: pyte
 def append_any(patch: pytest.MonkeyPatch, partition: Partition, data: bytes) -> None:
     """Appends what only a coordinator could have let in."""
     patch.setattr(Producers, "check", _allow)
-    partition.append(memoryview(data), read_header(data), 0)
+    partition.append(data, 1, 0, origin=Origin.COORDINATOR)
 
 
 def _allow(_producers: Producers, _header: BatchHeader) -> None:

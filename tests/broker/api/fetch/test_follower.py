@@ -275,11 +275,11 @@ async def test_forgotten_partitions_are_answered_no_more() -> None:
         append(leader(context, 1), batch(b"b"))
         (answer,) = await replica.fetch(max_wait_ms=LONG_MS)
         assert answer.partition_index == 1
-        assert not leader(context, 0).log_watchers
+        assert not leader(context, 0).reader.log_watchers
 
 
 async def test_records_that_do_not_fit_come_in_later_responses_and_partitions_take_turns() -> None:
-    async with led(3) as (context, replica):
+    async with led(3, {"message.max.bytes": "8000000"}) as (context, replica):
         for index in range(3):
             append(leader(context, index), batch(bytes(6_000_000)))
         seen: list[int] = []
@@ -381,7 +381,7 @@ async def test_a_new_session_ends_the_wait_of_a_request_whose_connection_was_los
         append(leader(context), batch(b"a"))
         (answer,) = await other.fetch(max_wait_ms=LONG_MS)
         assert offsets(answer) == [0]
-        assert len(leader(context).log_watchers) == 1
+        assert len(leader(context).reader.log_watchers) == 1
 
 
 async def test_who_is_not_assigned_gets_an_error_and_no_records() -> None:

@@ -16,10 +16,10 @@ from tests.broker.support import append, batch
 async def deleted(context: Context, index: int, offset: int) -> "asyncio.Task[int]":
     """A DeleteRecords of a partition, which the leader has on its disk."""
     partition = leader(context, index)
-    partition.deletions.ask(offset)
+    partition.acknowledgements.deletions.ask(offset)
     await context.partitions.delete_records(partition, offset)
     deadline_ms = context.environment.monotonic_ms() + LONG_MS
-    return asyncio.ensure_future(partition.deletions.held_by_all(offset, deadline_ms))
+    return asyncio.ensure_future(partition.acknowledgements.deletions.held_by_all(offset, deadline_ms))
 
 
 def at_start(index: int, offset: int, log_start_offset: int) -> FetchPartition:
@@ -75,7 +75,7 @@ async def test_a_log_start_of_retention_waits_for_the_time_to_be_up() -> None:
         await asyncio.sleep(0)
         began_ms = context.environment.monotonic_ms()
         leader(context).log.advance_log_start(3)
-        leader(context).notify()
+        leader(context).reader.notify()
         (answer,) = await waiting
         assert answer.log_start_offset == 3
         assert context.environment.monotonic_ms() - began_ms > 90

@@ -246,7 +246,7 @@ async def test_a_transaction_that_had_ended_when_kafka_was_killed_can_be_read() 
     directory.offsets("replication-offset-checkpoint", {("orders", 0): 2})
     adopt(directory.disk, DATA)
     async with started(broker_on(directory.disk, node_id=1)) as broker:
-        assert broker.context.partitions.leader("orders", 0).last_stable_offset == 2
+        assert broker.context.partitions.leader("orders", 0).reader.last_stable_offset == 2
 
 
 async def test_creating_a_topic_of_a_kafka_internal_name_keeps_the_log_of_the_adopted_one() -> None:

@@ -1,0 +1,115 @@
+"""What answers requests, put together from its parts: the same for a server and for tests without sockets.
+
+    context = compose(parts)
+    context.partitions.load(image)                             # every log is open
+    context.metadata.subscribe(context.partitions.apply)       # and follows the metadata from here on
+    await dispatch(context, …)
+
+Start, listeners, registration and stop are the server's (server.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.store import MetadataStore
+from odradek.broker.cluster_member import ClusterMember
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.directories.data_directories import DataDirectories
+from odradek.broker.disk.disk import Disk
+from odradek.broker.fetching.consumer_sessions import FetchSessions
+from odradek.broker.handling.context import Api, BrokerIdentity, Context, Sessions
+from odradek.broker.membership.image_follower import ImageFollower
+from odradek.broker.membership.registration import Registration
+from odradek.broker.observability.request_metrics import RequestMetrics
+from odradek.broker.partitions.table import Partitions
+from odradek.broker.replication.follower_sessions import FollowerSessions
+from odradek.broker.replication.leadership import Leadership, LeadershipSubscriber
+from odradek.broker.replication.partition_host import PartitionHost
+from odradek.broker.replication.quota import ReplicationQuota
+from odradek.broker.replication.roles import Key
+from odradek.broker.txn.producer_ids import ProducerIds
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
+
+SUBSCRIBERS: Final[Sequence[LeadershipSubscriber]] = ()
+"""What lives by partitions that this broker leads, each behind those that it builds on (replication/leadership.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is there before a broker can be put together."""
+
+    identity: BrokerIdentity
+    environment: Environment
+    tasks: Tasks
+    config: BrokerConfig
+    disk: Disk
+    directories: DataDirectories
+    store: MetadataStore
+    image: ClusterImage
+    """What the store said last."""
+    registration: Registration
+    listener: str
+    """On which brokers talk to one another."""
+    served: Mapping[int, Api]
+    """By key, with their versions: another table makes it a broker of another release (served.py)."""
+    epochs_at_start: Mapping[Key, int]
+    """The leader epochs before this broker registered: it leads nothing at those (replication/roles.py)."""
+    subscribers: Sequence[LeadershipSubscriber] = SUBSCRIBERS
+
+
+def compose(parts: Parts) -> Context:
+    """A broker that answers requests, once its logs are open (`partitions.load`); nothing runs yet. Its metadata is not
+    followed before `partitions.apply` subscribes to it."""
+    environment, config, registration = parts.environment, parts.config, parts.registration
+    node_id = parts.identity.node_id
+    metadata = ImageFollower(parts.store, parts.image)
+    quota = ReplicationQuota(config.leader_replication_throttled_rate, environment.monotonic_ms())
+
+    def configure(image: ClusterImage, delta: Delta) -> None:
+        if delta.broker_configs:
+            take_options(config, image, node_id)
+            quota.configure(config.leader_replication_throttled_rate, environment.monotonic_ms())
+
+    metadata.subscribe(configure)  # first: who is told next goes by them
+    member = ClusterMember(
+        metadata, config, registration, environment, parts.tasks, parts.listener, parts.epochs_at_start
+    )
+    host = PartitionHost.of(
+        node_id,
+        environment,
+        parts.tasks,
+        config.replica_lag_time_max_ms,
+        registration.require_lease,
+    )
+    partitions = Partitions(parts.directories, host, config, member.roles, Leadership(parts.subscribers))
+    new_session_id = partial(_session_id, environment)
+    return Context(
+        identity=parts.identity,
+        environment=environment,
+        tasks=parts.tasks,
+        config=config,
+        disk=parts.disk,
+        metadata=metadata,
+        member=member,
+        partitions=partitions,
+        sessions=Sessions(
+            FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id),
+            FollowerSessions(environment.loop, new_session_id, config, quota),
+        ),
+        producer_ids=ProducerIds(parts.store),
+        metrics=RequestMetrics(),
+        served=parts.served,
+    )
+
+
+def _session_id(environment: Environment) -> int:
+    return int.from_bytes(environment.random_bytes(4), "big") & 0x7FFFFFFF
+
+
+def take_options(config: BrokerConfig, image: ClusterImage, node_id: int) -> None:
+    """What the cluster says of its brokers' options counts from here on."""
+    config.update(image.configs_of_broker(None), image.configs_of_broker(node_id))

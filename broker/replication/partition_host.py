@@ -1,0 +1,34 @@
+"""What all partitions of one broker are given alike."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from odradek.broker.replication.syncs import Syncs
+from odradek.runtime.environment import Environment
+from odradek.runtime.tasks import Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionHost:
+    """One broker, as its partitions see it."""
+
+    node_id: int
+    environment: Environment
+    tasks: Tasks
+    syncs: Syncs
+    replica_lag_ms_max: float
+    require_lease: Callable[[], None]
+    """Raises KafkaError where this broker may have lost its place in the cluster: what no other replica has may neither
+    be acknowledged then nor read (membership/registration.py)."""
+
+    @classmethod
+    def of(
+        cls,
+        node_id: int,
+        environment: Environment,
+        tasks: Tasks,
+        replica_lag_ms_max: float,
+        require_lease: Callable[[], None],
+    ) -> "PartitionHost":
+        """With syncs of its own."""
+        return cls(node_id, environment, tasks, Syncs(environment, tasks), replica_lag_ms_max, require_lease)
