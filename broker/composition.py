@@ -25,17 +25,17 @@ from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration
 from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.partitions.table import Partitions
+from odradek.broker.replica.leadership import Leadership, LeadershipSubscriber
+from odradek.broker.replica.partition_host import PartitionHost
+from odradek.broker.replica.quota import ReplicationQuota
 from odradek.broker.replication.follower_sessions import FollowerSessions
-from odradek.broker.replication.leadership import Leadership, LeadershipSubscriber
-from odradek.broker.replication.partition_host import PartitionHost
-from odradek.broker.replication.quota import ReplicationQuota
 from odradek.broker.replication.roles import Key
 from odradek.broker.txn.producer_ids import ProducerIds
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 
 SUBSCRIBERS: Final[Sequence[LeadershipSubscriber]] = ()
-"""What lives by partitions that this broker leads, each behind those that it builds on (replication/leadership.py)."""
+"""What lives by partitions that this broker leads, each behind those that it builds on (replica/leadership.py)."""
 
 
 @dataclass(frozen=True, slots=True)

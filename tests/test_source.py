@@ -188,7 +188,7 @@ def refuse_uses_outside(exceptions: dict[str, str], uses: dict[str, list[str]]) 
 
 FOR_ROOMS_TO_COME = {
     "odradek.broker.handling.internal_topics": "the topics of coordinators",
-    "odradek.broker.replication.replay": "coordinators, which load what their log says",
+    "odradek.broker.replica.replay": "coordinators, which load what their log says",
 }
 """What tests alone use so far, and who will."""
 

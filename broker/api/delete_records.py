@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from odradek.broker.handling.client_view import is_internal
 from odradek.broker.handling.context import Call, Context, of_partition
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,

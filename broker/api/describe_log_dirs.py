@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.handling.context import Call, Context
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

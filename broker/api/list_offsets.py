@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from odradek.broker.disk.cold_reads import read_without_blocking
 from odradek.broker.handling.context import Call, Context, of_partition
+from odradek.broker.replica.isolation import READ_COMMITTED
+from odradek.broker.replica.partition import Partition
 from odradek.broker.replication.divergence import end_offset_for_epoch
-from odradek.broker.replication.isolation import READ_COMMITTED
-from odradek.broker.replication.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,

@@ -14,8 +14,8 @@ advertised and not served: librdkafka switches gzip and snappy off unless it see
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, CloseConnection, Context, of_partition
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused
-from odradek.broker.replication.acknowledgements import ACKS_ALL
-from odradek.broker.replication.append_ticket import AppendTicket, outcomes
+from odradek.broker.replica.acknowledgements import ACKS_ALL
+from odradek.broker.replica.append_ticket import AppendTicket, outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,

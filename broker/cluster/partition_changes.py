@@ -10,7 +10,7 @@ empty nobody leads until somebody who may lose records for it says so: `unclean.
 
 That the high watermark stands still for the ELR's sake, and not for the sake of a comparison with
 `min.insync.replicas`, is what makes a change of that option harmless: a leader that knows the new value and a
-controller that does not cannot disagree about whose log is complete (replication/replicas.py).
+controller that does not cannot disagree about whose log is complete (replica/replicas.py).
 
 Every function takes a state and answers the next one, or the same object when nothing changes. Epochs follow from the
 comparison of the two, in `changed`. Sources: PartitionChangeBuilder.java, ReplicationControlManager.java.

@@ -22,7 +22,7 @@ from odradek.broker.version import VERSION
 from odradek.runtime.environment import Environment, loop_factory
 
 HELPER_THREADS = 16
-"""Half of them for syncs at most (replication/syncs.py), the others for cold reads, compaction and what else waits."""
+"""Half of them for syncs at most (replica/syncs.py), the others for cold reads, compaction and what else waits."""
 
 
 def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Settings:

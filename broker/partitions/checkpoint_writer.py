@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from odradek.broker.directories.checkpoints import Checkpoints, Key
 from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.directories.data_directory import DataDirectory
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.runtime.environment import Environment
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from odradek.broker.log.rewriting import build_map, discard, write_group
 from odradek.broker.log.segments import Source, Written
 from odradek.broker.log.uncleanable import UncleanableLog
 from odradek.broker.partitions.table import Partitions
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import breathe

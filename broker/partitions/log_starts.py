@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from odradek.broker.directories.data_directory import DataDirectory
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks

@@ -24,7 +24,7 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.log.retention import Retention, deletable
 from odradek.broker.partitions.cleaner import Cleaner
 from odradek.broker.partitions.table import Partitions
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks, breathe

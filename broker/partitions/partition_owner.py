@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from odradek.broker.partitions.checkpoint_writer import CheckpointWriter
 from odradek.broker.partitions.log_starts import LogStarts
+from odradek.broker.replica.leadership import Leadership
+from odradek.broker.replica.partition import Partition
 from odradek.broker.replication.isr_writer import IsrWriter
-from odradek.broker.replication.leadership import Leadership
-from odradek.broker.replication.partition import Partition
 
 logger = logging.getLogger(__name__)
 

@@ -33,9 +33,9 @@ from odradek.broker.partitions.checkpoint_writer import CheckpointWriter
 from odradek.broker.partitions.log_starts import LogStarts
 from odradek.broker.partitions.partition_owner import PartitionOwner
 from odradek.broker.partitions.pending_opens import OPENED_AT_ONCE, PendingOpens
-from odradek.broker.replication.leadership import Leadership
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.partition_host import PartitionHost
+from odradek.broker.replica.leadership import Leadership
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_host import PartitionHost
 from odradek.broker.replication.roles import Roles
 from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -1,5 +1,5 @@
-"""One partition and its replicas: who is in sync, how far the high watermark may go, who may append.
+"""Between brokers: which role each partition gets, who is in sync, and how followers get what their leader has.
 
-Leading: `partition`, `replicas`, `isr_writer`, `deletions`, and the sessions of followers. Following: `fetchers`,
-`fetcher`, and what they know of one leader. The table of all partitions is `partitions`.
+Leading: `isr_writer`, and the sessions of followers. Following: `fetchers`, `fetcher`, and what they know of one
+leader. What a leader or follower is by itself is `replica`.
 """

@@ -11,7 +11,7 @@ passed over, as they said with their last fetch.
 from collections.abc import Mapping
 from typing import Final
 
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.replicas import Replicas
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 NO_REPLICA: Final = -1

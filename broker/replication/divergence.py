@@ -4,7 +4,7 @@ The log knows the epochs in which something was appended, and the partition the 
 makes of the answer stands in truncation.py.
 """
 
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.broker.replication.truncation import UNKNOWN_EPOCH
 from odradek.protocol.errors import ErrorCode, KafkaError
 

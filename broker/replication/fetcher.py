@@ -23,6 +23,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, NoReturn
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.replica.quota import ReplicationQuota
 from odradek.broker.replication.fetch_requests import (
     EARLIEST,
     LATEST,
@@ -35,7 +36,6 @@ from odradek.broker.replication.followed_set import FollowedSet
 from odradek.broker.replication.follower_state import FetchPosition, Phase
 from odradek.broker.replication.following import FollowerReplica, Following
 from odradek.broker.replication.leader_session import LeaderSession, PartitionId
-from odradek.broker.replication.quota import ReplicationQuota
 from odradek.client.network.connection import Connection
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.fetch import FetchResponse

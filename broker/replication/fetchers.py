@@ -8,11 +8,11 @@ from asyncio import Task
 from typing import NamedTuple
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.replica.quota import ReplicationQuota
 from odradek.broker.replication.fetch_requests import Replica
 from odradek.broker.replication.fetcher import Connect, Fetcher
 from odradek.broker.replication.following import FollowerReplica
 from odradek.broker.replication.leader_session import PartitionId
-from odradek.broker.replication.quota import ReplicationQuota
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

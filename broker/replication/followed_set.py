@@ -7,10 +7,10 @@ quota make a partition wait until a moment of its own, and the others go on. Not
 import logging
 from collections.abc import Iterator
 
+from odradek.broker.replica.quota import ReplicationQuota
 from odradek.broker.replication.follower_state import FetchPosition, Phase
 from odradek.broker.replication.following import FollowerReplica, Following, parted_at
 from odradek.broker.replication.leader_session import PartitionId
-from odradek.broker.replication.quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import PartitionData
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetching.consumer_sessions import next_epoch
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.quota import ReplicationQuota
 from odradek.broker.replication.closest_replica import RACK_AWARE
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchPartition
 from odradek.runtime.tasks import breathe

@@ -29,7 +29,7 @@ from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState, broker_key, decode_partition, partition_key, stopping_key
 from odradek.broker.cluster.partition_changes import changed, with_isr
 from odradek.broker.cluster.store import OPERATIONS_MAX, Conflict, Entry, MetadataStore, StoreClosed, Txn
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

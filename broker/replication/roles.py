@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from odradek.broker.cluster.keys import NO_LEADER, PartitionState
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replicas import Replicas
 from odradek.broker.replication.isr_writer import IsrWriter
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.replicas import Replicas
 from odradek.protocol.errors import KafkaError
 from odradek.runtime.environment import Environment
 

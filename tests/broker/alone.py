@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_host import PartitionHost
 from odradek.broker.replication.isr_writer import IsrWriter
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.partition_host import PartitionHost
 from odradek.broker.replication.roles import Roles
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks

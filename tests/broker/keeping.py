@@ -29,8 +29,8 @@ from odradek.broker.log.log import Log
 from odradek.broker.partitions.cleaner import Cleaner
 from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.partitions.table import Partitions
-from odradek.broker.replication.leadership import Leadership
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.leadership import Leadership
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.batches.batch import BatchHeader, read_header
 from odradek.protocol.batches.records import Record, iterate_records
 from odradek.runtime.environment import Environment

@@ -35,8 +35,8 @@ from odradek.broker.handling.context import BrokerIdentity, Caller, Context
 from odradek.broker.log.validation import Origin
 from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.network.dispatch import dispatch
-from odradek.broker.replication.leadership import LeadershipSubscriber
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.leadership import LeadershipSubscriber
+from odradek.broker.replica.partition import Partition
 from odradek.broker.served import BY_KEY
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record

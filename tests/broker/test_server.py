@@ -22,7 +22,7 @@ from odradek.broker.directories.meta_properties import ForeignDirectory
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.checkpoint import LOG_START_OFFSETS
-from odradek.broker.replication.watch import Watch
+from odradek.broker.replica.watch import Watch
 from odradek.broker.server import STOP_S, Broker
 from odradek.broker.startup_errors import StartRefused
 from odradek.protocol.errors import ErrorCode

@@ -29,12 +29,12 @@ from odradek.broker.log.log import Log
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.segment import Segment
 from odradek.broker.partitions import cleaner
-from odradek.broker.replication.acknowledgements import Acknowledgements
-from odradek.broker.replication.deletions import Deletions
+from odradek.broker.replica.acknowledgements import Acknowledgements
+from odradek.broker.replica.deletions import Deletions
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replicas import Replicas
+from odradek.broker.replica.role import Role
 from odradek.broker.replication.isr_writer import IsrWriter
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.replicas import Replicas
-from odradek.broker.replication.role import Role
 from odradek.protocol.messages.fetch import FetchPartition
 from odradek.runtime.progress import Progress
 from tests.sim.operator_canaries import (

@@ -7,8 +7,8 @@ from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.cluster.reassignment import target_replicas
 from odradek.broker.handling.metadata_change import Commit, MetadataChange
 from odradek.broker.log.log import Log
-from odradek.broker.replication.deletions import Deletions
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.deletions import Deletions
+from odradek.broker.replica.replicas import Replicas
 
 Function = Callable[..., Any]
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from odradek.broker.replication.acknowledgements import Acknowledgements
-from odradek.broker.replication.append_ticket import AppendTicket
+from odradek.broker.replica.acknowledgements import Acknowledgements
+from odradek.broker.replica.append_ticket import AppendTicket
 from odradek.testing.sim.checking.checker import check
 from odradek.testing.sim.checking.cluster_history import UncleanElection
 from odradek.testing.sim.checking.expectations import Rules, TopicRules

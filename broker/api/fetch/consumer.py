@@ -23,11 +23,11 @@ from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.fetching.consumer_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, Context, of_partition
+from odradek.broker.replica.isolation import READ_COMMITTED, Isolation
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.watch import Watch
 from odradek.broker.replication.closest_replica import NO_REPLICA, RACK_AWARE, closest_replica
 from odradek.broker.replication.divergence import diverging
-from odradek.broker.replication.isolation import READ_COMMITTED, Isolation
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.watch import Watch
 from odradek.protocol.batches.batch import HEADER_SIZE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (

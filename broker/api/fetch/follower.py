@@ -26,10 +26,10 @@ from odradek.broker.disk.cold_reads import TRIES, warm
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.log.segment_reader import FetchData
+from odradek.broker.replica.isolation import Isolation
+from odradek.broker.replica.partition import Partition
 from odradek.broker.replication.divergence import diverging, require_comparable
 from odradek.broker.replication.follower_sessions import FollowedByPeer, FollowerSession, Key
-from odradek.broker.replication.isolation import Isolation
-from odradek.broker.replication.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
     EpochEndOffset,

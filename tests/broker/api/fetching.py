@@ -1,7 +1,7 @@
 """What the tests of Fetch share: requests, their answers, and a topic with records."""
 
 from odradek.broker.handling.context import Context
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.codec.schema import ZERO_UUID
 from odradek.protocol.errors import ErrorCode

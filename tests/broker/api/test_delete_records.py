@@ -1,5 +1,5 @@
 """DeleteRecords moves the log start up to the high watermark and no further, and answers the new low watermark once all
-replicas have deleted that count (who these are: tests/broker/replication/test_deletions.py)."""
+replicas have deleted that count (who these are: tests/broker/replica/test_deletions.py)."""
 
 import asyncio
 import errno
@@ -14,7 +14,7 @@ from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Context
 from odradek.broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (

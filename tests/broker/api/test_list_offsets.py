@@ -6,7 +6,7 @@ The expected numbers were read from Apache Kafka 4.3.1 with the same records.
 import pytest
 
 from odradek.broker.handling.context import Context
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,

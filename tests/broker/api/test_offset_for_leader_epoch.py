@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch says where an epoch ended in the log, so that clients notice what was cut off."""
 
 from odradek.broker.handling.context import Context
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,

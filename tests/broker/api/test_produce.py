@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.handling.context import CloseConnection
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.batches.crc32c import crc32c
 from odradek.protocol.batches.record_encoding import build_batch

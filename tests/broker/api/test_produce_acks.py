@@ -6,9 +6,9 @@ import pytest
 
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.handling.context import Context
-from odradek.broker.replication.append_ticket import AppendTicket
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.append_ticket import AppendTicket
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceResponse
 from tests.broker.api.producing import Sent, end_of, idempotent, produced

@@ -15,7 +15,7 @@ from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOff
 from tests.broker.api.fetching import request as fetch_request
 from tests.broker.api.fetching import wanted
 from tests.broker.api.producing import produced, request
-from tests.broker.replication.gated import GatedDisk
+from tests.broker.replica.gated import GatedDisk
 from tests.broker.support import ask, ask_if_answered, batch, make_topic, running_broker
 
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -18,8 +18,8 @@ from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.handling.context import Context
 from odradek.broker.log.segments import Written
 from odradek.broker.membership.offline_replicas import OfflineReplicas
-from odradek.broker.replication.acknowledgements import ACKS_ALL
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.acknowledgements import ACKS_ALL
+from odradek.broker.replica.partition import Partition
 from odradek.broker.server import Broker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from odradek.broker.network.connection import READ_AHEAD_REQUESTS
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replicas import Replicas
 from odradek.broker.server import Broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest

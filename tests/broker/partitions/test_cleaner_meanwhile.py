@@ -17,7 +17,7 @@ from odradek.broker.handling.context import Context
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.partitions.cleaner import Cleaner, Throttle
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from tests.broker.api.fetching import fetched, offsets, request, wanted
 from tests.broker.api.producing import produced

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.partitions.cleaner import Cleaner
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.replicas import Replicas
 from odradek.runtime.environment import Environment
 from odradek.testing.sim.world.losing_disk import ALL_IS_LOST, LosingDisk
 from tests.broker.keeping import COMPACTED, DATA_DIR, DIRECTORY, Kept, compacted, keyed

@@ -16,11 +16,11 @@ from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.checkpoint import LOG_START_OFFSETS, read_offsets
 from odradek.broker.partitions.log_starts import RETRY_MS, LogStarts
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks, breathe
-from tests.broker.replication.test_partition import partition_with
+from tests.broker.replica.test_partition import partition_with
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 
 FILE = f"{DATA_DIR}/{LOG_START_OFFSETS}"

@@ -15,7 +15,7 @@ from odradek.broker.handling.context import Context
 from odradek.broker.log.checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from odradek.broker.log.config import LogConfig
 from odradek.broker.partitions.maintenance import Maintenance
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import PartitionData
 from odradek.protocol.primitives import Buffer

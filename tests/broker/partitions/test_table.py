@@ -23,8 +23,8 @@ from odradek.broker.log.checkpoint import (
     write_partition_metadata,
 )
 from odradek.broker.partitions import table as module
-from odradek.broker.replication.acknowledgements import ACKS_ALL
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.acknowledgements import ACKS_ALL
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
 from odradek.runtime.tasks import running_tasks

@@ -14,7 +14,7 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment import LOG_SUFFIX, segment_path
 from odradek.broker.partitions.table import Partitions
-from odradek.broker.replication.leadership import Leadership
+from odradek.broker.replica.leadership import Leadership
 from tests.broker.alone import hosted, roles_alone
 from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
 

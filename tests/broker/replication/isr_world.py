@@ -20,9 +20,9 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_listener import Alone
 from odradek.broker.replication.isr_writer import IsrWriter
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.partition_listener import Alone
 from odradek.broker.replication.roles import Roles
 from odradek.runtime.tasks import Tasks
 from tests.broker.alone import NobodyFetches, hosted

@@ -6,9 +6,9 @@ no more, so that epochs do not tell, counts for nothing (divergence.py).
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.log.log import Log
-from odradek.broker.replication.durability import Durability
+from odradek.broker.replica.durability import Durability
+from odradek.broker.replica.syncs import Syncs
 from odradek.broker.replication.follower_state import FetchPosition
-from odradek.broker.replication.syncs import Syncs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import EpochEndOffset, PartitionData
 from odradek.runtime.environment import Environment

@@ -2,8 +2,8 @@
 
 import pytest
 
+from odradek.broker.replica.replicas import Replicas
 from odradek.broker.replication.closest_replica import NO_REPLICA, closest_replica
-from odradek.broker.replication.replicas import Replicas
 
 RACKS = {1: "a", 2: "b", 3: "b", 4: None}
 START, END = 100, 200

@@ -2,10 +2,10 @@
 
 import pytest
 
+from odradek.broker.replica.replicas import Replicas
 from odradek.broker.replication.divergence import diverging, end_offset_for_epoch, require_comparable
-from odradek.broker.replication.replicas import Replicas
 from odradek.protocol.errors import KafkaError
-from tests.broker.replication.test_partition import ALONE, partition_with
+from tests.broker.replica.test_partition import ALONE, partition_with
 from tests.broker.support import append, batch
 
 

@@ -1,8 +1,8 @@
 """Who is looked at for the next request, and who waits, as partitions come, go and fail."""
 
 from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.replica.quota import ReplicationQuota
 from odradek.broker.replication.followed_set import FollowedSet
-from odradek.broker.replication.quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import open_log
 from tests.broker.replication.replicas_world import FollowingReplica

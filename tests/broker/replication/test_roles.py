@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from odradek.broker.cluster.keys import NO_LEADER, PartitionState
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.broker.replication.roles import Key, Roles
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.replication.isr_world import TOPIC_ID, IsrWorld, settle

@@ -31,7 +31,7 @@ from odradek.broker.cluster.keys import (
     topic_key,
 )
 from odradek.broker.cluster.store import Change, Entry, Event
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.testing.sim.checking.cluster_history import (
     ClusterRecord,
     NodesStored,

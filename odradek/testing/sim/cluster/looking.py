@@ -6,7 +6,7 @@ It changes nothing, and takes no time of theirs. What is between two looks it do
 from collections.abc import Callable
 from typing import Final
 
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.testing.sim.checking.history import ReplicaSeen
 from odradek.testing.sim.cluster.evidence import Evidence
 from odradek.testing.sim.world.machine import Running

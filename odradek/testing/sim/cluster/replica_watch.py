@@ -18,9 +18,9 @@ from typing import Final
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.leftovers import SWAP_SUFFIX
 from odradek.broker.log.segment import LOG_SUFFIX
-from odradek.broker.replication.acknowledgements import ACKS_ALL
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.replicas import NEVER_MS
+from odradek.broker.replica.acknowledgements import ACKS_ALL
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replicas import NEVER_MS
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.batches.records import iterate_records
 from odradek.testing.sim.checking.cluster_history import PartitionStored

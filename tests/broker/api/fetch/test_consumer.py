@@ -9,7 +9,7 @@ from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Context
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.batches.crc32c import crc32c
 from odradek.protocol.batches.record_encoding import build_batch

@@ -16,7 +16,7 @@ from odradek.broker.handling.context import Context
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.partitions.maintenance import Maintenance
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import PartitionData

@@ -17,9 +17,9 @@ from odradek.broker.handling.context import Context
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.validation import Origin
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.partition_reader import PartitionReader
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_reader import PartitionReader
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.batches.batch import BatchHeader
 from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode

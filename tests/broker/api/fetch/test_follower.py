@@ -13,9 +13,9 @@ from odradek.broker.cluster.keys import BrokerState, broker_config_key, encode_c
 from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Caller, Context
 from odradek.broker.log.config import LogConfig
+from odradek.broker.replica.partition import Partition
 from odradek.broker.replication.closest_replica import RACK_AWARE
 from odradek.broker.replication.follower_sessions import GATHERING_TURNS_MAX, IDLE_TURNS_MAX, NEWS_DELAY_MS
-from odradek.broker.replication.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchResponse, PartitionData
 from tests.broker.api import fetching

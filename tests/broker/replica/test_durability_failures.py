@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from odradek.broker.replication.acknowledgements import ACKS_ALL
+from odradek.broker.replica.acknowledgements import ACKS_ALL
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.replication.gated import (
+from tests.broker.replica.gated import (
     EACH,
     LONG_MS,
     STORAGE,

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ and 1), that this broker still has its place in the cluster.
 from collections.abc import Callable, Sequence
 
 from odradek.broker.log.log_end import Appended
-from odradek.broker.replication.acknowledgements import ACKS_ALL, Acknowledgements
-from odradek.broker.replication.role import Role
+from odradek.broker.replica.acknowledgements import ACKS_ALL, Acknowledgements
+from odradek.broker.replica.role import Role
 from odradek.protocol.errors import KafkaError
 from odradek.runtime.environment import Environment
 

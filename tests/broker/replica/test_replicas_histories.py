@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.replicas import Replicas
 
 BROKERS = range(4)
 END = 4

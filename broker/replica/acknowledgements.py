@@ -13,11 +13,11 @@ from collections.abc import Callable
 from odradek.broker.cluster.keys import NO_LEADER
 from odradek.broker.config.broker_config import TopicConfig
 from odradek.broker.log.log import Log
-from odradek.broker.replication.deletions import Deletions
-from odradek.broker.replication.durability import Durability
-from odradek.broker.replication.partition_host import PartitionHost
-from odradek.broker.replication.replicas import MayJoin, Replicas
-from odradek.broker.replication.role import Role
+from odradek.broker.replica.deletions import Deletions
+from odradek.broker.replica.durability import Durability
+from odradek.broker.replica.partition_host import PartitionHost
+from odradek.broker.replica.replicas import MayJoin, Replicas
+from odradek.broker.replica.role import Role
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.progress import Progress
 

@@ -15,8 +15,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 
-from odradek.broker.replication.isolation import Isolation
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.isolation import Isolation
+from odradek.broker.replica.partition import Partition
 
 MANY_BYTES = 1 << 62
 """More than there are."""

@@ -13,7 +13,7 @@ looks again.
 from collections.abc import Callable, Collection
 
 from odradek.broker.log.log import Log
-from odradek.broker.replication.replicas import UNKNOWN_OFFSET, Replicas
+from odradek.broker.replica.replicas import UNKNOWN_OFFSET, Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.progress import Progress

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from odradek.broker.replication.acknowledgements import ACKS_ALL
-from odradek.broker.replication.append_ticket import AppendTicket, outcomes
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.acknowledgements import ACKS_ALL
+from odradek.broker.replica.append_ticket import AppendTicket, outcomes
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.replication.gated import EACH, GatedDisk, led
-from tests.broker.replication.test_partition import PAIR, code_of, follower_at, partition_with
+from tests.broker.replica.gated import EACH, GatedDisk, led
+from tests.broker.replica.test_partition import PAIR, code_of, follower_at, partition_with
 from tests.broker.support import batch
 
 LONG_MS = 10_000.0

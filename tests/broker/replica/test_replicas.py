@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.replication.replicas import NEVER_MS, Follower, MayJoin, Replicas
+from odradek.broker.replica.replicas import NEVER_MS, Follower, MayJoin, Replicas
 
 LAG_MS = 30_000.0
 NOW_MS = 1_000_000.0

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from odradek.broker.log.log import Log
 from odradek.broker.log.segment_reader import FetchData
-from odradek.broker.replication.isolation import Isolation
+from odradek.broker.replica.isolation import Isolation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.progress import Progress
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.replay import PIECE_RECORDS, Replayed, replay
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replay import PIECE_RECORDS, Replayed, replay
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.replication.test_partition import PAIR, partition_with
+from tests.broker.replica.test_partition import PAIR, partition_with
 from tests.broker.support import append
 
 HELD_MS_MAX = 5.0

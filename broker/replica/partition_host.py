@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from odradek.broker.replication.syncs import Syncs
+from odradek.broker.replica.syncs import Syncs
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 

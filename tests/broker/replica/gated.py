@@ -19,9 +19,9 @@ from odradek.broker.log.config import LogConfig
 from odradek.broker.log.leftovers import UNSYNCED
 from odradek.broker.log.log import Log
 from odradek.broker.log.validation import Origin
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.partition_listener import Alone
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_listener import Alone
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.batches.batch import read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment

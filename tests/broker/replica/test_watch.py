@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from odradek.broker.handling.context import Context
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.replicas import Replicas
-from odradek.broker.replication.watch import Watch
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replicas import Replicas
+from odradek.broker.replica.watch import Watch
 from tests.broker.support import append, batch, make_topic, running_broker
 
 ONE = batch(b"a" * 100)

@@ -8,11 +8,11 @@ import pytest
 from odradek.broker.cluster.keys import PartitionState, partition_key
 from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Context
-from odradek.broker.replication.leadership import Leadership
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.leadership import Leadership
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.replication.test_partition import partition_with
+from tests.broker.replica.test_partition import partition_with
 from tests.broker.support import append, batch, make_topic, running_broker, stored_partition
 
 Told = tuple[str, str, int]

@@ -11,8 +11,8 @@ import pytest
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.replication.deletions import Deletions
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.deletions import Deletions
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 

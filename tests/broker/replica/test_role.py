@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.cluster.keys import NO_LEADER
-from odradek.broker.replication.role import Role, RoleKind
+from odradek.broker.replica.role import Role, RoleKind
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

@@ -19,7 +19,7 @@ from odradek.broker.config.broker_config import TopicConfig
 from odradek.broker.config.option import LONG_MAX
 from odradek.broker.log.flush import DataNotSynced, Flush
 from odradek.broker.log.log import Log
-from odradek.broker.replication.syncs import Syncs
+from odradek.broker.replica.syncs import Syncs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.progress import Progress

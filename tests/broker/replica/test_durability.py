@@ -10,10 +10,10 @@ import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.log.log import Log
-from odradek.broker.replication.acknowledgements import ACKS_ALL
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.acknowledgements import ACKS_ALL
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.replication.gated import (
+from tests.broker.replica.gated import (
     EACH,
     LONG_MS,
     WAIT_S,

@@ -18,15 +18,15 @@ from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.config.broker_config import TopicConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.validation import Origin, validated
-from odradek.broker.replication.acknowledgements import ACKS_ALL, Acknowledgements
-from odradek.broker.replication.append_ticket import AppendTicket
-from odradek.broker.replication.durability import Durability
-from odradek.broker.replication.partition_host import PartitionHost
-from odradek.broker.replication.partition_listener import PartitionListener
-from odradek.broker.replication.partition_reader import PartitionReader
-from odradek.broker.replication.quota import is_throttled
-from odradek.broker.replication.replicas import Replicas
-from odradek.broker.replication.role import Role
+from odradek.broker.replica.acknowledgements import ACKS_ALL, Acknowledgements
+from odradek.broker.replica.append_ticket import AppendTicket
+from odradek.broker.replica.durability import Durability
+from odradek.broker.replica.partition_host import PartitionHost
+from odradek.broker.replica.partition_listener import PartitionListener
+from odradek.broker.replica.partition_reader import PartitionReader
+from odradek.broker.replica.quota import is_throttled
+from odradek.broker.replica.replicas import Replicas
+from odradek.broker.replica.role import Role
 from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.progress import Progress

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from odradek.broker.cluster.keys import PartitionState
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.partition_listener import Alone
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_listener import Alone
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.replication.test_partition import TRIO, follower_at, parked, partition_with
+from tests.broker.replica.test_partition import TRIO, follower_at, parked, partition_with
 from tests.broker.support import append, batch
 
 TOPIC_ID = bytes(range(16))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from odradek.broker.launch.run_broker import HELPER_THREADS
-from odradek.broker.replication.syncs import LANES, Syncs
+from odradek.broker.replica.syncs import LANES, Syncs
 from odradek.runtime.tasks import Tasks
 from tests.client.virtual_time import VirtualEnvironment
 

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from odradek.broker.disk.cold_reads import read_without_blocking
 from odradek.broker.disk.disk import Disk
-from odradek.broker.replication.isolation import Isolation
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replica.isolation import Isolation
+from odradek.broker.replica.partition import Partition
 from odradek.protocol.batches.batch import BatchHeader, crc_matches, iterate_batches, read_header
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.batches.records import Record, iterate_unpacked, unpack_records

@@ -10,10 +10,10 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
-from odradek.broker.replication.acknowledgements import ACKS_ALL
-from odradek.broker.replication.partition import Partition
-from odradek.broker.replication.partition_listener import Alone, PartitionListener
-from odradek.broker.replication.replicas import Replicas
+from odradek.broker.replica.acknowledgements import ACKS_ALL
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_listener import Alone, PartitionListener
+from odradek.broker.replica.replicas import Replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.config.option import LONG_MAX
-from odradek.broker.replication.quota import SECONDS_SAVED, WAIT_MS_MAX, ReplicationQuota, is_throttled
+from odradek.broker.replica.quota import SECONDS_SAVED, WAIT_MS_MAX, ReplicationQuota, is_throttled
 
 
 def test_there_is_room_until_a_second_is_used_up() -> None:
