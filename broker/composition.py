@@ -9,10 +9,11 @@ Start, listeners, registration and stop are the server's (server.py).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from odradek.broker.access.access import Access
 from odradek.broker.cluster.image import ClusterImage, Delta
 from odradek.broker.cluster.store import MetadataStore
 from odradek.broker.cluster_member import ClusterMember
@@ -59,6 +60,7 @@ class Parts:
     epochs_at_start: Mapping[Key, int]
     """The leader epochs before this broker registered: it leads nothing at those (replication/roles.py)."""
     subscribers: Sequence[LeadershipSubscriber] = SUBSCRIBERS
+    access: Access = field(default_factory=Access)
 
 
 def compose(parts: Parts) -> Context:
@@ -96,6 +98,7 @@ def compose(parts: Parts) -> Context:
         metadata=metadata,
         member=member,
         partitions=partitions,
+        access=parts.access,
         sessions=Sessions(
             FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id),
             FollowerSessions(environment.loop, new_session_id, config, quota),

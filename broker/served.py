@@ -10,6 +10,8 @@ and snappy, KAFKA-18659) and FindCoordinator 0 (old librdkafka's lz4).
 from collections.abc import Mapping
 from dataclasses import replace
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import ResourceType
 from odradek.broker.api import (
     alter_configs,
     alter_partition_reassignments,
@@ -62,65 +64,162 @@ from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpo
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
+READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+)
+DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
+CLUSTER_ACTION, IDEMPOTENT_WRITE = Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.CLUSTER,
+    ResourceType.TRANSACTIONAL_ID,
+)
+
 SERVED: tuple[Api, ...] = (
-    Api(ProduceRequest, produce.handle, produce.fail, served=(3, 11), advertised_from=0),
-    Api(FetchRequest, fetch.handle, fetch.fail, served=(4, 17)),
-    Api(ListOffsetsRequest, list_offsets.handle, list_offsets.fail, served=(1, 9)),
-    Api(MetadataRequest, metadata.handle, metadata.fail, served=(0, 12)),
-    Api(FindCoordinatorRequest, find_coordinator.handle, find_coordinator.fail, served=(0, 6)),
-    Api(ApiVersionsRequest, api_versions.handle, api_versions.fail, served=(0, 4)),
-    Api(CreateTopicsRequest, create_topics.handle, create_topics.fail, served=(2, 7)),
-    Api(DeleteTopicsRequest, delete_topics.handle, delete_topics.fail, served=(1, 6)),
-    Api(DeleteRecordsRequest, delete_records.handle, delete_records.fail, served=(0, 2)),
-    Api(InitProducerIdRequest, init_producer_id.handle, init_producer_id.fail, served=(0, 5)),
-    Api(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle, offset_for_leader_epoch.fail, served=(2, 4)),
-    Api(DescribeConfigsRequest, describe_configs.handle, describe_configs.fail, served=(1, 4)),
-    Api(AlterConfigsRequest, alter_configs.handle, alter_configs.fail, served=(0, 2)),
-    Api(DescribeLogDirsRequest, describe_log_dirs.handle, describe_log_dirs.fail, served=(1, 4)),
-    Api(CreatePartitionsRequest, create_partitions.handle, create_partitions.fail, served=(0, 3)),
+    Api(ProduceRequest, produce.handle, produce.fail, served=(3, 11), needs=((WRITE, TOPIC),), advertised_from=0),
+    Api(FetchRequest, fetch.handle, fetch.fail, served=(4, 17), needs=((READ, TOPIC), (CLUSTER_ACTION, CLUSTER))),
+    Api(ListOffsetsRequest, list_offsets.handle, list_offsets.fail, served=(1, 9), needs=((DESCRIBE, TOPIC),)),
+    Api(
+        MetadataRequest,
+        metadata.handle,
+        metadata.fail,
+        served=(0, 12),
+        needs=((DESCRIBE, TOPIC), (CREATE, TOPIC), (CREATE, CLUSTER)),
+    ),
+    Api(
+        FindCoordinatorRequest,
+        find_coordinator.handle,
+        find_coordinator.fail,
+        served=(0, 6),
+        needs=((DESCRIBE, GROUP), (DESCRIBE, TRANSACTIONAL_ID)),
+    ),
+    Api(
+        ApiVersionsRequest,
+        api_versions.handle,
+        api_versions.fail,
+        served=(0, 4),
+        needs=(),
+        is_before_authentication=True,
+    ),
+    Api(
+        CreateTopicsRequest,
+        create_topics.handle,
+        create_topics.fail,
+        served=(2, 7),
+        needs=((CREATE, CLUSTER), (CREATE, TOPIC)),
+    ),
+    Api(DeleteTopicsRequest, delete_topics.handle, delete_topics.fail, served=(1, 6), needs=((DELETE, TOPIC),)),
+    Api(DeleteRecordsRequest, delete_records.handle, delete_records.fail, served=(0, 2), needs=((DELETE, TOPIC),)),
+    Api(
+        InitProducerIdRequest,
+        init_producer_id.handle,
+        init_producer_id.fail,
+        served=(0, 5),
+        needs=((WRITE, TRANSACTIONAL_ID), (IDEMPOTENT_WRITE, CLUSTER)),
+    ),
+    Api(
+        OffsetForLeaderEpochRequest,
+        offset_for_leader_epoch.handle,
+        offset_for_leader_epoch.fail,
+        served=(2, 4),
+        needs=((DESCRIBE, TOPIC),),
+    ),
+    Api(
+        DescribeConfigsRequest,
+        describe_configs.handle,
+        describe_configs.fail,
+        served=(1, 4),
+        needs=((DESCRIBE_CONFIGS, TOPIC), (DESCRIBE_CONFIGS, CLUSTER)),
+    ),
+    Api(
+        AlterConfigsRequest,
+        alter_configs.handle,
+        alter_configs.fail,
+        served=(0, 2),
+        needs=((ALTER_CONFIGS, TOPIC), (ALTER_CONFIGS, CLUSTER)),
+    ),
+    Api(
+        DescribeLogDirsRequest,
+        describe_log_dirs.handle,
+        describe_log_dirs.fail,
+        served=(1, 4),
+        needs=((DESCRIBE, CLUSTER),),
+    ),
+    Api(
+        CreatePartitionsRequest,
+        create_partitions.handle,
+        create_partitions.fail,
+        served=(0, 3),
+        needs=((ALTER, TOPIC),),
+    ),
     Api(
         ElectLeadersRequest,
         elect_leaders.handle,
         elect_leaders.fail,
         served=(0, 2),
+        needs=((ALTER, CLUSTER),),
     ),
     Api(
         IncrementalAlterConfigsRequest,
         incremental_alter_configs.handle,
         incremental_alter_configs.fail,
         served=(0, 1),
+        needs=((ALTER_CONFIGS, TOPIC), (ALTER_CONFIGS, CLUSTER)),
     ),
     Api(
         AlterPartitionReassignmentsRequest,
         alter_partition_reassignments.handle,
         alter_partition_reassignments.fail,
         served=(0, 1),
+        needs=((ALTER, CLUSTER),),
     ),
     Api(
         ListPartitionReassignmentsRequest,
         list_partition_reassignments.handle,
         list_partition_reassignments.fail,
         served=(0, 0),
+        needs=((DESCRIBE, CLUSTER),),
     ),
     Api(
         DescribeQuorumRequest,
         describe_quorum.handle,
         describe_quorum.fail,
         served=(0, 2),
+        needs=((DESCRIBE, CLUSTER),),
     ),
-    Api(DescribeClusterRequest, describe_cluster.handle, describe_cluster.fail, served=(0, 2)),
-    Api(BrokerHeartbeatRequest, broker_heartbeat.handle, broker_heartbeat.fail, served=(0, 1)),
+    Api(
+        DescribeClusterRequest,
+        describe_cluster.handle,
+        describe_cluster.fail,
+        served=(0, 2),
+        needs=((DESCRIBE, CLUSTER),),
+    ),
+    Api(
+        BrokerHeartbeatRequest,
+        broker_heartbeat.handle,
+        broker_heartbeat.fail,
+        served=(0, 1),
+        needs=((CLUSTER_ACTION, CLUSTER),),
+    ),
     Api(
         UnregisterBrokerRequest,
         unregister_broker.handle,
         unregister_broker.fail,
         served=(0, 0),
+        needs=((ALTER, CLUSTER),),
     ),
     Api(
         DescribeTopicPartitionsRequest,
         describe_topic_partitions.handle,
         describe_topic_partitions.fail,
         served=(0, 0),
+        needs=((DESCRIBE, TOPIC),),
     ),
 )
 

@@ -3,8 +3,8 @@
 The first two and the plugins' options stand in pyproject.toml. A test (or a module, by `pytestmark`) marked
 `both_loops` runs once on asyncio's own loop and once on uvloop: only uvloop shows that bytes given to
 `transport.write` were changed before they were sent. One marked `virtual_time` runs on the loop of
-`client/virtual_time.py`, to whose constructor the marker's arguments go, and fails if it leaves tasks or timers behind;
-one with both markers runs on all three.
+`tests/client/virtual_time.py`, to whose constructor the marker's arguments go, and fails if it leaves tasks or timers
+behind; one with both markers runs on all three.
 """
 
 import asyncio

@@ -26,6 +26,9 @@ from tests.source_rules import (
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("odradek", *LINKED)
 LINES_MAX = 500
+NAMED_FILE = re.compile(
+    r"\b((?:tests|broker|client|protocol|odradek|spark_jobs|benchmarks|processes)/[\w/]+\.py)(?:::(test_\w+))?"
+)
 TEST_NAME_CHARACTERS_MAX = 80
 TESTS = re.compile(r"tests(\.|$)")
 
@@ -167,6 +170,17 @@ def test_names_of_tests_can_be_read_at_a_glance() -> None:
         and len(node.name) > TEST_NAME_CHARACTERS_MAX
     ]
     assert long == []
+
+
+def test_files_and_tests_that_documents_name_are_there() -> None:
+    """Who reads of a promise is sent to the test that shows it."""
+    gone: list[str] = []
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for name, test in NAMED_FILE.findall(path.read_text()):
+            source = ROOT / name
+            if not source.exists() or (test and f"def {test}(" not in source.read_text()):
+                gone.append(f"{relative(path)}: {name}{test and '::'}{test}")
+    assert gone == []
 
 
 def test_time_chance_and_tasks_come_from_the_seams_alone() -> None:

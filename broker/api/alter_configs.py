@@ -6,8 +6,16 @@ Otherwise it is like that one.
 Versions: 2 flexible.
 """
 
+from odradek.broker.access.operations import Operation
 from odradek.broker.config.alterations import new_topic_overrides, replace_broker
-from odradek.broker.handling.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
+from odradek.broker.handling.config_resources import (
+    broker_of,
+    change_broker,
+    change_topic,
+    repeated,
+    require,
+    unsupported,
+)
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.configs import ResourceType
@@ -33,8 +41,10 @@ async def handle(context: Context, call: Call, request: AlterConfigsRequest) -> 
         )
         responses.append(response)
         try:
-            if (error := errors.get((resource.resource_type, resource.resource_name))) is not None:
+            asked = resource.resource_type, resource.resource_name
+            if (error := errors.get(asked)) is not None:
                 raise error
+            require(context, call, Operation.ALTER_CONFIGS, asked)
             await _replace(context, changes, resource, request.validate_only)
         except KafkaError as error:
             response.error_code = call.failed(error)

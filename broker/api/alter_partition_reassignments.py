@@ -8,6 +8,8 @@ where fewer are added than removed, all of the target; and when without those th
 Versions: 1 whether the number of replicas may change (KIP-860).
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.forwarding import forward
 from odradek.broker.handling.metadata_change import MetadataChange
@@ -25,6 +27,7 @@ from odradek.protocol.messages.alter_partition_reassignments import (
 async def handle(
     context: Context, call: Call, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
+    context.access.require(call, Operation.ALTER, CLUSTER)
     if (answer := await forward(context, call, request, request.timeout_ms)) is not None:
         return answer
     changes = MetadataChange(context, request.timeout_ms)

@@ -7,6 +7,8 @@ to the controller, too (controller/fencing.py). A broker that is about to stop s
 Versions: 1 offline log directories (KIP-858).
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -14,6 +16,7 @@ from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, B
 
 async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
     broker_id, broker_epoch = request.broker_id, request.broker_epoch
+    context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
     context.require_brokers(call.caller.listener)
     context.member.controller.require_active()
     if not context.member.fencing.heard(broker_id, broker_epoch):

@@ -9,6 +9,8 @@ Versions: 2 flexible. 3 THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
 
 from collections import Counter
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.handling.topic_plans import enlarge, plan_partitions
@@ -31,6 +33,7 @@ async def handle(context: Context, call: Call, request: CreatePartitionsRequest)
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            context.access.require(call, Operation.ALTER, of_topic(topic.name))
             await _create(context, changes, topic, request.validate_only)
         except KafkaError as error:
             result.error_code = call.failed(error)

@@ -14,7 +14,7 @@ from collections import Counter
 from odradek.broker.config.alterations import new_topic_overrides
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
-from odradek.broker.handling.topic_plans import TopicPlan, check_new_name, create, plan_topic
+from odradek.broker.handling.topic_plans import TopicPlan, check_new_name, create, plan_topic, require_create
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -33,6 +33,7 @@ async def handle(context: Context, call: Call, request: CreateTopicsRequest) -> 
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            require_create(context, call, topic.name)
             planned = _plan(context, topic)
             if not request.validate_only:
                 await create(context, changes, planned)

@@ -17,6 +17,8 @@ Versions: 2 flexible.
 import asyncio
 from typing import NamedTuple
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.client_view import is_internal
 from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.replica.partition import Partition
@@ -61,6 +63,7 @@ async def _delete(
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=NO_LOW_WATERMARK)
     try:
+        context.access.require(call, Operation.DELETE, of_topic(topic))
         partition = context.partitions.leader(topic, wanted.partition_index)
         offset = _checked(partition, wanted.offset)
         terms_ended = partition.role.terms_ended

@@ -7,6 +7,8 @@ it). When the answer is out the name is free again.
 Versions: 3 TOPIC_DELETION_DISABLED (KIP-322). 4 flexible. 5 error messages (KIP-599). 6 topic ids (KIP-516).
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.handling.context import Call, Context
@@ -37,7 +39,10 @@ async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> 
         answer = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
         responses.append(answer)
         try:
+            if topic.name:
+                context.access.require(call, Operation.DELETE, of_topic(topic.name))
             found = _find(context.metadata.image, topic, times)
+            context.access.require(call, Operation.DELETE, of_topic(found.name))
             answer.name = found.name
             answer.topic_id = found.topic_id
             await _delete(context, changes, found)

@@ -7,8 +7,9 @@ than topic and broker are not supported (INVALID_REQUEST).
 Versions: 1 source and synonyms (KIP-226). 3 type and documentation (KIP-569). 4 flexible.
 """
 
+from odradek.broker.access.operations import Operation
 from odradek.broker.config.broker_config import ConfigEntry
-from odradek.broker.handling.config_resources import broker_of, topic_of, unsupported
+from odradek.broker.handling.config_resources import broker_of, require, topic_of, unsupported
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -26,6 +27,8 @@ async def handle(context: Context, call: Call, request: DescribeConfigsRequest) 
     results: list[DescribeConfigsResult] = []
     for resource in request.resources:
         try:
+            asked = resource.resource_type, resource.resource_name
+            require(context, call, Operation.DESCRIBE_CONFIGS, asked)
             entries = _entries(context, resource)
         except KafkaError as error:
             results.append(_failed(resource, call.failed(error), error.message))

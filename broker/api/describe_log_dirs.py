@@ -9,6 +9,8 @@ Versions: 2 flexible. 3 an error for the whole answer. 4 total and usable bytes 
 
 from collections.abc import Iterable
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.replica.partition import Partition
@@ -23,6 +25,7 @@ from odradek.protocol.messages.describe_log_dirs import (
 
 
 async def handle(context: Context, call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    context.access.require(call, Operation.DESCRIBE, CLUSTER)
     places: dict[DataDirectory, list[Partition]] = {directory: [] for directory in context.partitions.directories}
     for partition in _asked(context, request):
         places[context.partitions.place(partition)].append(partition)

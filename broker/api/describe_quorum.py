@@ -11,6 +11,8 @@ The controller says, as Kafka's leader does, that it has fetched now: so others 
 Versions: 1 timestamps (KIP-836). 2 error messages, directory ids, nodes (KIP-853).
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_quorum import (
@@ -29,6 +31,7 @@ EPOCH_MAX = 2**31 - 1
 
 
 async def handle(context: Context, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    context.access.require(call, Operation.DESCRIBE, CLUSTER)
     for topic in request.topics:
         if topic.topic_name != METADATA_TOPIC or [each.partition_index for each in topic.partitions] != [0]:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"only partition 0 of {METADATA_TOPIC} has a quorum")

@@ -7,7 +7,8 @@ goes on. Unlike in Metadata a partition without a usable leader is no error: its
 Versions: 0 only so far.
 """
 
-from odradek.broker.access.operations import TOPIC_OPERATIONS
+from odradek.broker.access.operations import TOPIC_OPERATIONS, Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.keys import check_topic_name
 from odradek.broker.handling.client_view import is_internal, last_known, leader_for, offline_replicas
@@ -35,6 +36,10 @@ async def handle(
             break
         first, start = start, 0
         topic = image.topics.get(name)
+        if not context.access.permits(call, Operation.DESCRIBE, of_topic(name)):
+            if request.topics:
+                response.topics.append(_failed(name, call.failed(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))))
+            continue
         if topic is None:
             response.topics.append(_missing(call, name))
             continue
@@ -109,10 +114,9 @@ def _missing(call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
+def _failed(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(name=name, error_code=code, partitions=[])
+
+
 def fail(request: DescribeTopicPartitionsRequest, code: ErrorCode) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=code, partitions=[])
-            for topic in request.topics
-        ]
-    )
+    return DescribeTopicPartitionsResponse(topics=[_failed(topic.name, code) for topic in request.topics])

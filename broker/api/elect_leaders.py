@@ -6,6 +6,8 @@ that need no election. An unclean election may lose what was acknowledged: it is
 Versions: 0 the preferred leader. 1 the election's type. 2 flexible.
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.cluster.keys import partition_key
 from odradek.broker.cluster.partition_writes import PartitionWrite
 from odradek.broker.handling.context import Call, Context
@@ -22,6 +24,7 @@ from odradek.protocol.messages.elect_leaders import (
 
 
 async def handle(context: Context, call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    context.access.require(call, Operation.ALTER, CLUSTER)
     if (answer := await forward(context, call, request, request.timeout_ms)) is not None:
         return answer
     try:

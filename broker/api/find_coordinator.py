@@ -8,26 +8,40 @@ Versions: 0 one group. 1 key type (KIP-98). 3 flexible. 4 several keys at once, 
 switches lz4 on by it.
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_group, of_transactional_id
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 BATCHED_SINCE = 4
 NO_NODE = -1
+TRANSACTION = 1
+"""The key type; others are groups."""
 
 
 async def handle(context: Context, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    del context
-    error = KafkaError(
-        ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker has no coordinators: groups and transactions are not served"
-    )
     if call.version < BATCHED_SINCE:
+        error = _why_nobody(context, call, request.key_type, request.key)
         call.failed(error)
         return FindCoordinatorResponse(
             error_code=error.code, error_message=error.message, node_id=NO_NODE, host="", port=-1
         )
-    return FindCoordinatorResponse(
-        coordinators=[_nobody(key, call.failed(error), error.message) for key in request.coordinator_keys]
+    coordinators: list[Coordinator] = []
+    for key in request.coordinator_keys:
+        error = _why_nobody(context, call, request.key_type, key)
+        coordinators.append(_nobody(key, call.failed(error), error.message))
+    return FindCoordinatorResponse(coordinators=coordinators)
+
+
+def _why_nobody(context: Context, call: Call, key_type: int, key: str) -> KafkaError:
+    try:
+        resource = of_transactional_id(key) if key_type == TRANSACTION else of_group(key)
+        context.access.require(call, Operation.DESCRIBE, resource)
+    except KafkaError as error:
+        return error
+    return KafkaError(
+        ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker has no coordinators: groups and transactions are not served"
     )
 
 

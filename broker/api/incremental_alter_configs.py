@@ -9,9 +9,17 @@ Versions: 1 flexible.
 
 from functools import partial
 
+from odradek.broker.access.operations import Operation
 from odradek.broker.config.alterations import Alteration, alter_broker, alter_topic, check_operations
 from odradek.broker.config.topic_options import TOPIC_OPTIONS
-from odradek.broker.handling.config_resources import broker_of, change_broker, change_topic, repeated, unsupported
+from odradek.broker.handling.config_resources import (
+    broker_of,
+    change_broker,
+    change_topic,
+    repeated,
+    require,
+    unsupported,
+)
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.configs import ResourceType
@@ -39,8 +47,10 @@ async def handle(
         )
         responses.append(response)
         try:
-            if (error := errors.get((resource.resource_type, resource.resource_name))) is not None:
+            asked = resource.resource_type, resource.resource_name
+            if (error := errors.get(asked)) is not None:
                 raise error
+            require(context, call, Operation.ALTER_CONFIGS, asked)
             await _alter(context, changes, resource, request.validate_only)
         except KafkaError as error:
             response.error_code = call.failed(error)

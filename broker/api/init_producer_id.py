@@ -8,6 +8,8 @@ Versions: 2 flexible. 3 the producer's present id and epoch (KIP-360). 4 PRODUCE
 5 TRANSACTION_ABORTABLE may be answered (KIP-890).
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER, of_transactional_id
 from odradek.broker.cluster.store import StoreClosed
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -18,7 +20,10 @@ NO_PRODUCER_EPOCH = -1
 
 
 async def handle(context: Context, call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    del call
+    if request.transactional_id:
+        context.access.require(call, Operation.WRITE, of_transactional_id(request.transactional_id))
+    else:
+        context.access.require(call, Operation.IDEMPOTENT_WRITE, CLUSTER)
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,

@@ -18,6 +18,8 @@ Versions: 2 isolation level (KIP-98). 4 leader epochs (KIP-320). 5 OFFSET_NOT_AV
 
 from typing import NamedTuple
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.disk.cold_reads import read_without_blocking
 from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.replica.isolation import READ_COMMITTED
@@ -81,6 +83,7 @@ async def _answer(
     context: Context, call: Call, topic: str, wanted: ListOffsetsPartition, times_asked: int, asker: Asker
 ) -> ListOffsetsPartitionResponse:
     try:
+        context.access.require(call, Operation.DESCRIBE, of_topic(topic))
         if times_asked > 1:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"{topic}-{wanted.partition_index} is in the request {times_asked} times"

@@ -5,6 +5,8 @@ Any broker knows. Partitions that are asked for and not on their way, or unknown
 Versions: 0 the API (KIP-455).
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.cluster.image import TopicImage
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode
@@ -19,7 +21,7 @@ from odradek.protocol.messages.list_partition_reassignments import (
 async def handle(
     context: Context, call: Call, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    del call
+    context.access.require(call, Operation.DESCRIBE, CLUSTER)
     topics = context.metadata.image.topics
     if request.topics is None:
         asked = [(topic, list(range(len(topic.partitions)))) for _, topic in sorted(topics.items())]

@@ -14,7 +14,8 @@ id. 4 auto-creation is asked for. 5 offline replicas (KIP-112). 7 leader epochs 
 (KIP-430), of the cluster until 10. 9 flexible. 10 topic ids in the answer (KIP-516). 12 and in the request.
 """
 
-from odradek.broker.access.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from odradek.broker.access.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.keys import PartitionState, check_topic_name
 from odradek.broker.handling.client_view import (
@@ -26,7 +27,7 @@ from odradek.broker.handling.client_view import (
 )
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
-from odradek.broker.handling.topic_plans import DEFAULT, check_new_name, create, plan_topic
+from odradek.broker.handling.topic_plans import DEFAULT, check_new_name, create, plan_topic, require_create
 from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -49,13 +50,14 @@ async def handle(context: Context, call: Call, request: MetadataRequest) -> Meta
     wanted = _wanted(call, request)
     failures: dict[str, KafkaError] = {}
     if wanted is not None and request.allow_auto_topic_creation and context.config.auto_create_topics_enable:
-        await _create_missing(context, wanted, failures)
+        await _create_missing(context, call, wanted, failures)
     # One image for the whole answer, taken after the last await.
     image, listener = context.metadata.image, call.caller.listener
     if wanted is None:
-        topics = [_topic(image, call, topic) for _, topic in sorted(image.topics.items())]
+        may_see = (topic for name, topic in sorted(image.topics.items()) if _may_see(context, call, name))
+        topics = [_topic(image, call, topic) for topic in may_see]
     else:
-        topics = [_answer(image, call, topic_id, name, failures) for topic_id, name in wanted]
+        topics = [_answer(context, image, call, topic_id, name, failures) for topic_id, name in wanted]
     if request.include_topic_authorized_operations:
         for topic in topics:
             if topic.name is not None:  # of an unknown id nobody can say what may be done
@@ -89,14 +91,19 @@ def _check(call: Call, topic: MetadataRequestTopic) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "neither topic name nor topic id is given")
 
 
+def _may_see(context: Context, call: Call, topic: str) -> bool:
+    return context.access.permits(call, Operation.DESCRIBE, of_topic(topic))
+
+
 async def _create_missing(
-    context: Context, wanted: list[tuple[bytes, str | None]], failures: dict[str, KafkaError]
+    context: Context, call: Call, wanted: list[tuple[bytes, str | None]], failures: dict[str, KafkaError]
 ) -> None:
     changes = MetadataChange(context, AUTO_CREATE_TIMEOUT_MS)
     for _, name in wanted:
         if name is None or name in context.metadata.image.topics:
             continue
         try:
+            require_create(context, call, name)
             check_new_name(context.metadata.image, name)
             await create(context, changes, plan_topic(context, name, DEFAULT, DEFAULT, (), {}))
         except KafkaError as error:
@@ -111,9 +118,18 @@ def _as_seen_by_clients(error: KafkaError) -> KafkaError:
 
 
 def _answer(
-    image: ClusterImage, call: Call, topic_id: bytes, name: str | None, failures: dict[str, KafkaError]
+    context: Context,
+    image: ClusterImage,
+    call: Call,
+    topic_id: bytes,
+    name: str | None,
+    failures: dict[str, KafkaError],
 ) -> MetadataResponseTopic:
     topic = image.topic_by_id(topic_id) if name is None else image.topics.get(name)
+    known_name = name if topic is None else topic.name
+    if known_name is not None and not _may_see(context, call, known_name):
+        code = call.failed(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        return MetadataResponseTopic(name=name, topic_id=topic_id, error_code=code, partitions=[])
     if topic is not None:
         return _topic(image, call, topic)
     if name is None:

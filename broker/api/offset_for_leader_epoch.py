@@ -7,6 +7,8 @@ not know, as one later than its own.
 Versions: 2 current leader epoch (KIP-320). 3 replica id. 4 flexible.
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.replication.divergence import end_offset_for_epoch
 from odradek.protocol.errors import ErrorCode
@@ -33,6 +35,7 @@ async def handle(context: Context, call: Call, request: OffsetForLeaderEpochRequ
 
 def _end_offset(context: Context, call: Call, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
+        context.access.require(call, Operation.DESCRIBE, of_topic(topic))
         partition = context.partitions.leader(topic, wanted.partition, wanted.current_leader_epoch)
         leader_epoch, end_offset = end_offset_for_epoch(partition, wanted.leader_epoch)
     except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same

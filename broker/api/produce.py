@@ -11,6 +11,8 @@ Versions: 3 transactional id, magic 2 only (KIP-98). 5 log start offset. 7 zstd 
 advertised and not served: librdkafka switches gzip and snappy off unless it sees 0 (KAFKA-18659).
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, CloseConnection, Context, of_partition
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused
@@ -73,6 +75,7 @@ def _append(
     now_ms: int,
 ) -> AppendTicket:
     """Checks and appends one partition's batch. Raises KafkaError, and then nothing was appended."""
+    context.access.require(call, Operation.WRITE, of_topic(topic))
     partition = context.partitions.leader(topic, data.index)
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"no batch for {topic}-{data.index}; exactly one is required")

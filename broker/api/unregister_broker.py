@@ -8,6 +8,8 @@ acknowledged is there, if it is anywhere, and nobody could elect it cleanly any 
 Versions: 0 the API (KIP-631).
 """
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.forwarding import forward
 from odradek.broker.handling.metadata_change import MetadataChange
@@ -16,6 +18,7 @@ from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest,
 
 
 async def handle(context: Context, call: Call, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    context.access.require(call, Operation.ALTER, CLUSTER)
     if (answer := await forward(context, call, request, TIMEOUT_MS)) is not None:
         return answer
     broker_id = request.broker_id

@@ -8,6 +8,8 @@ a change of several options happens whole or not at all.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER, of_topic
 from odradek.broker.cluster.image import TopicImage
 from odradek.broker.cluster.keys import (
     broker_config_key,
@@ -18,7 +20,7 @@ from odradek.broker.cluster.keys import (
 )
 from odradek.broker.cluster.store import Conflict, MetadataStore, Txn
 from odradek.broker.cluster.topics import write_topic_configs
-from odradek.broker.handling.context import Context
+from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -68,6 +70,16 @@ def topic_of(context: Context, name: str) -> TopicImage:
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     return topic
+
+
+def require(context: Context, call: Call, operation: Operation, resource: Resource) -> None:
+    """Raises KafkaError: the options of brokers are the cluster's. A type that is neither asks for nothing, and is
+    refused for that."""
+    kind, name = resource
+    if kind == ResourceType.TOPIC:
+        context.access.require(call, operation, of_topic(name))
+    elif kind == ResourceType.BROKER:
+        context.access.require(call, operation, CLUSTER)
 
 
 def repeated(resources: Sequence[Resource]) -> dict[Resource, KafkaError]:

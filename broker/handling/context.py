@@ -12,6 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from odradek.broker.access.access import Access
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.principal import ANONYMOUS, Principal
+from odradek.broker.access.resource import ResourceType
 from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.disk.disk import Disk
@@ -48,12 +52,23 @@ class Endpoint(NamedTuple):
 class Caller:
     """Who is at the other end of one connection."""
 
-    __slots__ = ("_on_arrival", "has_more", "host", "listener", "on_close", "peer", "software", "takes_slices")
+    __slots__ = (
+        "_on_arrival",
+        "has_more",
+        "host",
+        "listener",
+        "on_close",
+        "peer",
+        "principal",
+        "software",
+        "takes_slices",
+    )
 
     def __init__(self, listener: str, peer: str = "unknown", host: str = "") -> None:
         self.listener = listener
         self.peer = peer
         self.host = host
+        self.principal = ANONYMOUS
         self.software = ""
         """Client name and version, once ApiVersions v3 or later told them (KIP-511)."""
         self.takes_slices = False
@@ -96,6 +111,14 @@ class Call:
         self.client_id = client_id
         self.errors: list[ErrorCode] | None = None
 
+    @property
+    def principal(self) -> Principal:
+        return self.caller.principal
+
+    @property
+    def host(self) -> str:
+        return self.caller.host
+
     def failed(self, error: KafkaError) -> ErrorCode:
         """The code to put into the answer; counts it for the metrics."""
         if self.errors is None:
@@ -118,6 +141,10 @@ def of_partition(error: Exception, topic: str, index: int) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{topic}-{index}: {type(error).__name__}: {error}")
 
 
+Need = tuple[Operation, ResourceType]
+"""An operation on resources of a type."""
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     """One served API: its messages, its versions, its handler, and the shape of its failure."""
@@ -127,8 +154,12 @@ class Api:
     fail: Callable[[Any, ErrorCode], Any]
     """The API's own answer to `request` when nothing of it could be done."""
     served: tuple[int, int]
+    needs: tuple[Need, ...]
+    """What its callers may have to be allowed; which of it, its handler knows."""
     advertised_from: int | None = None
     """The lowest version advertised, where that is lower than the lowest one served."""
+    is_before_authentication: bool = False
+    """Whether a connection may ask for it before it has said who it is."""
     key: int = field(init=False)
     name: str = field(init=False)
 
@@ -170,6 +201,7 @@ class Context:
     metadata: ImageFollower
     member: ClusterMember
     partitions: Partitions
+    access: Access
     sessions: Sessions
     producer_ids: ProducerIds
     metrics: RequestMetrics

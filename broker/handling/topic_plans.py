@@ -8,6 +8,8 @@ not, and leaders, and who is in sync from the start, are among those that are th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER, of_topic
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.keys import PartitionState, check_collision, check_topic_name
 from odradek.broker.cluster.placement import (
@@ -20,7 +22,7 @@ from odradek.broker.cluster.placement import (
     place,
 )
 from odradek.broker.cluster.topics import add_partitions, create_topic, new_partition
-from odradek.broker.handling.context import Context
+from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_quorum import METADATA_TOPIC
@@ -41,6 +43,12 @@ class TopicPlan:
     @property
     def replication_factor(self) -> int:
         return len(self.partitions[0].replicas)
+
+
+def require_create(context: Context, call: Call, name: str) -> None:
+    """Raises KafkaError TOPIC_AUTHORIZATION_FAILED for who may create neither any topic nor this one."""
+    if not context.access.permits(call, Operation.CREATE, CLUSTER):
+        context.access.require(call, Operation.CREATE, of_topic(name))
 
 
 def check_new_name(image: ClusterImage, name: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from odradek.broker.access.access import Access
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
@@ -77,6 +78,7 @@ async def running_broker(
     store: MetadataStore | None = None,
     brokers: Sequence[BrokerState] = (HERE,),
     subscribers: Sequence[LeadershipSubscriber] = (),
+    access: Access | None = None,
 ) -> AsyncGenerator[Context]:
     """The context of broker 0, with the metadata followed. `brokers` are those registered, all but the first silent;
     `subscribers` are told what it leads."""
@@ -107,6 +109,7 @@ async def running_broker(
             BY_KEY,
             {},
             subscribers,
+            Access() if access is None else access,
         )
     )
     context.partitions.load(image)

@@ -17,6 +17,8 @@ that are compressed with zstd (KIP-110). 11 rack (KIP-392). 12 flexible, divergi
 
 from collections.abc import Iterable, Mapping
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.api.fetch.follower import handle_follower
 from odradek.broker.disk.cold_reads import TRIES, warm
 from odradek.broker.disk.disk_page_cache import NotCached
@@ -224,6 +226,7 @@ class Reading:
         partitions = self._context.partitions
         if self._call.version >= TOPIC_IDS_SINCE:
             name = partitions.topic_name(topic_id)
+        self._context.access.require(self._call, Operation.READ, of_topic(name))
         if self._call.version >= FOLLOWERS_SINCE:
             return partitions.replica(name, index, current_leader_epoch)
         return partitions.leader(name, index, current_leader_epoch)

@@ -22,6 +22,8 @@ another request.
 from contextlib import suppress
 from math import inf
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.disk.cold_reads import TRIES, warm
 from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.handling.context import Call, Context, of_partition
@@ -49,6 +51,7 @@ async def handle_follower(context: Context, call: Call, request: FetchRequest) -
     state = request.replica_state
     if state is None or state.replica_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a follower's Fetch needs version 15 or later, with a broker epoch")
+    context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
     context.require_brokers(call.caller.listener)
     await _check_epoch(context, state.replica_id, state.replica_epoch)
     session = context.sessions.followers.resolve(

@@ -1,0 +1,210 @@
+"""Each API asks whether its caller may do what it wants: for what its row says, and refuses who may not.
+
+The requests here name things of which there are some (topic `orders`), so that nothing else is refused before.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from odradek.broker.access.access import Access, Asker
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import DENIED, Resource
+from odradek.broker.handling.context import Api, Context, Need
+from odradek.broker.served import SERVED
+from odradek.protocol.codec.schema import Struct
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_configs import AlterConfigsRequest
+from odradek.protocol.messages.alter_configs import AlterConfigsResource as ResourceOfAlter
+from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
+from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.broker.support import ask, batch, make_topic, running_broker
+
+TOPIC, BROKER = 2, 4
+
+Make = Callable[[bytes], Any]
+"""From the topic's id to a request."""
+
+
+def fetch(topic_id: bytes, replica_id: int = -1) -> FetchRequest:
+    partitions = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+    return FetchRequest(
+        replica_state=ReplicaState(replica_id=replica_id, replica_epoch=1 if replica_id >= 0 else -1),
+        max_wait_ms=0,
+        min_bytes=1,
+        topics=[FetchTopic(topic="", topic_id=topic_id, partitions=partitions)],
+    )
+
+
+REQUESTS: list[Make] = [
+    lambda _: ApiVersionsRequest(client_software_name="test", client_software_version="1"),
+    lambda _: ProduceRequest(
+        acks=1,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(name="orders", partition_data=[PartitionProduceData(index=0, records=batch(b"a"))])
+        ],
+    ),
+    fetch,
+    lambda topic_id: fetch(topic_id, 0),
+    lambda _: ListOffsetsRequest(
+        replica_id=-1,
+        topics=[ListOffsetsTopic(name="orders", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])],
+    ),
+    lambda _: MetadataRequest(topics=None),
+    lambda _: MetadataRequest(topics=[MetadataRequestTopic(name="orders")]),
+    lambda topic_id: MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=topic_id)]),
+    lambda _: MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True),
+    lambda _: FindCoordinatorRequest(coordinator_keys=["group"]),
+    lambda _: FindCoordinatorRequest(key_type=1, coordinator_keys=["id"]),
+    lambda _: CreateTopicsRequest(
+        timeout_ms=1000,
+        topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])],
+    ),
+    lambda _: CreatePartitionsRequest(
+        timeout_ms=1000,
+        topics=[CreatePartitionsTopic(name="orders", count=2, assignments=None)],
+        validate_only=False,
+    ),
+    lambda _: DeleteRecordsRequest(
+        timeout_ms=1000,
+        topics=[DeleteRecordsTopic(name="orders", partitions=[DeleteRecordsPartition(partition_index=0, offset=0)])],
+    ),
+    lambda _: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
+    lambda _: InitProducerIdRequest(transactional_id="id", transaction_timeout_ms=1000),
+    lambda _: OffsetForLeaderEpochRequest(
+        topics=[
+            OffsetForLeaderTopic(topic="orders", partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)])
+        ]
+    ),
+    lambda _: DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+            for kind, name in ((TOPIC, "orders"), (BROKER, "0"))
+        ]
+    ),
+    lambda _: AlterConfigsRequest(
+        resources=[
+            ResourceOfAlter(resource_type=kind, resource_name=name, configs=[])
+            for kind, name in ((TOPIC, "orders"), (BROKER, "0"))
+        ],
+        validate_only=False,
+    ),
+    lambda _: IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(resource_type=kind, resource_name=name, configs=[])
+            for kind, name in ((TOPIC, "orders"), (BROKER, "0"))
+        ],
+        validate_only=False,
+    ),
+    lambda _: DescribeLogDirsRequest(topics=None),
+    lambda _: ElectLeadersRequest(topic_partitions=[], timeout_ms=0),
+    lambda _: AlterPartitionReassignmentsRequest(topics=[], timeout_ms=0),
+    lambda _: ListPartitionReassignmentsRequest(topics=None),
+    lambda _: DescribeQuorumRequest(topics=[]),
+    lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    lambda _: BrokerHeartbeatRequest(broker_id=0, broker_epoch=1, current_metadata_offset=0),
+    lambda _: UnregisterBrokerRequest(broker_id=9),
+    lambda _: DescribeTopicPartitionsRequest(topics=[TopicRequest(name="orders")]),
+    lambda _: DescribeTopicPartitionsRequest(topics=[]),
+    lambda _: DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000),
+    lambda topic_id: DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000),
+]
+BY_NAME: Mapping[str, Api] = {api.request.__name__: api for api in SERVED}
+HIDES = ("topics=None", "topics=[]", "include_cluster_authorized_operations=True")
+"""What leaves out what may not be seen, and refuses nothing."""
+
+
+@dataclass
+class Recording(Access):
+    """Allows what it is told to, and keeps what it was asked."""
+
+    allows: bool = True
+    asked: set[Need] = field(default_factory=set[Need])
+
+    def permits(self, asker: Asker, operation: Operation, resource: Resource) -> bool:
+        assert str(asker.principal) == "User:ANONYMOUS"
+        self.asked.add((operation, resource.kind))
+        return self.allows
+
+
+async def answered(context: Context, make: Make, topic_id: bytes) -> tuple[Api, Any]:
+    await context.member.controller.work()  # else it is waited for
+    request = make(topic_id)
+    api = BY_NAME[type(request).__name__]
+    return api, await ask(context, request, api.served[1])
+
+
+def codes(value: object) -> set[int]:
+    """All error codes in an answer."""
+    if isinstance(value, Struct):
+        own = {getattr(value, name) for name in value.fields if name == "error_code"}
+        return own.union(*(codes(getattr(value, name)) for name in value.fields))
+    return set().union(*map(codes, value)) if isinstance(value, list) else set()
+
+
+async def test_all_that_rows_say_is_asked_and_nothing_else() -> None:
+    asked: dict[str, set[Need]] = {api.name: set() for api in SERVED}
+    for make in REQUESTS:
+        access = Recording()
+        async with running_broker({"auto.create.topics.enable": "true"}, access=access) as context:
+            api, _ = await answered(context, make, await make_topic(context, "orders"))
+            asked[api.name] |= access.asked
+            assert access.asked or api.is_before_authentication, f"{api.name} asks for nothing"
+        access = Recording(allows=False)
+        async with running_broker({"auto.create.topics.enable": "true"}, access=access) as context:
+            api, _ = await answered(context, make, await make_topic(context, "orders"))
+            asked[api.name] |= access.asked
+    assert asked == {api.name: {*api.needs} for api in SERVED}
+
+
+@pytest.mark.parametrize("number", range(1, len(REQUESTS)))
+async def test_who_may_nothing_is_refused_or_sees_nothing(number: int) -> None:
+    access = Recording(allows=False)
+    async with running_broker({"auto.create.topics.enable": "true"}, access=access) as context:
+        topic_id = await make_topic(context, "orders")
+        await context.member.controller.work()
+        before = context.metadata.image.revision
+        _, answer = await answered(context, REQUESTS[number], topic_id)
+        assert context.metadata.image.revision == before, "nothing was changed"
+        assert context.partitions.leader("orders", 0).log.log_end_offset == 0
+    refused = {code for code in codes(answer) if code} & {*DENIED.values()}
+    if any(each in repr(REQUESTS[number](topic_id)) for each in HIDES) and not refused:
+        assert codes(answer) <= {0}
+        assert "orders" not in repr(answer)
+        assert getattr(answer, "cluster_authorized_operations", 0) in (0, -(2**31))
+    else:
+        assert refused, answer
+
+
+async def test_before_authentication_only_api_versions_may_be_asked() -> None:
+    assert [api.name for api in SERVED if api.is_before_authentication] == ["ApiVersions"]
+    async with running_broker(access=Recording(allows=False)) as context:
+        assert (await ask(context, ApiVersionsRequest(), 2)).error_code == ErrorCode.NONE
