@@ -27,6 +27,7 @@ from odradek.broker.api import (
     describe_quorum,
     describe_topic_partitions,
     elect_leaders,
+    envelope,
     find_coordinator,
     incremental_alter_configs,
     init_producer_id,
@@ -53,6 +54,7 @@ from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.envelope import EnvelopeRequest
 from odradek.protocol.messages.fetch import FetchRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -164,6 +166,7 @@ SERVED: tuple[Api, ...] = (
         elect_leaders.fail,
         served=(0, 2),
         needs=((ALTER, CLUSTER),),
+        is_forwarded=True,
     ),
     Api(
         IncrementalAlterConfigsRequest,
@@ -178,6 +181,7 @@ SERVED: tuple[Api, ...] = (
         alter_partition_reassignments.fail,
         served=(0, 1),
         needs=((ALTER, CLUSTER),),
+        is_forwarded=True,
     ),
     Api(
         ListPartitionReassignmentsRequest,
@@ -213,6 +217,7 @@ SERVED: tuple[Api, ...] = (
         unregister_broker.fail,
         served=(0, 0),
         needs=((ALTER, CLUSTER),),
+        is_forwarded=True,
     ),
     Api(
         DescribeTopicPartitionsRequest,
@@ -220,6 +225,14 @@ SERVED: tuple[Api, ...] = (
         describe_topic_partitions.fail,
         served=(0, 0),
         needs=((DESCRIBE, TOPIC),),
+    ),
+    Api(
+        EnvelopeRequest,
+        envelope.handle,
+        envelope.fail,
+        served=(0, 0),
+        needs=((CLUSTER_ACTION, CLUSTER),),
+        is_advertised=False,
     ),
 )
 

@@ -28,6 +28,7 @@ async def handle(context: Context, call: Call, request: ApiVersionsRequest) -> A
         api_keys=[
             ApiVersion(api_key=key, min_version=api.advertised[0], max_version=api.advertised[1])
             for key, api in sorted(context.served.items())
+            if api.is_advertised
         ]
     )
 

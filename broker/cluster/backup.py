@@ -9,9 +9,9 @@ JSON objects, one a line. The first says what the file is: its format, whose met
 it was read, and how many keys follow, in their order. The last has the SHA-256 of all bytes before it, so that
 `head -n -1 FILE | sha256sum` shows the same. A file that was cut off, or changed anywhere, is refused (`BadBackup`).
 
-Left out is what belongs to a process, and not to the cluster: registrations, the controller, who is stopping, and marks
-of creations under way. So are keys that are not ours, and the lineage (lineage.py): what is restored begins a history
-of its own, and says so.
+Left out is what belongs to a process, and not to the cluster: registrations, the controller, who is stopping, what all
+brokers can do, and marks of creations under way. So are keys that are not ours, and the lineage (lineage.py): what is
+restored begins a history of its own, and says so.
 
 **Leader epochs** are raised by a restore: since the backup was made there may have been elections, and an epoch that
 stands in a log must not come a second time.
@@ -45,6 +45,7 @@ NOT_KEPT: Final = OF_LINEAGE | {
     KeyKind.BROKER,
     KeyKind.CONTROLLER,
     KeyKind.STOPPING,
+    KeyKind.FEATURES,
     KeyKind.CHANGING,
     KeyKind.FOREIGN,
 }

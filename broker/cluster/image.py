@@ -25,6 +25,7 @@ from odradek.broker.cluster.keys import (
     decode_cluster,
     decode_configs,
     decode_controller,
+    decode_features,
     decode_node,
     decode_partition,
     decode_topic,
@@ -107,6 +108,9 @@ class ClusterImage:
     controller_revision: int = 0
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """Broker id as text, or `default` -> dynamic configuration."""
+    features: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What all brokers can do, and rely on (features.py)."""
+    features_revision: int = 0
     lineage: Lineage = field(default_factory=Lineage)
     """Which history this is."""
     _hidden: Mapping[str, Mapping[int, PartitionState]] = field(default_factory=dict[str, Mapping[int, PartitionState]])
@@ -272,6 +276,7 @@ class ClusterImage:
         cluster_id, controller = self.cluster_id, (self.controller_id, self.controller_revision)
         brokers, nodes, stopping = dict(self.brokers), dict(self.nodes), set(self.stopping)
         broker_configs = dict(self.broker_configs)
+        features = self.features, self.features_revision
         for kind, name, event in others:
             revision = revisions.get(event.key, self.revision)
             if kind is KeyKind.BROKER:
@@ -293,6 +298,8 @@ class ClusterImage:
             elif kind is KeyKind.CONTROLLER:
                 gone = NO_CONTROLLER, 0
                 controller = gone if event.value is None else (decode_controller(event.value), revision)
+            elif kind is KeyKind.FEATURES:
+                features = ({}, 0) if event.value is None else (decode_features(event.value), revision)
             elif kind is KeyKind.CLUSTER:
                 cluster_id = None if event.value is None else decode_cluster(event.value)
         image = replace(
@@ -304,6 +311,8 @@ class ClusterImage:
             broker_configs=broker_configs,
             controller_id=controller[0],
             controller_revision=controller[1],
+            features=features[0],
+            features_revision=features[1],
         )
         delta = replace(
             delta,

@@ -14,6 +14,7 @@
     /configs/topics/<name>       a topic's own configuration
     /configs/brokers/<id>        a broker's dynamic configuration; `default` for all of them
     /producer-ids                the first producer id that no broker has taken
+    /features                    what all brokers can do, and rely on (features.py)
 
 Values are JSON objects with the version of their format (values.py).
 A partition names its topic's id, so keys left behind by a deletion are never taken for those of a new topic of the
@@ -42,6 +43,7 @@ INCARNATIONS_PREFIX = "/cluster/incarnations/"
 ORIGIN_KEY = "/cluster/origin"
 CONTROLLER_KEY = "/controller"
 PRODUCER_IDS_KEY = "/producer-ids"
+FEATURES_KEY = "/features"
 NODES_PREFIX = "/nodes/"
 BROKERS_PREFIX = "/brokers/"
 STOPPING_PREFIX = "/stopping/"
@@ -65,6 +67,7 @@ class KeyKind(Enum):
     CLUSTER = CLUSTER_KEY
     CONTROLLER = CONTROLLER_KEY
     PRODUCER_IDS = PRODUCER_IDS_KEY
+    FEATURES = FEATURES_KEY
     NODE = NODES_PREFIX
     BROKER = BROKERS_PREFIX
     STOPPING = STOPPING_PREFIX
@@ -81,7 +84,8 @@ class KeyKind(Enum):
 
 
 _SINGLE_KINDS = {
-    kind.value: kind for kind in (KeyKind.CLUSTER, KeyKind.CONTROLLER, KeyKind.PRODUCER_IDS, KeyKind.ORIGIN)
+    kind.value: kind
+    for kind in (KeyKind.CLUSTER, KeyKind.CONTROLLER, KeyKind.PRODUCER_IDS, KeyKind.FEATURES, KeyKind.ORIGIN)
 }
 _PREFIX_KINDS = (
     KeyKind.PARTITION,
@@ -238,16 +242,19 @@ class NodeState:
     rack: str | None = None
     endpoints: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     """As in `BrokerState`; none where a version wrote it that did not."""
+    features: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What its release can do (features.py); nothing, where a release wrote it that knew of none."""
     revision: int = field(default=0, compare=False)
 
     def encode(self) -> bytes:
-        return encode(
-            {
-                "directory_ids": [uuid_text(each) for each in self.directory_ids],
-                "rack": self.rack,
-                "endpoints": _encoded(self.endpoints),
-            }
-        )
+        fields: dict[str, Any] = {
+            "directory_ids": [uuid_text(each) for each in self.directory_ids],
+            "rack": self.rack,
+            "endpoints": _encoded(self.endpoints),
+        }
+        if self.features:
+            fields["features"] = dict(self.features)
+        return encode(fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +329,7 @@ def decode_node(value: bytes, broker_id: int, revision: int = 0) -> NodeState:
         fields.uuids("directory_ids"),
         fields.text("rack") if fields.get("rack") is not None else None,
         fields.endpoints() if fields.get("endpoints") is not None else {},
+        fields.levels("features"),
         revision,
     )
 
@@ -396,6 +404,14 @@ def encode_producer_ids(next_producer_id: int) -> bytes:
 
 def decode_producer_ids(value: bytes) -> int:
     return Fields(value, PRODUCER_IDS_KEY).number("next")
+
+
+def encode_features(levels: Mapping[str, int]) -> bytes:
+    return encode({"features": dict(levels)})
+
+
+def decode_features(value: bytes) -> dict[str, int]:
+    return Fields(value, FEATURES_KEY).levels("features")
 
 
 def encode_configs(configs: Mapping[str, str]) -> bytes:

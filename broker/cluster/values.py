@@ -96,6 +96,17 @@ class Fields:
             raise self.wrong(name)
         return cast("dict[str, object]", value)
 
+    def levels(self, name: str) -> dict[str, int]:
+        """Numbers by name; none where the field is missing."""
+        if self.get(name) is None:
+            return {}
+        levels: dict[str, int] = {}
+        for key, level in self.mapping(name).items():
+            if type(level) is not int:
+                raise self.wrong(name)
+            levels[key] = level
+        return levels
+
     def endpoints(self) -> dict[str, tuple[str, int]]:
         """Listener name -> host and port."""
         endpoints: dict[str, tuple[str, int]] = {}

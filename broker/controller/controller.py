@@ -16,21 +16,25 @@ A broker alone is its own controller, and decides before it opens its logs, so t
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 
+from odradek.broker.cluster.features import to_finalize
 from odradek.broker.cluster.image import NO_CONTROLLER, ClusterImage, Delta, TopicImage
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
+    FEATURES_KEY,
     NO_LEADER,
     MalformedMetadata,
     broker_key,
     encode_controller,
+    encode_features,
     node_key,
     partition_key,
     stopping_key,
 )
 from odradek.broker.cluster.partition_changes import is_last, without
 from odradek.broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
-from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, Txn
+from odradek.broker.cluster.store import CHUNK_SIZE, Conflict, LeaseLost, StoreClosed, Txn
 from odradek.broker.cluster.topics import sweep_leftovers
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.decisions import decided, preferred
@@ -103,6 +107,7 @@ class Controller:
                 seen = self._changes.count
                 try:
                     await self.work()
+                    await self._finalize()
                     await self._sweep()
                     delay_ms = RETRY_MS
                 except (OSError, Conflict, LeaseLost, KafkaError) as error:
@@ -227,6 +232,19 @@ class Controller:
         except BaseException:
             self._due = due | self._due  # all of it again: what was written is found settled
             raise
+
+    async def _finalize(self) -> None:
+        """What all registered brokers can do by now is relied on from here on. Raises as `_write`."""
+        image = self._metadata.image
+        levels = to_finalize(image.registered, image.nodes, image.features)
+        if not self._revision or levels == image.features:
+            return
+        nodes = {node_key(broker_id): image.nodes[broker_id].revision for broker_id in image.registered}
+        expect = {**self.guard, FEATURES_KEY: image.features_revision, **dict(islice(nodes.items(), CHUNK_SIZE))}
+        txn = Txn(expect=expect, put={FEATURES_KEY: encode_features(levels)})
+        await self._metadata.applied(await self._metadata.store.commit(txn))
+        level = logging.INFO if len(image.registered) > 1 else logging.DEBUG
+        logger.log(level, "all brokers can do what follows, and rely on it from now on: %s", levels)
 
     def _decisions(self, topic: TopicImage) -> Iterator[PartitionWrite]:
         image = self._metadata.image

@@ -102,13 +102,17 @@ def never() -> bool:
 class Call:
     """One request of one caller: what its header says, and the errors that its answer holds."""
 
-    __slots__ = ("caller", "client_id", "correlation_id", "errors", "version")
+    __slots__ = ("caller", "client_id", "correlation_id", "errors", "is_forwarded", "version")
 
-    def __init__(self, caller: Caller, version: int, correlation_id: int, client_id: str | None) -> None:
+    def __init__(
+        self, caller: Caller, version: int, correlation_id: int, client_id: str | None, *, is_forwarded: bool = False
+    ) -> None:
         self.caller = caller
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
+        self.is_forwarded = is_forwarded
+        """Whether another broker has sent it on, in an Envelope."""
         self.errors: list[ErrorCode] | None = None
 
     @property
@@ -160,6 +164,9 @@ class Api:
     """The lowest version advertised, where that is lower than the lowest one served."""
     is_before_authentication: bool = False
     """Whether a connection may ask for it before it has said who it is."""
+    is_forwarded: bool = False
+    """Whether a broker that is not the controller sends it on (handling/forwarding.py)."""
+    is_advertised: bool = True
     key: int = field(init=False)
     name: str = field(init=False)
 

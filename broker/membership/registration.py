@@ -23,11 +23,12 @@ it would be given partitions to lead.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from odradek.broker.cluster.features import SUPPORTED
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     BrokerState,
@@ -67,6 +68,8 @@ class Identity:
     endpoints: dict[str, tuple[str, int]]
     directory_ids: tuple[bytes, ...]
     rack: str | None = None
+    features: Mapping[str, int] = field(default_factory=lambda: SUPPORTED)
+    """What its release can do (cluster/features.py)."""
 
     def check_former(self, found: BrokerState) -> None:
         """That who is registered with our id is a former life of ours. Raises RegistrationRefused."""
@@ -174,7 +177,7 @@ class Registration:
         key, stays_key = broker_key(node_id), node_key(node_id)
         node = (await self._store.read(stays_key)).entries.get(stays_key)
         state = BrokerState(node_id, identity.endpoints, identity.rack, identity.directory_ids[0])
-        lasting = NodeState(identity.directory_ids, identity.rack, identity.endpoints)
+        lasting = NodeState(identity.directory_ids, identity.rack, identity.endpoints, identity.features)
         expect = {key: former_epoch, stays_key: 0 if node is None else node.revision}
         if node is None or decode_node(node.value, node_id) != lasting:
             # Under no lease, so in a commit of its own.

@@ -23,9 +23,9 @@ from collections.abc import Awaitable
 from typing import cast
 
 from odradek.broker.handling.context import Caller, CloseConnection, Context, never
+from odradek.broker.handling.dispatch import dispatch
 from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.direct_send import can_send_directly
-from odradek.broker.network.dispatch import dispatch
 from odradek.broker.network.eager_call import EagerCall
 from odradek.broker.network.reply_queue import ReplyQueue
 from odradek.broker.network.request_budget import RequestBudget

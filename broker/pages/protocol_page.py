@@ -68,6 +68,8 @@ DEVIATIONS = (
 def _versions(api: Api) -> str:
     lowest, highest = api.served
     served = str(lowest) if lowest == highest else f"{lowest}–{highest}"
+    if not api.is_advertised:
+        return f"{served} (to brokers, not advertised)"
     return served if api.advertised == api.served else f"{served} (advertised from {api.advertised[0]})"
 
 

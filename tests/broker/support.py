@@ -33,9 +33,9 @@ from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import BrokerIdentity, Caller, Context
+from odradek.broker.handling.dispatch import dispatch
 from odradek.broker.log.validation import Origin
 from odradek.broker.membership.registration import Identity, Registration
-from odradek.broker.network.dispatch import dispatch
 from odradek.broker.replica.leadership import LeadershipSubscriber
 from odradek.broker.replica.partition import Partition
 from odradek.broker.served import BY_KEY

@@ -31,6 +31,7 @@ from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.envelope import EnvelopeRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
@@ -132,6 +133,7 @@ REQUESTS: list[Make] = [
     lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
     lambda _: BrokerHeartbeatRequest(broker_id=0, broker_epoch=1, current_metadata_offset=0),
     lambda _: UnregisterBrokerRequest(broker_id=9),
+    lambda _: EnvelopeRequest(request_data=b"", client_host_address=bytes(4)),
     lambda _: DescribeTopicPartitionsRequest(topics=[TopicRequest(name="orders")]),
     lambda _: DescribeTopicPartitionsRequest(topics=[]),
     lambda _: DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000),

@@ -33,7 +33,7 @@ def theirs_of(cls: type[Message]) -> Any:
     return found
 
 
-BETWEEN_BROKERS = ("BrokerHeartbeat", "UnregisterBroker")
+BETWEEN_BROKERS = ("BrokerHeartbeat", "Envelope", "UnregisterBroker")
 """APIs that kafka-python does not have."""
 PAIRS = [
     (cls, version)

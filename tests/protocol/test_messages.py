@@ -66,6 +66,7 @@ DECLARED = [
     ("alter_partition_reassignments", "AlterPartitionReassignments", 45, 0, 1, 0),
     ("list_partition_reassignments", "ListPartitionReassignments", 46, 0, 0, 0),
     ("describe_quorum", "DescribeQuorum", 55, 0, 2, 0),
+    ("envelope", "Envelope", 58, 0, 0, 0),
     ("describe_cluster", "DescribeCluster", 60, 0, 2, 0),
     ("broker_heartbeat", "BrokerHeartbeat", 63, 0, 2, 0),
     ("unregister_broker", "UnregisterBroker", 64, 0, 0, 0),

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from odradek.broker.cluster.features import SUPPORTED
 from odradek.broker.cluster.image import NO_CONTROLLER
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
+    FEATURES_KEY,
     NO_LEADER,
+    NodeState,
     PartitionState,
     broker_config_key,
     broker_key,
@@ -17,6 +20,7 @@ from odradek.broker.cluster.keys import (
     encode_changing,
     encode_configs,
     encode_stopping,
+    node_key,
     partition_key,
     stopping_key,
 )
@@ -460,3 +464,20 @@ async def test_a_store_that_is_away_while_it_removes_is_asked_again() -> None:
         await cluster[1].join()
         await sleep_ms(2_000)
         assert await left(cluster) == 0
+
+
+async def test_what_all_registered_brokers_can_do_is_relied_on_and_not_before() -> None:
+    """A broker of an earlier release, that is not there but may come back, keeps the others from it."""
+    async with brokers() as cluster:
+        await settle()
+        assert (await cluster.image()).features == SUPPORTED
+        older = NodeState((b"o" * 16,))
+        await cluster.store.commit(Txn(put={node_key(9): older.encode()}, delete=(FEATURES_KEY,)))
+        await settle()
+        assert (await cluster.image()).features == {}
+        await cluster.store.commit(Txn(put={node_key(9): replace(older, features=SUPPORTED).encode()}))
+        await settle()
+        assert (await cluster.image()).features == SUPPORTED
+        await cluster.store.commit(Txn(put={node_key(9): older.encode()}))
+        await settle()
+        assert (await cluster.image()).features == SUPPORTED, "it is not taken back"

@@ -6,13 +6,25 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.cluster.keys import CONTROLLER_KEY, BrokerState, broker_key, encode_controller
+from odradek.broker.access.principal import Principal
+from odradek.broker.cluster.features import SUPPORTED
+from odradek.broker.cluster.keys import (
+    CONTROLLER_KEY,
+    FEATURES_KEY,
+    BrokerState,
+    broker_key,
+    encode_controller,
+    encode_features,
+)
 from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Call as HandlerCall
 from odradek.broker.handling.context import Caller, Context
 from odradek.broker.handling.forwarding import RETRY_MS, forward
 from odradek.broker.membership.peers import Peers, is_peer
+from odradek.protocol.codec.codec import decode, encode_parts
+from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.frames import read_request_header, response_frame
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -24,7 +36,9 @@ from odradek.protocol.messages.elect_leaders import (
     ReplicaElectionResult,
     TopicPartitions,
 )
+from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.protocol.principal_data import decode_principal
 from tests.broker.support import HERE, LISTENER, NODE_ID, ask, running_broker
 from tests.client.broker_handlers import Call
 from tests.client.memory_network import MemoryNetwork
@@ -163,6 +177,68 @@ async def test_what_another_broker_sent_on_is_not_sent_on_again() -> None:
             await forward(context, call("broker-2"), UNREGISTER, TIMEOUT_MS)
         assert raised.value.code is ErrorCode.NOT_CONTROLLER
         assert here.asked == []
+
+
+# -- in an Envelope, once all brokers can take one --------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def world_with_envelopes() -> AsyncGenerator[tuple[World, Context]]:
+    async with world() as (here, context):
+        here.scripted.serve(EnvelopeRequest, here.answer)
+        put = {FEATURES_KEY: encode_features(SUPPORTED)}
+        await context.metadata.applied(await context.metadata.store.commit(Txn(put=put)))
+        yield here, context
+
+
+def in_envelope(response: Response, correlation_id: int = 1) -> EnvelopeResponse:
+    frame = b"".join(response_frame(correlation_id, True, encode_parts(response, 0)))
+    return EnvelopeResponse(response_data=frame[4:])
+
+
+async def test_a_request_goes_in_an_envelope_and_its_answer_is_handed_back() -> None:
+    async with world_with_envelopes() as (here, context):
+        here.answers[FIRST] = in_envelope(NOBODY_THERE)
+        asker = HandlerCall(Caller(LISTENER, "10.1.2.3:4", "10.1.2.3"), 0, 1, "client")
+        asker.caller.principal = Principal("User", "alice")
+        assert await forward(context, asker, UNREGISTER, TIMEOUT_MS) == NOBODY_THERE
+        [(_, version, envelope)] = here.asked
+        assert version == 0
+        assert envelope.client_host_address == bytes((10, 1, 2, 3))
+        assert decode_principal(envelope.request_principal) == ("User", "alice")
+        header, position = read_request_header(envelope.request_data, True)
+        assert (header.api_key, header.api_version, header.correlation_id, header.client_id) == (64, 0, 1, "client")
+        assert decode(UnregisterBrokerRequest, 0, envelope.request_data, position) == UNREGISTER
+
+
+async def test_a_client_id_is_believed_no_longer() -> None:
+    async with world_with_envelopes() as (here, context):
+        here.answers[FIRST] = in_envelope(NOBODY_THERE)
+        assert await forward(context, call("broker-2"), UNREGISTER, TIMEOUT_MS) == NOBODY_THERE
+
+
+async def test_what_came_in_an_envelope_is_not_sent_on_again() -> None:
+    async with world_with_envelopes() as (here, context):
+        again = HandlerCall(Caller(LISTENER), 0, 1, "client", is_forwarded=True)
+        with pytest.raises(KafkaError) as raised:
+            await forward(context, again, UNREGISTER, TIMEOUT_MS)
+        assert raised.value.code is ErrorCode.NOT_CONTROLLER
+        assert here.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (EnvelopeResponse(response_data=b"\0\0"), ErrorCode.REQUEST_TIMED_OUT),
+    ],
+)
+async def test_what_is_wrong_with_an_envelope_is_told(answer: EnvelopeResponse, code: ErrorCode) -> None:
+    async with world_with_envelopes() as (here, context):
+        here.answers[FIRST] = answer
+        with pytest.raises(KafkaError) as raised:
+            await forward(context, call(), UNREGISTER, TIMEOUT_MS)
+        assert raised.value.code is code
 
 
 @pytest.mark.parametrize(

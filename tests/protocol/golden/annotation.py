@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from processes.jars import APACHE_KAFKA, resolve
 
 carried: Any = import_module("kafka.protocol.schemas.load_json").load_json
-BETWEEN_BROKERS = ("BrokerHeartbeat", "UnregisterBroker")
+BETWEEN_BROKERS = ("BrokerHeartbeat", "Envelope", "UnregisterBroker")
 """APIs that kafka-python does not carry."""
 
 NUMBERS = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "float64": "d"}

@@ -17,6 +17,9 @@ from importlib import import_module
 from importlib.metadata import version as version_of
 from typing import Any, NamedTuple
 
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+
 from odradek.protocol.batches.batch import read_header
 from odradek.protocol.codec import codec
 from odradek.protocol.codec.schema import Request
@@ -24,6 +27,7 @@ from odradek.protocol.declared import declared_messages
 from odradek.protocol.frames import read_request_header
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from odradek.protocol.messages.envelope import EnvelopeRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
@@ -144,6 +148,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "UnregisterBrokerResponse": {"error_code": 102},
     "BrokerHeartbeatRequest": {"broker_id": 1, "want_shut_down": False},
     "BrokerHeartbeatResponse": {"error_code": 0, "is_caught_up": True},
+    "EnvelopeRequest": {},
+    "EnvelopeResponse": {"error_code": 0},
 }
 
 
@@ -172,7 +178,7 @@ def main(only: Collection[str] = ()) -> None:
         tee.source = "java-3.9"
         run_java(tee, fetch(OLD_JAVA))
         answer = ask_for_unknown_version(kafka)
-    exchanges = [*tee.exchanges, *authentications(), *heartbeats()]
+    exchanges = [*tee.exchanges, *authentications(), *to_the_controller()]
     directories = [files.MESSAGES / snake_case(api) for api in only] or [files.MESSAGES, files.BATCHES]
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
@@ -206,16 +212,20 @@ def authentications() -> Iterable[Exchange]:
     return [exchange for exchange in tee.exchanges if exchange.api_key in keys]
 
 
-def heartbeats() -> list[Exchange]:
-    """What a broker tells its controller. With static voters it connects to the address that these have."""
+def to_the_controller() -> list[Exchange]:
+    """What a broker tells its controller, and sends on to it. With static voters it connects to the address that these
+    have."""
     (controller_port,) = free_ports(1)
     with Tee(narrows=False) as tee:
         tee.upstream = ("127.0.0.1", controller_port)
         tee.source = "broker"
         properties = {"controller.quorum.voters": f"1@{address(tee)}"}
-        with ApacheKafka(properties=properties, controller_port=controller_port):
+        with ApacheKafka(properties=properties, controller_port=controller_port) as kafka:
             until(lambda: sum(exchange.api_key == BrokerHeartbeatRequest.api_key for exchange in tee.exchanges) > 1)
-    return [exchange for exchange in tee.exchanges if exchange.api_key == BrokerHeartbeatRequest.api_key]
+            with KafkaAdminClient(bootstrap_servers=kafka.bootstrap) as admin:
+                admin.create_topics([NewTopic(TOPIC, 1, 1)])
+    keys = (BrokerHeartbeatRequest.api_key, EnvelopeRequest.api_key)
+    return [exchange for exchange in tee.exchanges if exchange.api_key in keys]
 
 
 def write_messages(exchanges: Iterable[Exchange], only: Collection[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Dispatch: each row of the table in `broker/network/dispatch.py`, and what the metrics say afterwards."""
+"""Dispatch: each row of the table in `broker/handling/dispatch.py`, and what the metrics say afterwards."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.handling.context import Api, Call, Caller, CloseConnection, Context
-from odradek.broker.network.dispatch import dispatch
+from odradek.broker.handling.dispatch import dispatch
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame

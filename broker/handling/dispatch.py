@@ -27,7 +27,9 @@ FRAME_PREFIX_BYTES = 4
 """The length before each frame, which counts as received too."""
 
 
-async def dispatch(context: Context, caller: Caller, frame: memoryview) -> list[Buffer] | None:
+async def dispatch(
+    context: Context, caller: Caller, frame: memoryview, *, is_forwarded: bool = False
+) -> list[Buffer] | None:
     """The reply to one request frame, ready to be written; None where the protocol has no reply.
 
     Raises CloseConnection or MalformedMessage where the connection must close.
@@ -51,7 +53,7 @@ async def dispatch(context: Context, caller: Caller, frame: memoryview) -> list[
         request = error.message
     except MalformedMessage as error:
         raise MalformedMessage(f"{api.name} version {version} of client {header.client_id!r}: {error}") from error
-    call = Call(caller, version, correlation_id, header.client_id)
+    call = Call(caller, version, correlation_id, header.client_id, is_forwarded=is_forwarded)
     reply = None
     try:
         # ApiVersions answers with the old header always, so that a client can read it before it knows us (KIP-511).

@@ -1,0 +1,32 @@
+"""What all brokers of a cluster can do: features, each with a level, and from when on they rely on it (KIP-584). Pure.
+
+A broker says with its registration which levels it has (`NodeState.features`). Once every registered broker, there or
+not, has a level, the controller writes it down as finalized, and brokers rely on it from then on. It is never taken
+back: a broker of an earlier release does not join such a cluster any more.
+
+These are brokers' among themselves; clients are told of none (ApiVersions).
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from odradek.broker.cluster.keys import NodeState
+
+Levels = Mapping[str, int]
+"""By name, from 1."""
+
+ENVELOPE: Final = "forwarding.envelope"
+"""A request that another broker sends on comes in an Envelope (handling/forwarding.py)."""
+SUPPORTED: Final[Levels] = {ENVELOPE: 1}
+"""What this release can do."""
+
+
+def to_finalize(registered: Collection[int], nodes: Mapping[int, NodeState], finalized: Levels) -> dict[str, int]:
+    """All that is finalized afterwards; the same as before where nothing is due."""
+    after = dict(finalized)
+    for name, supported in SUPPORTED.items():
+        levels = [node.features.get(name, 0) if (node := nodes.get(each)) is not None else 0 for each in registered]
+        level = min([supported, *levels]) if levels else 0
+        if level > after.get(name, 0):
+            after[name] = level
+    return after
