@@ -84,7 +84,15 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
 )
 
 SERVED: tuple[Api, ...] = (
-    Api(ProduceRequest, produce.handle, produce.fail, served=(3, 11), needs=((WRITE, TOPIC),), advertised_from=0),
+    Api(
+        ProduceRequest,
+        produce.handle,
+        produce.fail,
+        served=(3, 11),
+        needs=((WRITE, TOPIC),),
+        advertised_from=0,
+        is_eager=True,
+    ),
     Api(FetchRequest, fetch.handle, fetch.fail, served=(4, 17), needs=((READ, TOPIC), (CLUSTER_ACTION, CLUSTER))),
     Api(ListOffsetsRequest, list_offsets.handle, list_offsets.fail, served=(1, 9), needs=((DESCRIBE, TOPIC),)),
     Api(

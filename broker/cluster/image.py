@@ -38,6 +38,7 @@ from odradek.broker.cluster.lineage import KnownHistory, Lineage
 from odradek.broker.cluster.store import Change, Event, Snapshot
 
 NO_CONFIGS: Mapping[str, str] = {}
+NO_FEATURES: Mapping[str, int] = {}
 OF_LINEAGE = frozenset({KeyKind.COMMIT, KeyKind.INCARNATION, KeyKind.ORIGIN})
 NO_CONTROLLER = -1
 
@@ -299,7 +300,7 @@ class ClusterImage:
                 gone = NO_CONTROLLER, 0
                 controller = gone if event.value is None else (decode_controller(event.value), revision)
             elif kind is KeyKind.FEATURES:
-                features = ({}, 0) if event.value is None else (decode_features(event.value), revision)
+                features = (NO_FEATURES, 0) if event.value is None else (decode_features(event.value), revision)
             elif kind is KeyKind.CLUSTER:
                 cluster_id = None if event.value is None else decode_cluster(event.value)
         image = replace(

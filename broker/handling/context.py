@@ -20,6 +20,7 @@ from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.disk.disk import Disk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
+from odradek.broker.handling.interceptors import Interceptors
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.partitions.table import Partitions
@@ -167,6 +168,9 @@ class Api:
     is_forwarded: bool = False
     """Whether a broker that is not the controller sends it on (handling/forwarding.py)."""
     is_advertised: bool = True
+    is_eager: bool = False
+    """Whether a request begins while others like it, of the same connection and before it, still wait for something:
+    what it does before it waits is done in their order, and so are the replies (decision 003)."""
     key: int = field(init=False)
     name: str = field(init=False)
 
@@ -213,6 +217,7 @@ class Context:
     producer_ids: ProducerIds
     metrics: RequestMetrics
     served: Mapping[int, Api]
+    interceptors: Interceptors = field(default_factory=Interceptors)
     stopping: bool = False
     _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
 

@@ -11,6 +11,7 @@
 """
 
 import logging
+from functools import partial
 from typing import Any
 
 from odradek.broker.handling.context import Api, Call, Caller, CloseConnection, Context
@@ -68,7 +69,12 @@ async def _reply(
     context: Context, api: Api, call: Call, request: Any, has_flexible_header: bool
 ) -> list[Buffer] | None:
     try:
-        return _framed(call, has_flexible_header, await api.handle(context, call, request))
+        if context.interceptors.requests:
+            handle = partial(api.handle, context, call)
+            answer = await context.interceptors.answer(call, api, request, handle)
+        else:
+            answer = await api.handle(context, call, request)
+        return _framed(call, has_flexible_header, answer)
     except KafkaError as error:
         code = call.failed(error)
     except CloseConnection:

@@ -19,28 +19,25 @@ not advertised) closes the connection, with one log line that says whose it was 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
-from typing import cast
+from collections.abc import Awaitable, Coroutine
+from typing import Any, cast
 
 from odradek.broker.handling.context import Caller, CloseConnection, Context, never
 from odradek.broker.handling.dispatch import dispatch
 from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.direct_send import can_send_directly
 from odradek.broker.network.eager_call import EagerCall
-from odradek.broker.network.reply_queue import ReplyQueue
+from odradek.broker.network.reply_queue import Reply, ReplyQueue
 from odradek.broker.network.request_budget import RequestBudget
+from odradek.broker.network.wakeup import Wakeup
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
-from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.primitives import Buffer
 
 logger = logging.getLogger(__name__)
 
 READ_AHEAD_REQUESTS = 16
 READ_AHEAD_BYTES = 1 << 20
 FRAME_PREFIX_BYTES = 4
-PRODUCE = ProduceRequest.api_key.to_bytes(2, "big")
-"""How the frame of a Produce begins."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -57,17 +54,16 @@ class Connection(asyncio.BufferedProtocol):
         self._request_bytes = 0
         self._partial_bytes = 0
         self._running = False
-        self._replies = ReplyQueue(context.environment.loop)
+        loop = context.environment.loop
+        self._replies = ReplyQueue(loop, self._start, self)
         self.is_reading_paused = False
-        self._arrival: asyncio.Future[None] | None = None
+        self._arrival = Wakeup(loop)
         self._worker: asyncio.Task[None] | None = None
-        self._unanswered: deque[tuple[EagerCall[list[Buffer] | None], int]] = deque()
-        """Produces that have begun, with the sizes of their frames; the first may be done, and is answered first."""
-        self._answerer: asyncio.Task[None] | None = None
-        self._begun: asyncio.Future[None] | None = None  # what the answerer waits for, without anything to answer
-        self._all_answered: asyncio.Future[None] | None = None
         self.transport: asyncio.Transport | None = None
         self.last_active_ms = 0.0
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._context.tasks.start(work, f"connection {self.caller.peer}")
 
     # -- the event loop calls these -------------------------------------------------------------------------------
 
@@ -84,7 +80,13 @@ class Connection(asyncio.BufferedProtocol):
         if (refusal := self._table.admit(self)) is not None:
             self._close(refusal)
             return
-        self._worker = self._context.tasks.start(self._work(), f"connection {self.caller.peer}")
+        try:
+            for interceptor in self._context.interceptors.connections:
+                interceptor.connected(self.caller)
+        except CloseConnection as error:
+            self._close(str(error))
+            return
+        self._worker = self._start(self._work())
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.get_buffer(sizehint)
@@ -105,8 +107,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(error)
             return
         if self.requests:
-            if self._arrival is not None and not self._arrival.done():
-                self._arrival.set_result(None)
+            self._arrival.wake()
             self.caller.arrived()
         self._pause_if_ahead()
 
@@ -125,14 +126,9 @@ class Connection(asyncio.BufferedProtocol):
         self._memory.forget(self._resume)
         if self.caller.on_close is not None:
             self.caller.on_close()
-        for task in (self._worker, self._answerer):
-            if task is not None:
-                task.cancel()
+        if self._worker is not None:
+            self._worker.cancel()
         self._replies.drop()
-        while self._unanswered:
-            answer, size_bytes = self._unanswered.popleft()
-            answer.cancel()
-            self._finish(size_bytes)
         # A request under way gives its own bytes back when its task has ended; these will never be run.
         while self.requests:
             self._finish(_size_bytes(self.requests.popleft()))
@@ -146,45 +142,61 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is being answered, waits for its turn, or its reply is still being sent."""
-        return self._running or bool(self.requests) or bool(self._unanswered) or self._replies.writable is not None
+        replies = self._replies
+        return self._running or bool(self.requests) or replies.later_count > 0 or replies.writable is not None
 
     def _has_more(self) -> bool:
         return bool(self.requests)
 
     async def _work(self) -> None:
-        context = self._context
+        context, replies = self._context, self._replies
         while self.transport is not None and not context.stopping:
             if not self.requests:
                 self.last_active_ms = context.environment.monotonic_ms()
-                self._arrival = context.environment.loop.create_future()
-                await self._arrival
-                self._arrival = None
+                await self._arrival.wait()
                 continue
             frame = self.requests.popleft()
-            size_bytes, is_produce = _size_bytes(frame), bytes(frame[:2]) == PRODUCE
+            size_bytes, is_eager = _size_bytes(frame), self._is_eager(frame)
             self._running = True
             try:
-                if self._unanswered and not is_produce:
-                    await self._until_answered()
-                answer = dispatch(context, self.caller, frame)
+                if replies.later_count and not is_eager:
+                    await replies.drained()
+                if context.interceptors.connections:
+                    answer = self._intercepted(frame)
+                else:
+                    answer = dispatch(context, self.caller, frame)
                 del frame  # else the receive buffer counts as held, and is never used again
-                begun = EagerCall(answer) if is_produce else None
-                if begun is not None and (self._unanswered or not begun.is_done):
-                    self._answer_later(begun, size_bytes)
+                begun = EagerCall(answer) if is_eager else None
+                if begun is not None and (replies.later_count or not begun.is_done):
+                    replies.put_later(begun, size_bytes)
                     size_bytes = 0
                 else:
-                    self._send(await self._reply(begun or answer), self.requests)
+                    replies.put(await self.reply(begun or answer), self.requests)
                 del answer, begun
             finally:
                 self._running = False
                 self._finish(size_bytes)
             if self.is_reading_paused:
                 self._resume_if_caught_up()
-            if (writable := self._replies.writable) is not None:
+            if (writable := replies.writable) is not None:
                 await writable
-        await self._until_answered()
+        await replies.drained()
 
-    async def _reply(self, answer: Awaitable[list[Buffer] | None]) -> list[Buffer] | None:
+    async def _intercepted(self, frame: memoryview) -> Reply:
+        """Raises CloseConnection, MalformedMessage."""
+        interceptors, caller = self._context.interceptors, self.caller
+        received = interceptors.received(caller, frame)
+        reply = None if received is None else await dispatch(self._context, caller, received)
+        return None if reply is None else interceptors.replying(caller, reply)
+
+    def _is_eager(self, frame: memoryview) -> bool:
+        """Whether the request may begin while those before it wait (`Api.is_eager`)."""
+        api = self._context.served.get(int.from_bytes(frame[:2], "big"))
+        return api is not None and api.is_eager
+
+    # -- its replies call these (`Answering`) -------------------------------------------------------------------------
+
+    async def reply(self, answer: Awaitable[Reply]) -> Reply:
         """None where there is none; the connection may have been closed instead."""
         try:
             return await answer
@@ -192,16 +204,18 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(error)
             return None
 
-    def _send(self, reply: list[Buffer] | None, more: object) -> None:
-        """`more`: whether another reply may follow at once."""
-        if reply is not None:
-            self._replies.put(reply, more, self._write)
-
-    def _write(self) -> None:
+    def write(self) -> None:
         try:
             self._replies.write_to(self.transport)
         except OSError as error:
             self._close(f"an answer cannot be completed: {error}")
+
+    def ended(self, size_bytes: int) -> None:
+        self._finish(size_bytes)
+        if self.is_reading_paused:
+            self._resume_if_caught_up()
+
+    # -- its end ------------------------------------------------------------------------------------------------------
 
     def _finish(self, size_bytes: int) -> None:
         self._request_bytes -= size_bytes
@@ -209,8 +223,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def finish(self) -> asyncio.Task[None] | None:
         """Starts no further request; the task that ends with the request under way. Called when the broker stops."""
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+        self._arrival.wake()
         return self._worker
 
     def give_back(self) -> None:
@@ -220,7 +233,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str) -> None:
         """Closes from outside: idle, or the server ends. Replies already queued are still sent."""
         logger.debug("closing the connection of %s: %s", self.caller.peer, reason)
-        self._write()
+        self.write()
         if self.transport is not None:
             self.transport.close()
 
@@ -233,52 +246,16 @@ class Connection(asyncio.BufferedProtocol):
         logger.warning("closed the connection of %s on listener %s: %s", self.caller.peer, self.caller.listener, reason)
         while self.requests:
             self._finish(_size_bytes(self.requests.popleft()))
-        self._write()
+        self.write()
         if self.transport is not None:
             self.transport.close()
-
-    # -- Produces that wait for their replicas ------------------------------------------------------------------------
-
-    def _answer_later(self, answer: EagerCall[list[Buffer] | None], size_bytes: int) -> None:
-        self._unanswered.append((answer, size_bytes))
-        if self._answerer is None:
-            self._answerer = self._context.tasks.start(self._answer_in_order(), f"answers to {self.caller.peer}")
-        elif self._begun is not None and not self._begun.done():
-            self._begun.set_result(None)
-
-    async def _answer_in_order(self) -> None:
-        """One answer after the other, for as long as the connection stands."""
-        loop = self._context.environment.loop
-        while True:
-            while self._unanswered:
-                answer, size_bytes = self._unanswered[0]
-                reply = await self._reply(answer)
-                self._unanswered.popleft()
-                self._send(reply, self._unanswered and self._unanswered[0][0].is_ready)
-                self._finish(size_bytes)
-                if self.is_reading_paused:
-                    self._resume_if_caught_up()
-                if (writable := self._replies.writable) is not None:
-                    await writable
-            if self._all_answered is not None and not self._all_answered.done():
-                self._all_answered.set_result(None)
-            self._begun = loop.create_future()
-            await self._begun
-            self._begun = None
-
-    async def _until_answered(self) -> None:
-        """Returns when no Produce waits for its replicas any more."""
-        if self._unanswered:
-            self._all_answered = self._context.environment.loop.create_future()
-            await self._all_answered
-            self._all_answered = None
 
     # -- back-pressure ----------------------------------------------------------------------------------------------
 
     @property
     def _is_ahead(self) -> bool:
         """Whether enough has been read ahead. A request that is alone may be as large as it likes."""
-        count = len(self.requests) + len(self._unanswered)
+        count = len(self.requests) + self._replies.later_count
         return (self._running or count > 0) and (
             count >= READ_AHEAD_REQUESTS or self._request_bytes + self._partial_bytes >= READ_AHEAD_BYTES
         )

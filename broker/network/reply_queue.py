@@ -1,42 +1,115 @@
-"""Replies on their way to one client: written together where they come together, and held up where it does not read.
+"""Replies on their way to one client: in the order of its requests, written together where they come together, and held
+up where it does not read.
+
+A reply is there when it is put, or comes later: a Produce waits for its replicas, and those that follow it have begun
+by then (decision 003). What comes later is put when it has begun, and written when its turn has come.
 
 The transport keeps a view of what it was given until it is sent (uvloop does), so replies are lists of buffers that
 nobody changes afterwards. What an answer holds of files goes from there to the socket (direct_send.py).
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
 
 from odradek.broker.disk.file_slice import FileSlice
 from odradek.broker.network.direct_send import send_directly
+from odradek.broker.network.eager_call import EagerCall
+from odradek.broker.network.wakeup import Wakeup
 from odradek.protocol.primitives import Buffer
 
 REPLIES_TOGETHER_BYTES = 64 * 1024
 """Replies to requests that arrived together are written together, up to this size. A system call each, of which every
 one wakes the client, cost a fifth of the time of small requests."""
 
+Reply = list[Buffer] | None
+"""None where the protocol has none."""
+
+
+class Answering(Protocol):
+    """The connection, as its replies see it."""
+
+    def write(self) -> None:
+        """Writes what is queued (`write_to`)."""
+        ...
+
+    async def reply(self, answer: Awaitable[Reply]) -> Reply:
+        """What comes of a request; where that has no answer, the connection is closed instead."""
+        ...
+
+    def ended(self, size_bytes: int) -> None:
+        """A request of this size has ended: others may be read in its place."""
+        ...
+
+
+class Nobody:
+    """In place of a connection that is lost."""
+
+    def write(self) -> None: ...
+
+    async def reply(self, answer: Awaitable[Reply]) -> Reply:
+        return await answer
+
+    def ended(self, size_bytes: int) -> None: ...
+
+
+NOBODY = Nobody()
+
+
+def _start_nothing(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    raise AssertionError("the connection is lost, and starts no tasks")
+
 
 class ReplyQueue:
     """The replies of one connection that are not written yet."""
 
-    __slots__ = ("_loop", "_parts", "_size_bytes", "writable")
+    __slots__ = (
+        "_answerer",
+        "_begun",
+        "_connection",
+        "_drained",
+        "_later",
+        "_loop",
+        "_parts",
+        "_size_bytes",
+        "_start",
+        "writable",
+    )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        connection: Answering,
+    ) -> None:
+        """`start` starts a task of the connection's."""
         self._loop = loop
+        self._start = start
+        self._connection = connection
         self._parts: list[Buffer] = []
         self._size_bytes = 0
+        self._later: deque[tuple[EagerCall[Reply], int]] = deque()
+        """What has begun, with the sizes of the requests; the first may be done, and is answered first."""
+        self._answerer: asyncio.Task[None] | None = None
+        self._begun = Wakeup(loop)
+        self._drained = Wakeup(loop)
         self.writable: asyncio.Future[None] | None = None
         """What to wait for before anything more is answered; None: nothing."""
 
-    def put(self, reply: list[Buffer], more: object, write: Callable[[], None]) -> None:
-        """Has the reply written by `write`, now if no other one may follow at once (`more`); else together with that
-        one, unless that one waits for something after all: then in the loop's next turn."""
+    # -- replies that are there -------------------------------------------------------------------------------------
+
+    def put(self, reply: Reply, more: object) -> None:
+        """Has the reply written, now if no other one may follow at once (`more`); else together with that one, unless
+        that one waits for something after all: then in the loop's next turn."""
+        if reply is None:
+            return
         if not self._parts and more:
-            self._loop.call_soon(write)
+            self._loop.call_soon(self._connection.write)
         self._parts += reply
         self._size_bytes += sum(map(len, reply))
         if not more or self._size_bytes >= REPLIES_TOGETHER_BYTES:
-            write()
+            self._connection.write()
 
     def write_to(self, transport: asyncio.Transport | None) -> None:
         """Writes everything. A transport that is closing, or none, takes nothing more: uvloop raises, asyncio warns.
@@ -51,10 +124,39 @@ class ReplyQueue:
         if parts:
             transport.writelines(parts)
 
-    def drop(self) -> None:
-        """The connection is lost."""
-        self._parts = []
-        self.resume()
+    # -- replies that come later ------------------------------------------------------------------------------------
+
+    @property
+    def later_count(self) -> int:
+        """How many have begun and are not answered."""
+        return len(self._later)
+
+    def put_later(self, answer: EagerCall[Reply], size_bytes: int) -> None:
+        """Has the reply written when it is there, behind those before it; `size_bytes` of the request end then."""
+        self._later.append((answer, size_bytes))
+        if self._answerer is None:
+            self._answerer = self._start(self._answer_in_order())
+        else:
+            self._begun.wake()
+
+    async def _answer_in_order(self) -> None:
+        """One answer after the other, for as long as the connection stands."""
+        while True:
+            while self._later:
+                answer, size_bytes = self._later[0]
+                reply = await self._connection.reply(answer)
+                self._later.popleft()
+                self.put(reply, self._later and self._later[0][0].is_ready)
+                self._connection.ended(size_bytes)
+                if (writable := self.writable) is not None:
+                    await writable
+            self._drained.wake()
+            await self._begun.wait()
+
+    async def drained(self) -> None:
+        """Returns when nothing that has begun waits any more."""
+        if self._later:
+            await self._drained.wait()
 
     # -- the client does not read -----------------------------------------------------------------------------------
 
@@ -67,3 +169,15 @@ class ReplyQueue:
         if self.writable is not None and not self.writable.done():
             self.writable.set_result(None)
         self.writable = None
+
+    def drop(self) -> None:
+        """The connection is lost: nobody waits for anything any more, and it is let go."""
+        if self._answerer is not None:
+            self._answerer.cancel()
+        self._parts = []
+        self.resume()
+        while self._later:
+            answer, size_bytes = self._later.popleft()
+            answer.cancel()
+            self._connection.ended(size_bytes)
+        self._connection, self._start = NOBODY, _start_nothing

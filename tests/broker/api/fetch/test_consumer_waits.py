@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 
 import pytest
@@ -325,9 +325,9 @@ async def test_a_waiting_fetch_reads_only_now_and_then_while_the_high_watermark_
         def counted(*args: object, **more: object) -> object:
             nonlocal readings
             readings += 1
-            return fetch(*args, **more)  # type: ignore[arg-type]
+            return fetch(*args, **more)
 
-        fetch = PartitionReader.fetch
+        fetch: Callable[..., object] = PartitionReader[Partition].fetch
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(PartitionReader, "fetch", counted)
             for step in range(49):
