@@ -19,7 +19,8 @@ from odradek.broker.controller.heartbeats import Heartbeats
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.peers import Peer, PeerLost, Peers
 from odradek.broker.membership.registration import Registration
-from odradek.broker.observability.cluster_gauges import Gauge, cluster_gauges
+from odradek.broker.observability.cluster_samples import cluster_samples
+from odradek.broker.observability.sample import Sample
 from odradek.broker.replication.fetch_requests import Replica
 from odradek.broker.replication.fetchers import Fetchers
 from odradek.broker.replication.isr_writer import IsrWriter
@@ -119,9 +120,9 @@ class ClusterMember:
             )
         ]
 
-    def gauges(self) -> list[Gauge]:
+    def samples(self) -> list[Sample]:
         """What the metrics page tells about the cluster."""
-        return cluster_gauges(
+        return cluster_samples(
             self.metadata.image,
             is_controller=self.controller.is_active,
             is_store_silent=self.registration.is_silent or self._isr_writer.is_waiting_for_store,

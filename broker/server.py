@@ -44,7 +44,9 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.request_budget import RequestBudget
 from odradek.broker.observability.loop_lag import LoopLag
+from odradek.broker.observability.partition_samples import partition_samples
 from odradek.broker.observability.prometheus_page import Collector, MetricsPage
+from odradek.broker.observability.request_samples import request_samples
 from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.served import BY_KEY
 from odradek.broker.startup_errors import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
@@ -179,7 +181,7 @@ class Broker:
         context = self.context
         Maintenance(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
         if self._metrics_server is not None:
-            self._loop_lag = LoopLag(self.environment, context.metrics)
+            self._loop_lag = LoopLag(self.environment, context.metrics.loop_lag)
         self._check_idle()
 
     def _take_directories(self) -> None:
@@ -278,9 +280,13 @@ class Broker:
         return Connection(self.context, self.memory, listener.name, self.connections)
 
     def _metrics_page(self) -> MetricsPage:
-        return MetricsPage(
-            self.environment, Collector(self.context.metrics, self.context.partitions, self.context.member.gauges)
+        context = self.context
+        sources = (
+            partial(request_samples, context.metrics),
+            partial(partition_samples, context.partitions),
+            context.member.samples,
         )
+        return MetricsPage(self.environment, Collector(sources))
 
     @property
     def endpoints(self) -> dict[str, Endpoint]:

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from odradek.client.fetching.list_offsets import LATEST as LATEST
     from odradek.client.fetching.list_offsets import MAX_TIMESTAMP as MAX_TIMESTAMP
     from odradek.client.fetching.list_offsets import ListedOffset as ListedOffset
-    from odradek.client.metrics.metrics import Metric as Metric
     from odradek.client.metrics.metrics import Metrics as Metrics
     from odradek.client.metrics.opentelemetry import OpenTelemetryMetrics as OpenTelemetryMetrics
     from odradek.client.metrics.prometheus import PrometheusMetrics as PrometheusMetrics
@@ -91,6 +90,7 @@ if TYPE_CHECKING:
     from odradek.client.producer.results.delivery import Delivery as Delivery
     from odradek.client.producer.results.produce_results import Ack as Ack
     from odradek.client.topic_partition import TopicPartition as TopicPartition
+    from odradek.runtime.metric import Metric as Metric
 
 __version__: str
 
@@ -134,7 +134,7 @@ PUBLIC = {
     "MalformedResponse": "odradek.client.errors.client_errors",
     "MetadataMissing": "odradek.client.errors.client_errors",
     "MetadataTimeout": "odradek.client.errors.client_errors",
-    "Metric": "odradek.client.metrics.metrics",
+    "Metric": "odradek.runtime.metric",
     "Metrics": "odradek.client.metrics.metrics",
     "NewBatchListener": "odradek.client.producer.hooks.partitioner",
     "NewTopic": "odradek.client.admin.topics",

@@ -32,7 +32,7 @@ TIMEOUT_MS = 30_000
 
 
 async def handle(context: Context, call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    changes = MetadataChange(context, TIMEOUT_MS)
+    changes = MetadataChange(context, call, TIMEOUT_MS)
     errors = repeated([(resource.resource_type, resource.resource_name) for resource in request.resources])
     responses: list[AlterConfigsResourceResponse] = []
     for resource in request.resources:

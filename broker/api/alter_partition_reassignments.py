@@ -30,7 +30,7 @@ async def handle(
     context.access.require(call, Operation.ALTER, CLUSTER)
     if (answer := await forward(context, call, request, request.timeout_ms)) is not None:
         return answer
-    changes = MetadataChange(context, request.timeout_ms)
+    changes = MetadataChange(context, call, request.timeout_ms)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         responses=[

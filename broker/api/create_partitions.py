@@ -24,7 +24,7 @@ from odradek.protocol.messages.create_partitions import (
 
 
 async def handle(context: Context, call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    changes = MetadataChange(context, request.timeout_ms)
+    changes = MetadataChange(context, call, request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
     results: list[CreatePartitionsTopicResult] = []
     for topic in request.topics:

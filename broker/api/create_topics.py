@@ -26,7 +26,7 @@ from odradek.protocol.messages.create_topics import (
 
 
 async def handle(context: Context, call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    changes = MetadataChange(context, request.timeout_ms)
+    changes = MetadataChange(context, call, request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
     results: list[CreatableTopicResult] = []
     for topic in request.topics:

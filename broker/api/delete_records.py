@@ -49,7 +49,8 @@ async def handle(context: Context, call: Call, request: DeleteRecordsRequest) ->
     deletions = [
         _delete(context, call, topic.name, wanted, deadline) for topic in request.topics for wanted in topic.partitions
     ]
-    results = iter(await run_together(deletions, "DeleteRecords"))
+    with context.waiting(call):
+        results = iter(await run_together(deletions, "DeleteRecords"))
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(name=topic.name, partitions=[next(results) for _ in topic.partitions])

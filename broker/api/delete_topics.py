@@ -31,7 +31,7 @@ async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> 
         if call.version < DELETION_DISABLED_SINCE:
             code = ErrorCode.INVALID_REQUEST
         raise KafkaError(code, "Topic deletion is disabled.")
-    changes = MetadataChange(context, request.timeout_ms)
+    changes = MetadataChange(context, call, request.timeout_ms)
     wanted = _wanted(request)
     times = _times_named(context.metadata.image, wanted)
     responses: list[DeletableTopicResult] = []

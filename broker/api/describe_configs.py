@@ -1,14 +1,15 @@
 """DescribeConfigs (key 32): what counts for a topic, for this broker, or for all brokers, and where it comes from.
 
 A topic and a broker answer every option, or those of `configuration_keys` (null or none: all; unknown names are left
-out). The broker "" answers what was set for all brokers at run time only. Each resource has its own error; types other
-than topic and broker are not supported (INVALID_REQUEST).
+out). The broker "" answers what was set for all brokers at run time only; the loggers of this broker, their levels.
+Each resource has its own error; other types are not supported (INVALID_REQUEST).
 
 Versions: 1 source and synonyms (KIP-226). 3 type and documentation (KIP-569). 4 flexible.
 """
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.config.broker_config import ConfigEntry
+from odradek.broker.handling.broker_loggers import describe_loggers
 from odradek.broker.handling.config_resources import broker_of, require, topic_of, unsupported
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.configs import ResourceType
@@ -52,6 +53,8 @@ def _entries(context: Context, resource: DescribeConfigsResource) -> list[Config
         if broker_of(context, resource.resource_name) is None:
             return context.config.describe_default_broker(names)
         return context.config.describe_broker(names)
+    if resource.resource_type == ResourceType.BROKER_LOGGER:
+        return describe_loggers(context, resource.resource_name, names)
     raise unsupported(resource.resource_type)
 
 

@@ -31,7 +31,7 @@ async def handle(context: Context, call: Call, request: ElectLeadersRequest) -> 
         election = ElectionType(request.election_type)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown election type {request.election_type}") from None
-    changes = MetadataChange(context, request.timeout_ms)
+    changes = MetadataChange(context, call, request.timeout_ms)
     topics = context.metadata.image.topics
     if request.topic_partitions is None:
         asked = [(topic.name, list(range(len(topic.partitions)))) for _, topic in sorted(topics.items())]

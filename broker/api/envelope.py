@@ -16,7 +16,7 @@ from odradek.broker.access.operations import Operation
 from odradek.broker.access.principal import Principal
 from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Caller, CloseConnection, Context
-from odradek.broker.handling.dispatch import dispatch
+from odradek.broker.handling.dispatch import dispatch_alone
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.frames import peek_request
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -37,7 +37,7 @@ async def handle(context: Context, call: Call, request: EnvelopeRequest) -> Enve
         if api is None or not api.is_forwarded:
             name = f"API key {api_key}" if api is None else api.name
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is not sent on by brokers")
-        reply = await dispatch(context, caller, frame, is_forwarded=True)
+        reply = await dispatch_alone(context, caller, frame, is_forwarded=True)
     except (CloseConnection, MalformedMessage) as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the request in an Envelope: {error}") from error
     assert reply is not None, "what is sent on has an answer"

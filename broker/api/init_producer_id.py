@@ -36,7 +36,8 @@ async def handle(context: Context, call: Call, request: InitProducerIdRequest) -
             ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker has no coordinators: transactions are not served"
         )
     try:
-        producer_id = await context.producer_ids.allocate()
+        with context.waiting(call):
+            producer_id = await context.producer_ids.allocate()
     except (OSError, StoreClosed) as error:
         # What Kafka answers while it has no block of ids; producers ask again.
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no block of producer ids: {error}") from error

@@ -98,7 +98,7 @@ def _may_see(context: Context, call: Call, topic: str) -> bool:
 async def _create_missing(
     context: Context, call: Call, wanted: list[tuple[bytes, str | None]], failures: dict[str, KafkaError]
 ) -> None:
-    changes = MetadataChange(context, AUTO_CREATE_TIMEOUT_MS)
+    changes = MetadataChange(context, call, AUTO_CREATE_TIMEOUT_MS)
     for _, name in wanted:
         if name is None or name in context.metadata.image.topics:
             continue

@@ -79,7 +79,13 @@ def _append(
     partition = context.partitions.leader(topic, data.index)
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"no batch for {topic}-{data.index}; exactly one is required")
-    ticket = partition.append(data.records, request.acks, now_ms, with_zstd=call.version >= ZSTD_SINCE)
+    with_zstd = call.version >= ZSTD_SINCE
+    if partition.config.takes_batches_as_sent:
+        ticket = partition.append(data.records, request.acks, now_ms, with_zstd=with_zstd)
+    else:
+        begun_s = context.environment.precise_s()
+        ticket = partition.append(data.records, request.acks, now_ms, with_zstd=with_zstd)
+        call.times.conversions_s += context.environment.precise_s() - begun_s
     answer.base_offset = ticket.appended.base_offset
     answer.log_append_time_ms = ticket.appended.log_append_time_ms
     answer.log_start_offset = partition.log.log_start_offset

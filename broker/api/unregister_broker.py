@@ -30,7 +30,7 @@ async def handle(context: Context, call: Call, request: UnregisterBrokerRequest)
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"broker {broker_id} is there, and would register again: stop it first"
             )
-        await MetadataChange(context, TIMEOUT_MS).apply(lambda: context.member.controller.unregister(broker_id))
+        await MetadataChange(context, call, TIMEOUT_MS).apply(lambda: context.member.controller.unregister(broker_id))
     except KafkaError as error:
         return UnregisterBrokerResponse(error_code=call.failed(error), error_message=error.message)
     return UnregisterBrokerResponse()

@@ -389,6 +389,11 @@ class BrokerOptions:
     replica_socket_timeout_ms = Option(
         "replica.socket.timeout.ms", INT, 30_000, "How long a follower waits for an answer of its leader.", unit="ms"
     )
+    request_log_slower_than_ms = Option(
+        "request.log.slower.than.ms", INT, 0,
+        "The request log (logger `kafka.request.logger`, from DEBUG on) tells of requests that take so long or longer.",
+        minimum=0, unit="ms", dynamic=CLUSTER_WIDE, deviation=OURS,
+    )
     socket_connection_setup_timeout_ms = Option(
         "socket.connection.setup.timeout.ms", LONG, 10_000,
         "How long a follower tries to connect to its leader before it begins anew.", minimum=1, unit="ms",

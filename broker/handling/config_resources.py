@@ -36,13 +36,14 @@ Resource = tuple[int, str]
 
 
 def unsupported(resource_type: int) -> KafkaError:
-    """INVALID_REQUEST for a resource that is neither topic nor broker."""
+    """INVALID_REQUEST for a resource of another type than these."""
     try:
         kind = ResourceType(resource_type).name
     except ValueError:
         return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
     return KafkaError(
-        ErrorCode.INVALID_REQUEST, f"Resources of type {kind} are not supported; only TOPIC and BROKER are"
+        ErrorCode.INVALID_REQUEST,
+        f"Resources of type {kind} are not supported; TOPIC, BROKER and BROKER_LOGGER are",
     )
 
 
@@ -73,12 +74,12 @@ def topic_of(context: Context, name: str) -> TopicImage:
 
 
 def require(context: Context, call: Call, operation: Operation, resource: Resource) -> None:
-    """Raises KafkaError: the options of brokers are the cluster's. A type that is neither asks for nothing, and is
-    refused for that."""
+    """Raises KafkaError: the options of brokers are the cluster's. A type that is none of these asks for nothing, and
+    is refused for that."""
     kind, name = resource
     if kind == ResourceType.TOPIC:
         context.access.require(call, operation, of_topic(name))
-    elif kind == ResourceType.BROKER:
+    elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         context.access.require(call, operation, CLUSTER)
 
 

@@ -23,6 +23,7 @@ from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.handling.interceptors import Interceptors
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.observability.request_metrics import RequestMetrics
+from odradek.broker.observability.request_times import RequestTimes
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.follower_sessions import FollowerSessions
 from odradek.broker.txn.producer_ids import ProducerIds
@@ -103,10 +104,17 @@ def never() -> bool:
 class Call:
     """One request of one caller: what its header says, and the errors that its answer holds."""
 
-    __slots__ = ("caller", "client_id", "correlation_id", "errors", "is_forwarded", "version")
+    __slots__ = ("caller", "client_id", "correlation_id", "is_forwarded", "times", "version")
 
     def __init__(
-        self, caller: Caller, version: int, correlation_id: int, client_id: str | None, *, is_forwarded: bool = False
+        self,
+        caller: Caller,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        times: RequestTimes,
+        *,
+        is_forwarded: bool = False,
     ) -> None:
         self.caller = caller
         self.version = version
@@ -114,7 +122,7 @@ class Call:
         self.client_id = client_id
         self.is_forwarded = is_forwarded
         """Whether another broker has sent it on, in an Envelope."""
-        self.errors: list[ErrorCode] | None = None
+        self.times = times
 
     @property
     def principal(self) -> Principal:
@@ -126,10 +134,16 @@ class Call:
 
     def failed(self, error: KafkaError) -> ErrorCode:
         """The code to put into the answer; counts it for the metrics."""
-        if self.errors is None:
-            self.errors = []
-        self.errors.append(error.code)
+        times = self.times
+        if times.errors is None:
+            times.errors = []
+        times.errors.append(error.code)
         return error.code
+
+    @property
+    def errors(self) -> list[ErrorCode] | None:
+        """The errors that its answer holds so far; None: none."""
+        return self.times.errors
 
 
 def of_partition(error: Exception, topic: str, index: int) -> KafkaError:
@@ -230,6 +244,15 @@ class Context:
             yield
         finally:
             self._interrupts.pop(interrupt, None)
+
+    @contextmanager
+    def waiting(self, call: Call) -> Generator[None]:
+        """The block waits for others: for data, the metadata store, another broker. One at a time in a request."""
+        call.times.waits(self.environment.precise_s())
+        try:
+            yield
+        finally:
+            call.times.goes_on(self.environment.precise_s())
 
     def stop(self) -> None:
         """No new requests from here on; those that wait are told."""

@@ -15,13 +15,17 @@ from functools import partial
 from typing import Any
 
 from odradek.broker.handling.context import Api, Call, Caller, CloseConnection, Context
+from odradek.broker.observability.logged_request import LoggedRequest
+from odradek.broker.observability.request_log import log_request, request_logger
+from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.codec.codec import decode, encode_parts
-from odradek.protocol.codec.schema import Buffer
+from odradek.protocol.codec.schema import Buffer, Message
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage, TrailingBytes
 from odradek.protocol.frames import peek_request, read_request_header, response_frame
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
 logger = logging.getLogger(__name__)
+is_logged = request_logger.isEnabledFor
 
 API_VERSIONS = ApiVersionsRequest.api_key
 FRAME_PREFIX_BYTES = 4
@@ -29,11 +33,12 @@ FRAME_PREFIX_BYTES = 4
 
 
 async def dispatch(
-    context: Context, caller: Caller, frame: memoryview, *, is_forwarded: bool = False
+    context: Context, caller: Caller, frame: memoryview, times: RequestTimes, *, is_forwarded: bool = False
 ) -> list[Buffer] | None:
     """The reply to one request frame, ready to be written; None where the protocol has no reply.
 
-    Raises CloseConnection or MalformedMessage where the connection must close.
+    What becomes of it is noted in `times`; in the end the caller calls `request_ended`. Raises CloseConnection or
+    MalformedMessage where the connection must close.
     """
     api_key, version, correlation_id = peek_request(frame)
     api = context.served.get(api_key)
@@ -44,7 +49,7 @@ async def dispatch(
         if api_key == API_VERSIONS:
             return _unsupported_api_versions(api, correlation_id)
         raise CloseConnection(f"{api.name} version {version} is not served; served are {lowest} to {highest}")
-    started_ms = context.environment.monotonic_ms()
+    started_s = context.environment.precise_s()
     is_flexible = api.request.is_flexible(version)
     header, position = read_request_header(frame, is_flexible)
     try:
@@ -54,15 +59,37 @@ async def dispatch(
         request = error.message
     except MalformedMessage as error:
         raise MalformedMessage(f"{api.name} version {version} of client {header.client_id!r}: {error}") from error
-    call = Call(caller, version, correlation_id, header.client_id, is_forwarded=is_forwarded)
+    times.understood(api.name, version, started_s)
+    call = Call(caller, version, correlation_id, header.client_id, times, is_forwarded=is_forwarded)
+    if is_logged(logging.DEBUG):
+        times.logged = _logged(api, call, request)
     reply = None
     try:
         # ApiVersions answers with the old header always, so that a client can read it before it knows us (KIP-511).
         reply = await _reply(context, api, call, request, is_flexible and api_key != API_VERSIONS)
     finally:  # also where the connection closes, or the client is gone
-        latency_ms = context.environment.monotonic_ms() - started_ms
-        context.metrics.request_done(api.name, len(frame) + FRAME_PREFIX_BYTES, reply, latency_ms, call.errors)
+        size_bytes = 0 if reply is None else sum(map(len, reply))
+        times.completed(size_bytes, context.environment.precise_s())
     return reply
+
+
+def request_ended(context: Context, times: RequestTimes, written_s: float, sent_s: float) -> None:
+    """Counts a request that `dispatch` was given, if it was understood, and writes it to the request log."""
+    if times.name:
+        context.metrics.request_done(times, written_s, sent_s)
+        if times.logged is not None:
+            log_request(times.logged, times, written_s, sent_s, context.config.request_log_slower_than_ms)
+
+
+async def dispatch_alone(
+    context: Context, caller: Caller, frame: memoryview, *, is_forwarded: bool = False
+) -> list[Buffer] | None:
+    """`dispatch` of a request that has no connection, and has ended when it is answered; it is counted then."""
+    times = RequestTimes(context.environment.precise_s(), len(frame) + FRAME_PREFIX_BYTES)
+    try:
+        return await dispatch(context, caller, frame, times, is_forwarded=is_forwarded)
+    finally:
+        request_ended(context, times, times.completed_s, times.completed_s)
 
 
 async def _reply(
@@ -88,7 +115,28 @@ async def _reply(
 def _framed(call: Call, has_flexible_header: bool, response: Any) -> list[Buffer] | None:
     if response is None:
         return None
+    if call.times.logged is not None:
+        call.times.logged = call.times.logged._replace(response=response)
     return response_frame(call.correlation_id, has_flexible_header, encode_parts(response, call.version))
+
+
+def _logged(api: Api, call: Call, request: Message) -> LoggedRequest:
+    caller = call.caller
+    return LoggedRequest(
+        api_key=api.key,
+        api_name=api.name,
+        version=call.version,
+        correlation_id=call.correlation_id,
+        client_id=call.client_id,
+        is_forwarded=call.is_forwarded,
+        peer=caller.peer,
+        principal=str(call.principal),
+        listener=caller.listener,
+        security_protocol="PLAINTEXT",
+        software=caller.software,
+        request=request,
+        response=None,
+    )
 
 
 def _unsupported_api_versions(api: Api, correlation_id: int) -> list[Buffer]:

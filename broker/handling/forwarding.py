@@ -48,7 +48,8 @@ async def forward(context: Context, call: Call, request: Request[R], timeout_ms:
             context.member.controller.require_active()
         controller_id = image.controller_id
         remaining_ms = max(0.0, deadline_ms - environment.monotonic_ms())
-        code, response = await _ask(context, call, controller_id, request, remaining_ms)
+        with context.waiting(call):
+            code, response = await _ask(context, call, controller_id, request, remaining_ms)
         if code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
             call.failed(KafkaError(code))
         if code is not ErrorCode.NOT_CONTROLLER:
@@ -58,7 +59,8 @@ async def forward(context: Context, call: Call, request: Request[R], timeout_ms:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, f"the controller (broker {controller_id}) did not answer: try again"
             )
-        await environment.sleep(min(RETRY_MS, remaining_ms))
+        with context.waiting(call):
+            await environment.sleep(min(RETRY_MS, remaining_ms))
     return None
 
 

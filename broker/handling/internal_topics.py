@@ -16,6 +16,7 @@ from odradek.broker.handling.forwarding import forward
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.handling.partition_plans import reassign
 from odradek.broker.handling.topic_plans import create, plan_topic
+from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -41,7 +42,7 @@ async def ensure_internal_topic(context: Context, wanted: InternalTopic, timeout
 
     Raises KafkaError: INVALID_REPLICATION_FACTOR where no broker can be used, and as `MetadataChange.apply`.
     """
-    changes = MetadataChange(context, timeout_ms)
+    changes = MetadataChange(context, _own_call(context), timeout_ms)
     for attempt in range(1, ATTEMPTS_MAX + 1):
         image = context.metadata.image
         if (present := image.topics.get(wanted.name)) is not None:
@@ -84,6 +85,12 @@ async def add_replicas(context: Context, wanted: InternalTopic, timeout_ms: floa
     return len(moves)
 
 
+def _own_call(context: Context) -> Call:
+    """In place of a client's: nobody has sent a request."""
+    times = RequestTimes(context.environment.precise_s(), 0)
+    return Call(Caller(context.member.peers.listener, "this broker"), 1, 0, None, times)
+
+
 async def _reassign(context: Context, name: str, moves: Mapping[int, tuple[int, ...]], timeout_ms: float) -> None:
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=int(timeout_ms),
@@ -97,10 +104,10 @@ async def _reassign(context: Context, name: str, moves: Mapping[int, tuple[int, 
             )
         ],
     )
-    own = Call(Caller(context.member.peers.listener, "this broker"), 1, 0, None)
+    own = _own_call(context)
     answer = await forward(context, own, request, timeout_ms)
     if answer is None:  # this broker is the controller
-        changes = MetadataChange(context, timeout_ms)
+        changes = MetadataChange(context, own, timeout_ms)
         for index, replicas in moves.items():
             await reassign(context, changes, name, index, replicas, may_change_count=True)
         return

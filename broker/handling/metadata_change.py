@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, TooLarge
-from odradek.broker.handling.context import Context
+from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 Commit = Callable[[], Coroutine[Any, Any, int]]
@@ -21,10 +21,11 @@ Commit = Callable[[], Coroutine[Any, Any, int]]
 class MetadataChange:
     """The changes of one request, which share its deadline."""
 
-    __slots__ = ("_context", "_deadline_ms")
+    __slots__ = ("_call", "_context", "_deadline_ms")
 
-    def __init__(self, context: Context, timeout_ms: float) -> None:
+    def __init__(self, context: Context, call: Call, timeout_ms: float) -> None:
         self._context = context
+        self._call = call
         self._deadline_ms = context.environment.monotonic_ms() + timeout_ms
 
     async def apply(self, commit: Commit) -> None:
@@ -35,8 +36,9 @@ class MetadataChange:
         """
         remaining_ms = max(0.0, self._deadline_ms - self._context.environment.monotonic_ms())
         try:
-            async with asyncio.timeout(remaining_ms / 1000):
-                error = await self._context.shielded(self._apply(commit))
+            with self._context.waiting(self._call):
+                async with asyncio.timeout(remaining_ms / 1000):
+                    error = await self._context.shielded(self._apply(commit))
         except TimeoutError:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, "the change takes longer than the time given; it goes on"

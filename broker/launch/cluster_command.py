@@ -5,7 +5,8 @@ from typing import Final
 
 import click
 
-from odradek.broker.launch.serve_command import LOG_FORMATS, LOG_LEVELS
+from odradek.broker.launch.log_level_option import ALL_LOGGERS, LOG_LEVEL
+from odradek.broker.launch.serve_command import LOG_FORMATS
 
 BROKERS_MAX: Final = 50
 EXIT_CODES_HELP: Final = "Exit codes: 0 done, 1 it could not start or failed, 2 wrong command line."
@@ -21,8 +22,8 @@ EXIT_CODES_HELP: Final = "Exit codes: 0 done, 1 it could not start or failed, 2 
 @click.option("--memory", is_flag=True, help="Keep everything in memory, for tests: a stop forgets it.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One option, for all brokers.")
 @click.option(
-    "--log-level", type=click.Choice(LOG_LEVELS), default="warning", show_default=True,
-    help="Log this and what is worse.",
+    "--log-level", "log_levels", type=LOG_LEVEL, multiple=True, metavar="[LOGGER=]LEVEL",
+    help="Log this and what is worse: trace, debug, info, warning, error. Default warning.",
 )  # fmt: skip
 @click.option("--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Of each line.")
 def run(
@@ -31,7 +32,7 @@ def run(
     data_dir: str | None,
     memory: bool,
     assignments: tuple[str, ...],
-    log_level: str,
+    log_levels: tuple[tuple[str, str], ...],
     log_format: str,
 ) -> None:
     """Run several brokers in one process, replicating to one another.
@@ -44,7 +45,7 @@ def run(
     from odradek.broker.launch.logging_format import configure_logging
     from odradek.broker.launch.run_cluster import cluster_settings, run_cluster
 
-    configure_logging(log_level, log_format)
+    configure_logging({ALL_LOGGERS: "warning"} | dict(log_levels), log_format)
     if memory and data_dir is not None:
         raise click.UsageError("--memory and --data-dir exclude each other: give one of them")
     directory = None if memory else data_dir or "odradek-cluster"

@@ -3,7 +3,10 @@
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+
+from odradek.broker.observability.log_levels import set_level
 
 TEXT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
@@ -23,8 +26,11 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry)
 
 
-def configure_logging(level: str, log_format: str) -> None:
-    """Sends all log lines to standard error; standard output holds the ready line alone."""
+def configure_logging(levels: Mapping[str, str], log_format: str) -> None:
+    """Sends all log lines to standard error; standard output holds the ready line alone. `levels`: by logger, the one
+    of `root` included, of `LOG_LEVELS`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else logging.Formatter(TEXT))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.basicConfig(handlers=[handler], force=True)
+    for name, level in levels.items():
+        set_level(name, "WARN" if level == "warning" else level.upper())

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-LOG_LEVELS = ("debug", "info", "warning", "error")
+from odradek.broker.launch.log_level_option import ALL_LOGGERS, LOG_LEVEL
+
 LOG_FORMATS = ("text", "json")
 
 
@@ -29,8 +30,9 @@ LOG_FORMATS = ("text", "json")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One option; wins over the file.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics here.")
 @click.option(
-    "--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True, help="Log this and what is worse."
-)
+    "--log-level", "log_levels", type=LOG_LEVEL, multiple=True, metavar="[LOGGER=]LEVEL",
+    help="Log this and what is worse: trace, debug, info, warning, error. Default info.",
+)  # fmt: skip
 @click.option("--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Of each line.")
 def serve(
     listen: tuple[str, ...],
@@ -42,7 +44,7 @@ def serve(
     config_file: str | None,
     assignments: tuple[str, ...],
     metrics: str | None,
-    log_level: str,
+    log_levels: tuple[tuple[str, str], ...],
     log_format: str,
 ) -> None:
     """Run a broker.
@@ -54,7 +56,7 @@ def serve(
     from odradek.broker.launch.logging_format import configure_logging
     from odradek.broker.launch.run_broker import run, settings_of
 
-    configure_logging(log_level, log_format)
+    configure_logging({ALL_LOGGERS: "info"} | dict(log_levels), log_format)
     if memory and data_dirs:
         raise click.UsageError("--memory and --data-dir exclude each other: give one of them")
     try:

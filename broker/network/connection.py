@@ -19,17 +19,18 @@ not advertised) closes the connection, with one log line that says whose it was 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, cast
 
 from odradek.broker.handling.context import Caller, CloseConnection, Context, never
-from odradek.broker.handling.dispatch import dispatch
+from odradek.broker.handling.dispatch import dispatch, request_ended
 from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.direct_send import can_send_directly
 from odradek.broker.network.eager_call import EagerCall
 from odradek.broker.network.reply_queue import Reply, ReplyQueue
 from odradek.broker.network.request_budget import RequestBudget
 from odradek.broker.network.wakeup import Wakeup
+from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
 
@@ -50,14 +51,14 @@ class Connection(asyncio.BufferedProtocol):
         self.caller = Caller(listener)
         self.caller.has_more = self._has_more
         self._reader = FrameReader(context.config.socket_request_max_bytes, table.landing)
-        self.requests: deque[memoryview] = deque()
+        self.requests: deque[tuple[memoryview, float]] = deque()
+        """Frames, and when each was received (`Environment.precise_s`)."""
         self._request_bytes = 0
         self._partial_bytes = 0
         self._running = False
-        loop = context.environment.loop
-        self._replies = ReplyQueue(loop, self._start, self)
+        self._replies = ReplyQueue(context.environment, self._start, self)
         self.is_reading_paused = False
-        self._arrival = Wakeup(loop)
+        self._arrival = Wakeup(context.environment.loop)
         self._worker: asyncio.Task[None] | None = None
         self.transport: asyncio.Transport | None = None
         self.last_active_ms = 0.0
@@ -92,7 +93,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active_ms = self._context.environment.monotonic_ms()
+        environment = self._context.environment
+        self.last_active_ms, now_s = environment.monotonic_ms(), environment.precise_s()
         self._memory.received(nbytes)
         self._partial_bytes += nbytes
         try:
@@ -102,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._partial_bytes -= size_bytes
                 self._memory.completed(size_bytes, self._resume)
                 self._request_bytes += size_bytes
-                self.requests.append(frame)
+                self.requests.append((frame, now_s))
         except MalformedMessage as error:
             self._refuse(error)
             return
@@ -131,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         self._replies.drop()
         # A request under way gives its own bytes back when its task has ended; these will never be run.
         while self.requests:
-            self._finish(_size_bytes(self.requests.popleft()))
+            self._finish(_size_bytes(self.requests.popleft()[0]))
         self._memory.dropped(self._partial_bytes)
         self._partial_bytes = 0
         self._reader.drop()
@@ -155,24 +157,28 @@ class Connection(asyncio.BufferedProtocol):
                 self.last_active_ms = context.environment.monotonic_ms()
                 await self._arrival.wait()
                 continue
-            frame = self.requests.popleft()
+            frame, received_s = self.requests.popleft()
             size_bytes, is_eager = _size_bytes(frame), self._is_eager(frame)
+            times = RequestTimes(received_s, size_bytes)
             self._running = True
             try:
                 if replies.later_count and not is_eager:
                     await replies.drained()
                 if context.interceptors.connections:
-                    answer = self._intercepted(frame)
+                    answer = self._intercepted(frame, times)
                 else:
-                    answer = dispatch(context, self.caller, frame)
+                    answer = dispatch(context, self.caller, frame, times)
                 del frame  # else the receive buffer counts as held, and is never used again
                 begun = EagerCall(answer) if is_eager else None
                 if begun is not None and (replies.later_count or not begun.is_done):
-                    replies.put_later(begun, size_bytes)
+                    replies.put_later(begun, times)
                     size_bytes = 0
                 else:
-                    replies.put(await self.reply(begun or answer), self.requests)
+                    replies.put(await self.reply(begun or answer), times, self.requests)
                 del answer, begun
+            except asyncio.CancelledError:  # the client is gone
+                request_ended(context, times, times.completed_s, times.completed_s)
+                raise
             finally:
                 self._running = False
                 self._finish(size_bytes)
@@ -182,11 +188,11 @@ class Connection(asyncio.BufferedProtocol):
                 await writable
         await replies.drained()
 
-    async def _intercepted(self, frame: memoryview) -> Reply:
+    async def _intercepted(self, frame: memoryview, times: RequestTimes) -> Reply:
         """Raises CloseConnection, MalformedMessage."""
         interceptors, caller = self._context.interceptors, self.caller
         received = interceptors.received(caller, frame)
-        reply = None if received is None else await dispatch(self._context, caller, received)
+        reply = None if received is None else await dispatch(self._context, caller, received, times)
         return None if reply is None else interceptors.replying(caller, reply)
 
     def _is_eager(self, frame: memoryview) -> bool:
@@ -209,6 +215,10 @@ class Connection(asyncio.BufferedProtocol):
             self._replies.write_to(self.transport)
         except OSError as error:
             self._close(f"an answer cannot be completed: {error}")
+
+    def sent(self, requests: Sequence[RequestTimes], written_s: float, sent_s: float) -> None:
+        for times in requests:
+            request_ended(self._context, times, written_s, sent_s)
 
     def ended(self, size_bytes: int) -> None:
         self._finish(size_bytes)
@@ -245,7 +255,7 @@ class Connection(asyncio.BufferedProtocol):
     def _close(self, reason: str) -> None:
         logger.warning("closed the connection of %s on listener %s: %s", self.caller.peer, self.caller.listener, reason)
         while self.requests:
-            self._finish(_size_bytes(self.requests.popleft()))
+            self._finish(_size_bytes(self.requests.popleft()[0]))
         self.write()
         if self.transport is not None:
             self.transport.close()

@@ -10,14 +10,16 @@ nobody changes afterwards. What an answer holds of files goes from there to the 
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from odradek.broker.disk.file_slice import FileSlice
 from odradek.broker.network.direct_send import send_directly
 from odradek.broker.network.eager_call import EagerCall
 from odradek.broker.network.wakeup import Wakeup
+from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.primitives import Buffer
+from odradek.runtime.environment import Environment
 
 REPLIES_TOGETHER_BYTES = 64 * 1024
 """Replies to requests that arrived together are written together, up to this size. A system call each, of which every
@@ -38,6 +40,11 @@ class Answering(Protocol):
         """What comes of a request; where that has no answer, the connection is closed instead."""
         ...
 
+    def sent(self, requests: Sequence[RequestTimes], written_s: float, sent_s: float) -> None:
+        """The replies to these requests, or that there are none, were given to the transport, which had room for more
+        at `sent_s`."""
+        ...
+
     def ended(self, size_bytes: int) -> None:
         """A request of this size has ended: others may be read in its place."""
         ...
@@ -50,6 +57,8 @@ class Nobody:
 
     async def reply(self, answer: Awaitable[Reply]) -> Reply:
         return await answer
+
+    def sent(self, requests: Sequence[RequestTimes], written_s: float, sent_s: float) -> None: ...
 
     def ended(self, size_bytes: int) -> None: ...
 
@@ -65,8 +74,10 @@ class ReplyQueue:
     """The replies of one connection that are not written yet."""
 
     __slots__ = (
+        "_answered",
         "_answerer",
         "_begun",
+        "_clock_s",
         "_connection",
         "_drained",
         "_later",
@@ -74,23 +85,31 @@ class ReplyQueue:
         "_parts",
         "_size_bytes",
         "_start",
+        "_unsent",
+        "_written_s",
         "writable",
     )
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        environment: Environment,
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         connection: Answering,
     ) -> None:
         """`start` starts a task of the connection's."""
-        self._loop = loop
+        self._loop = loop = environment.loop
+        self._clock_s = environment.precise_s
         self._start = start
         self._connection = connection
         self._parts: list[Buffer] = []
         self._size_bytes = 0
-        self._later: deque[tuple[EagerCall[Reply], int]] = deque()
-        """What has begun, with the sizes of the requests; the first may be done, and is answered first."""
+        self._answered: list[RequestTimes] = []
+        """Whose replies are in `_parts`."""
+        self._unsent: list[RequestTimes] = []
+        """Whose replies the transport has, and holds more than it may."""
+        self._written_s = 0.0
+        self._later: deque[tuple[EagerCall[Reply], RequestTimes]] = deque()
+        """What has begun; the first may be done, and is answered first."""
         self._answerer: asyncio.Task[None] | None = None
         self._begun = Wakeup(loop)
         self._drained = Wakeup(loop)
@@ -99,13 +118,16 @@ class ReplyQueue:
 
     # -- replies that are there -------------------------------------------------------------------------------------
 
-    def put(self, reply: Reply, more: object) -> None:
+    def put(self, reply: Reply, times: RequestTimes, more: object) -> None:
         """Has the reply written, now if no other one may follow at once (`more`); else together with that one, unless
         that one waits for something after all: then in the loop's next turn."""
         if reply is None:
+            now_s = self._clock_s()
+            self._connection.sent((times,), now_s, now_s)
             return
         if not self._parts and more:
             self._loop.call_soon(self._connection.write)
+        self._answered.append(times)
         self._parts += reply
         self._size_bytes += sum(map(len, reply))
         if not more or self._size_bytes >= REPLIES_TOGETHER_BYTES:
@@ -117,12 +139,28 @@ class ReplyQueue:
         Raises OSError where an answer cannot be completed.
         """
         parts, self._parts, self._size_bytes = self._parts, [], 0
+        answered, self._answered = self._answered, []
         if not parts or transport is None or transport.is_closing():
+            self._end(answered)
             return
+        self._written_s = written_s = self._clock_s()
         if FileSlice in map(type, parts):
             parts = send_directly(transport, parts)
+            sent_s = self._clock_s()
+        else:
+            sent_s = written_s
         if parts:
             transport.writelines(parts)
+        if self.writable is None:
+            self._connection.sent(answered, written_s, sent_s)
+        else:
+            self._unsent += answered
+
+    def _end(self, requests: Sequence[RequestTimes]) -> None:
+        """Nobody takes these replies any more."""
+        if requests:
+            now_s = self._clock_s()
+            self._connection.sent(requests, now_s, now_s)
 
     # -- replies that come later ------------------------------------------------------------------------------------
 
@@ -131,9 +169,11 @@ class ReplyQueue:
         """How many have begun and are not answered."""
         return len(self._later)
 
-    def put_later(self, answer: EagerCall[Reply], size_bytes: int) -> None:
-        """Has the reply written when it is there, behind those before it; `size_bytes` of the request end then."""
-        self._later.append((answer, size_bytes))
+    def put_later(self, answer: EagerCall[Reply], times: RequestTimes) -> None:
+        """Has the reply written when it is there, behind those before it; the request ends then."""
+        if not answer.is_done:
+            times.waits(self._clock_s())
+        self._later.append((answer, times))
         if self._answerer is None:
             self._answerer = self._start(self._answer_in_order())
         else:
@@ -143,11 +183,11 @@ class ReplyQueue:
         """One answer after the other, for as long as the connection stands."""
         while True:
             while self._later:
-                answer, size_bytes = self._later[0]
+                answer, times = self._later[0]
                 reply = await self._connection.reply(answer)
                 self._later.popleft()
-                self.put(reply, self._later and self._later[0][0].is_ready)
-                self._connection.ended(size_bytes)
+                self.put(reply, times, self._later and self._later[0][0].is_ready)
+                self._connection.ended(times.size_bytes)
                 if (writable := self.writable) is not None:
                     await writable
             self._drained.wake()
@@ -169,6 +209,9 @@ class ReplyQueue:
         if self.writable is not None and not self.writable.done():
             self.writable.set_result(None)
         self.writable = None
+        if self._unsent:
+            self._connection.sent(self._unsent, self._written_s, self._clock_s())
+            self._unsent = []
 
     def drop(self) -> None:
         """The connection is lost: nobody waits for anything any more, and it is let go."""
@@ -176,8 +219,10 @@ class ReplyQueue:
             self._answerer.cancel()
         self._parts = []
         self.resume()
+        self._end(self._answered)
         while self._later:
-            answer, size_bytes = self._later.popleft()
+            answer, times = self._later.popleft()
             answer.cancel()
-            self._connection.ended(size_bytes)
+            self._end((times,))
+            self._connection.ended(times.size_bytes)
         self._connection, self._start = NOBODY, _start_nothing

@@ -4,9 +4,7 @@ What it shows is how long anybody may have had to wait for the one thread that d
 that the kernel held up, the interpreter's lock. Measured only where somebody may look, with `--metrics`.
 """
 
-from bisect import bisect_left
-
-from odradek.broker.observability.request_metrics import LOOP_LAG_BOUNDS_MS, RequestMetrics
+from odradek.broker.observability.histogram import Histogram
 from odradek.runtime.environment import Environment
 
 INTERVAL_MS = 10.0
@@ -15,9 +13,9 @@ INTERVAL_MS = 10.0
 class LoopLag:
     """Samples until it is stopped."""
 
-    def __init__(self, environment: Environment, metrics: RequestMetrics) -> None:
+    def __init__(self, environment: Environment, lag_s: Histogram) -> None:
         self._environment = environment
-        self._metrics = metrics
+        self._lag_s = lag_s
         self._due_ms = environment.monotonic_ms() + INTERVAL_MS
         self._timer = environment.loop.call_later(INTERVAL_MS / 1000, self._sample)
 
@@ -26,8 +24,6 @@ class LoopLag:
 
     def _sample(self) -> None:
         now_ms = self._environment.monotonic_ms()
-        late_ms = max(0.0, now_ms - self._due_ms)
-        self._metrics.loop_lag_counts[bisect_left(LOOP_LAG_BOUNDS_MS, late_ms)] += 1
-        self._metrics.loop_lag_ms_sum += late_ms
+        self._lag_s.observe(max(0.0, now_ms - self._due_ms) / 1000)
         self._due_ms = now_ms + INTERVAL_MS
         self._timer = self._environment.loop.call_later(INTERVAL_MS / 1000, self._sample)

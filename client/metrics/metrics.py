@@ -11,50 +11,9 @@ The hook is called in the event loop, gauges may be read in any thread. It must 
 """
 
 from collections.abc import Callable
-from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
-
-class Instrument(Enum):
-    """How the values of a metric belong together."""
-
-    COUNTER = "counter"
-    HISTOGRAM = "histogram"
-    GAUGE = "gauge"
-
-
-class Unit(Enum):
-    """What a value counts. Values are handed to the hook in these units.
-
-    Prometheus and OpenTelemetry have seconds as their unit of time: `scale` is what adapters multiply a value by.
-    """
-
-    RECORDS = "records"
-    BATCHES = "batches"
-    REQUESTS = "requests"
-    CONNECTIONS = "connections"
-    TIMES = "times"
-    TASKS = "tasks"
-    BYTES = "bytes"
-    MILLISECONDS = "ms"
-    RATIO = "ratio"
-
-    @property
-    def scale(self) -> float:
-        return 0.001 if self is Unit.MILLISECONDS else 1
-
-
-class Metric(NamedTuple):
-    """One row. `labels` are the names of the label values that come with each call, after the client id."""
-
-    name: str
-    instrument: Instrument
-    unit: Unit
-    doc: str
-    labels: tuple[str, ...] = ()
-    is_ours: bool = False
-    """Kafka's clients have no such metric."""
-
+from odradek.runtime.metric import Instrument, Metric, Unit
 
 BUCKETS: Final[dict[Unit, tuple[float, ...]]] = {
     Unit.MILLISECONDS: (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000),
@@ -62,7 +21,7 @@ BUCKETS: Final[dict[Unit, tuple[float, ...]]] = {
     Unit.RECORDS: tuple(10**power for power in range(6)),
     Unit.RATIO: (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1),
 }
-"""Upper bounds for the histograms of each unit."""
+"""Upper bounds for the histograms of each unit. Values are handed to the hook in the units of their rows."""
 
 
 class Metrics(Protocol):

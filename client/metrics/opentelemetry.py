@@ -11,7 +11,8 @@ from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, MeterProvider, Observation, get_meter
 
-from odradek.client.metrics.metrics import BUCKETS, METRICS, Instrument, Metric, Unit
+from odradek.client.metrics.metrics import BUCKETS, METRICS
+from odradek.runtime.metric import Instrument, Metric, Unit
 
 __all__ = ["OpenTelemetryMetrics"]
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
-from odradek.client.metrics.metrics import BUCKETS, METRICS, Instrument, Metric, Unit
+from odradek.client.metrics.metrics import BUCKETS, METRICS
+from odradek.runtime.metric import Instrument, Metric, Unit
 
 __all__ = ["PrometheusMetrics"]
 

@@ -28,7 +28,6 @@ from odradek.client.metrics.metrics import (
     NO_METRICS,
     SUCCESSFUL_AUTHENTICATION_TOTAL,
     SUCCESSFUL_REAUTHENTICATION_TOTAL,
-    Metric,
     Metrics,
 )
 from odradek.client.network.authentication import Authenticator
@@ -41,6 +40,7 @@ from odradek.client.network.tls import TlsContexts, refusal
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
 from odradek.runtime.environment import Environment
+from odradek.runtime.metric import Metric
 
 __all__ = ["Connection", "open_connection"]
 

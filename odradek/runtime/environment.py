@@ -88,6 +88,10 @@ class Environment:
         """The loop's clock in milliseconds, for deadlines and durations. It never goes back."""
         return self.loop.time() * 1000.0
 
+    precise_s = staticmethod(time.perf_counter)
+    """Seconds, to the microsecond, for durations that are measured: `monotonic_ms` stands still while the loop does not
+    turn, and uvloop has it in whole milliseconds."""
+
     def lease_clock_ms(self) -> float:
         """A clock that runs on while the machine sleeps, where it has one, and never goes back: for leases."""
         if sys.platform == "linux":

@@ -11,7 +11,7 @@ MISSING: Final = object()
 class Field:
     """What a declaration says about an attribute beside its type. Versions are inclusive; `until` None: still there."""
 
-    __slots__ = ("default", "default_factory", "nullable_since", "since", "tag", "until")
+    __slots__ = ("default", "default_factory", "is_sensitive", "nullable_since", "since", "tag", "until")
 
     def __init__(
         self,
@@ -21,6 +21,7 @@ class Field:
         default_factory: Callable[[], object] | None = None,
         nullable_since: int | None = None,
         tag: int | None = None,
+        is_sensitive: bool = False,
     ) -> None:
         self.since = since
         self.until = until
@@ -28,6 +29,8 @@ class Field:
         self.default_factory = default_factory
         self.nullable_since = nullable_since
         self.tag = tag
+        self.is_sensitive = is_sensitive
+        """Whether a log must not tell it; see `contents`."""
 
     @property
     def is_required(self) -> bool:
@@ -43,7 +46,12 @@ T = TypeVar("T")
 
 @overload
 def field(
-    *, since: int = 0, until: int | None = None, nullable_since: int | None = None, tag: int | None = None
+    *,
+    since: int = 0,
+    until: int | None = None,
+    nullable_since: int | None = None,
+    tag: int | None = None,
+    is_sensitive: bool = False,
 ) -> Any: ...
 @overload
 def field(
@@ -53,6 +61,7 @@ def field(
     until: int | None = None,
     nullable_since: int | None = None,
     tag: int | None = None,
+    is_sensitive: bool = False,
 ) -> T: ...
 @overload
 def field(
@@ -62,6 +71,7 @@ def field(
     until: int | None = None,
     nullable_since: int | None = None,
     tag: int | None = None,
+    is_sensitive: bool = False,
 ) -> T: ...
 def field(
     *,
@@ -71,9 +81,10 @@ def field(
     default_factory: Callable[[], object] | None = None,
     nullable_since: int | None = None,
     tag: int | None = None,
+    is_sensitive: bool = False,
 ) -> Any:
     """Says which versions carry an attribute, and how; see the rules above."""
-    return Field(since, until, default, default_factory, nullable_since, tag)
+    return Field(since, until, default, default_factory, nullable_since, tag, is_sensitive)
 
 
 def default_source(declared: Field) -> str | None:

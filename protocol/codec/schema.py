@@ -18,6 +18,7 @@ Rules:
   `list` of these. With `| None` a field is nullable, from its first version on or from `nullable_since`.
 - A field that some version does not carry has a default: it is left out when such a version is encoded, and takes the
   default when it is decoded.
+- A field whose value belongs into no log is declared `is_sensitive`.
 - A tagged field (KIP-482) is sent when it differs from its default. A tagged struct is declared `X | None` with the
   default None, meaning absent: Kafka's own default is a struct full of defaults, which it does not send either.
 

@@ -5,7 +5,7 @@ v1: the broker answers before it throttles (KIP-219)
 v2: flexible (KIP-482)
 """
 
-from odradek.protocol.codec.schema import Request, Response, Struct, i8, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
 
 
 @struct
@@ -25,7 +25,7 @@ class AlterConfigsResponse(Response):
 @struct
 class AlterableConfig(Struct):
     name: str
-    value: str | None
+    value: str | None = field(is_sensitive=True)
 
 
 @struct

@@ -26,7 +26,7 @@ from odradek.protocol.codec.schema import (
 @struct
 class CreatableTopicConfigs(Struct):
     name: str
-    value: str | None
+    value: str | None = field(is_sensitive=True)
     read_only: bool
     config_source: i8 = -1
     is_sensitive: bool
@@ -59,7 +59,7 @@ class CreatableReplicaAssignment(Struct):
 @struct
 class CreatableTopicConfig(Struct):
     name: str
-    value: str | None
+    value: str | None = field(is_sensitive=True)
 
 
 @struct

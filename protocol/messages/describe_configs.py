@@ -12,14 +12,14 @@ from odradek.protocol.codec.schema import Request, Response, Struct, field, i8, 
 @struct
 class DescribeConfigsSynonym(Struct):
     name: str
-    value: str | None
+    value: str | None = field(is_sensitive=True)
     source: i8
 
 
 @struct
 class DescribeConfigsResourceResult(Struct):
     name: str
-    value: str | None
+    value: str | None = field(is_sensitive=True)
     read_only: bool
     config_source: i8 = -1
     is_sensitive: bool

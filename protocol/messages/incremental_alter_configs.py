@@ -6,7 +6,7 @@ v0: the API (KIP-339)
 v1: flexible (KIP-482)
 """
 
-from odradek.protocol.codec.schema import Request, Response, Struct, i8, i16, i32, message, struct
+from odradek.protocol.codec.schema import Request, Response, Struct, field, i8, i16, i32, message, struct
 
 
 @struct
@@ -27,7 +27,7 @@ class IncrementalAlterConfigsResponse(Response):
 class AlterableConfig(Struct):
     name: str
     config_operation: i8
-    value: str | None
+    value: str | None = field(is_sensitive=True)
 
 
 @struct

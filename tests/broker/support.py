@@ -32,10 +32,11 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.handling.context import BrokerIdentity, Caller, Context
-from odradek.broker.handling.dispatch import dispatch
+from odradek.broker.handling.context import BrokerIdentity, Call, Caller, Context
+from odradek.broker.handling.dispatch import dispatch_alone
 from odradek.broker.log.validation import Origin
 from odradek.broker.membership.registration import Identity, Registration
+from odradek.broker.observability.request_times import RequestTimes
 from odradek.broker.replica.leadership import LeadershipSubscriber
 from odradek.broker.replica.partition import Partition
 from odradek.broker.served import BY_KEY
@@ -124,6 +125,11 @@ async def running_broker(
         context.partitions.close()
 
 
+def call(caller: Caller | None = None, version: int = 0, client_id: str | None = None) -> Call:
+    """For handlers that are called by themselves."""
+    return Call(caller or Caller(LISTENER), version, 1, client_id, RequestTimes(0.0, 0))
+
+
 async def ask(
     context: Context, request: Request[R], version: int, *, listener: str = LISTENER, caller: Caller | None = None
 ) -> R:
@@ -140,7 +146,7 @@ async def ask_if_answered(
     flexible = request.is_flexible(version)
     header = RequestHeader(request.api_key, version, 7, "support")
     frame = b"".join(request_frame(header, flexible, encode_parts(request, version)))
-    reply = await dispatch(context, caller or Caller(listener), memoryview(frame)[4:])
+    reply = await dispatch_alone(context, caller or Caller(listener), memoryview(frame)[4:])
     if reply is None:
         return None
     body = b"".join(reply)[4:]

@@ -129,7 +129,8 @@ class One:
 
 
 def gauge(member: ClusterMember, name: str) -> float:
-    [value] = [value for found, _, value in member.gauges() if found == f"kafka_controller_kafkacontroller_{name}"]
+    [value] = [value for row, _, value in member.samples() if row.name == f"kafka_controller_kafkacontroller_{name}"]
+    assert isinstance(value, int)
     return value
 
 

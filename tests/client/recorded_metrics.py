@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from odradek.client.metrics.metrics import METRICS, Instrument, Metric, Metrics
+from odradek.client.metrics.metrics import METRICS, Metrics
+from odradek.runtime.metric import Instrument, Metric
 
 Key = tuple[str, tuple[str, ...]]
 

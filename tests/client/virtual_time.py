@@ -312,6 +312,9 @@ class VirtualEnvironment(Environment):
     def now_ns(self) -> int:
         return int(self._wall_clock_offset_ms + self.monotonic_ms()) * NS_PER_MS
 
+    def precise_s(self) -> float:
+        return self.loop.time()
+
     def lease_clock_ms(self) -> float:
         return self.monotonic_ms() + self._asleep_ms
 

@@ -13,7 +13,6 @@ import pytest
 
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.errors.client_errors import AuthenticationFailed, ClientError, ConnectionFailed
-from odradek.client.metrics.metrics import Metric
 from odradek.client.network.connection import Connection, open_connection
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
@@ -23,6 +22,7 @@ from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOff
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.runtime.environment import Environment
+from odradek.runtime.metric import Metric
 from processes.apache_kafka import ApacheKafka, run_tool
 from tests.client.certificates import PASSWORD as KEY_PASSWORD
 from tests.client.certificates import Certificates, make_certificates

@@ -25,6 +25,7 @@ from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.fetching.consumer_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, Context, of_partition
+from odradek.broker.observability.request_times import FETCH_CONSUMER, FETCH_FOLLOWER
 from odradek.broker.replica.isolation import READ_COMMITTED, Isolation
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.watch import Watch
@@ -63,7 +64,9 @@ Answers = dict[PartitionKey, PartitionData]
 
 async def handle(context: Context, call: Call, request: FetchRequest) -> FetchResponse:
     if _replica_id(request, call.version) >= 0:
+        call.times.name = FETCH_FOLLOWER
         return await handle_follower(context, call, request)
+    call.times.name = FETCH_CONSUMER
     uses_ids = call.version >= TOPIC_IDS_SINCE
     now_ms = context.environment.monotonic_ms()
     session = context.sessions.consumers.resolve(request.session_id, request.session_epoch, uses_ids, now_ms)
@@ -127,7 +130,9 @@ class Reading:
                 if self._is_enough(answers) or remaining_ms <= 0 or self._context.stopping:
                     return answers
                 watch.rooms = self._rooms
-                if not await watch.wait(self._min_bytes - self._size_bytes, remaining_ms):
+                with self._context.waiting(self._call):
+                    has_come = await watch.wait(self._min_bytes - self._size_bytes, remaining_ms)
+                if not has_come:
                     return await self._read_patiently()
 
     def _is_enough(self, answers: Answers) -> bool:

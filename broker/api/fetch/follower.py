@@ -107,7 +107,8 @@ class FollowerReading:
                 remaining_ms = deadline_ms - context.environment.monotonic_ms()
                 if self._answers or remaining_ms <= 0 or context.stopping or caller.has_more():
                     return self._response()
-                await session.wait(min(remaining_ms, self._quota_ms))
+                with self._context.waiting(self._call):
+                    await session.wait(min(remaining_ms, self._quota_ms))
                 has_waited = True
                 if session.is_closed:
                     raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "the follower has begun another session")

@@ -8,7 +8,7 @@ from odradek.broker.access.access import Access, Asker
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import Resource
 from odradek.broker.handling.context import Caller, CloseConnection, Context
-from odradek.broker.handling.dispatch import dispatch
+from odradek.broker.handling.dispatch import dispatch_alone
 from odradek.protocol.codec.codec import decode, encode, encode_parts
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, MalformedMessage
@@ -129,7 +129,7 @@ async def test_an_envelope_that_is_cut_closes_the_connection(end: int) -> None:
         header = RequestHeader(EnvelopeRequest.api_key, 0, 1, "x")
         frame = b"".join(request_frame(header, True, [encode(wrapped(), 0)]))[4:]
         with pytest.raises((MalformedMessage, CloseConnection)):
-            await dispatch(context, Caller("PLAINTEXT"), memoryview(frame[:end]))
+            await dispatch_alone(context, Caller("PLAINTEXT"), memoryview(frame[:end]))
 
 
 def test_a_principal_comes_back_as_java_writes_it() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.handling.context import Api, Call, Caller, CloseConnection, Context
-from odradek.broker.handling.dispatch import dispatch
+from odradek.broker.handling.dispatch import dispatch_alone
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
@@ -34,7 +34,7 @@ def with_handler(context: Context, api_key: int, handler: Handler) -> None:
 
 
 async def body_of(context: Context, request_frame: memoryview, *, flexible_header: bool) -> tuple[int, bytes]:
-    reply = await dispatch(context, CALLER, request_frame)
+    reply = await dispatch_alone(context, CALLER, request_frame)
     assert reply is not None
     data = b"".join(reply)
     assert int.from_bytes(data[:4], "big") == len(data) - 4
@@ -57,7 +57,7 @@ async def body_of(context: Context, request_frame: memoryview, *, flexible_heade
 async def test_what_is_not_served_closes_the_connection(api_key: int, version: int, said: str) -> None:
     async with running_broker() as context:
         with pytest.raises(CloseConnection, match=said):
-            await dispatch(context, CALLER, frame(api_key, version))
+            await dispatch_alone(context, CALLER, frame(api_key, version))
 
 
 @pytest.mark.parametrize("version", [5, 99, -1])
@@ -86,9 +86,9 @@ async def test_api_versions_has_the_old_header_at_every_version_and_others_the_n
 async def test_a_body_that_does_not_parse_closes_the_connection_and_says_whose_it_was() -> None:
     async with running_broker() as context:
         with pytest.raises(MalformedMessage, match=r"^Metadata version 4 of client 'a client': "):
-            await dispatch(context, CALLER, frame(MetadataRequest.api_key, 4, b"\x7f\xff\xff\xff"))
+            await dispatch_alone(context, CALLER, frame(MetadataRequest.api_key, 4, b"\x7f\xff\xff\xff"))
         with pytest.raises(MalformedMessage):
-            await dispatch(context, CALLER, memoryview(b"\x00"))
+            await dispatch_alone(context, CALLER, memoryview(b"\x00"))
         assert context.metrics.apis == {}
 
 
@@ -137,15 +137,15 @@ async def test_a_handlers_mistake_answers_unknown_server_error_and_logs_the_trac
 async def test_the_metrics_count_what_came_and_went() -> None:
     async with running_broker() as context:
         request = frame(MetadataRequest.api_key, 4, encode(MetadataRequest(topics=[]), 4))
-        reply = await dispatch(context, CALLER, request)
+        reply = await dispatch_alone(context, CALLER, request)
         assert reply is not None
         counted = context.metrics.apis["Metadata"]
-        assert (counted.requests, counted.bytes_in, counted.bytes_out) == (
+        assert (counted.requests, counted.size.sum, counted.bytes_out) == (
             1,
             len(request) + 4,
             sum(len(part) for part in reply),
         )
-        assert sum(counted.latency_counts) == 1
+        assert sum(counted.total.counts) == 1
 
 
 async def test_a_request_that_closes_the_connection_is_counted_with_its_bytes_and_errors() -> None:
@@ -153,9 +153,9 @@ async def test_a_request_that_closes_the_connection_is_counted_with_its_bytes_an
         body = encode(produce(0, topic="nowhere"), 9)
         request = frame(ProduceRequest.api_key, 9, body, flexible=True)
         with pytest.raises(CloseConnection, match="UNKNOWN_TOPIC_OR_PARTITION"):
-            await dispatch(context, CALLER, request)
+            await dispatch_alone(context, CALLER, request)
         counted = context.metrics.apis["Produce"]
-        assert (counted.requests, counted.bytes_in, counted.bytes_out) == (1, len(request) + 4, 0)
+        assert (counted.requests, counted.size.sum, counted.bytes_out) == (1, len(request) + 4, 0)
         assert counted.errors == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 1}
 
 

@@ -21,6 +21,7 @@ from odradek.broker.handling.context import Call as HandlerCall
 from odradek.broker.handling.context import Caller, Context
 from odradek.broker.handling.forwarding import RETRY_MS, forward
 from odradek.broker.membership.peers import Peers, is_peer
+from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.codec.codec import decode, encode_parts
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -96,7 +97,7 @@ async def elect(context: Context, node_id: int) -> None:
 
 
 def call(client_id: str = "client") -> HandlerCall:
-    return HandlerCall(Caller(LISTENER), 0, 1, client_id)
+    return HandlerCall(Caller(LISTENER), 0, 1, client_id, RequestTimes(0.0, 0))
 
 
 async def unregistered(context: Context) -> UnregisterBrokerResponse | None:
@@ -199,7 +200,7 @@ def in_envelope(response: Response, correlation_id: int = 1) -> EnvelopeResponse
 async def test_a_request_goes_in_an_envelope_and_its_answer_is_handed_back() -> None:
     async with world_with_envelopes() as (here, context):
         here.answers[FIRST] = in_envelope(NOBODY_THERE)
-        asker = HandlerCall(Caller(LISTENER, "10.1.2.3:4", "10.1.2.3"), 0, 1, "client")
+        asker = HandlerCall(Caller(LISTENER, "10.1.2.3:4", "10.1.2.3"), 0, 1, "client", RequestTimes(0.0, 0))
         asker.caller.principal = Principal("User", "alice")
         assert await forward(context, asker, UNREGISTER, TIMEOUT_MS) == NOBODY_THERE
         [(_, version, envelope)] = here.asked
@@ -219,7 +220,7 @@ async def test_a_client_id_is_believed_no_longer() -> None:
 
 async def test_what_came_in_an_envelope_is_not_sent_on_again() -> None:
     async with world_with_envelopes() as (here, context):
-        again = HandlerCall(Caller(LISTENER), 0, 1, "client", is_forwarded=True)
+        again = HandlerCall(Caller(LISTENER), 0, 1, "client", RequestTimes(0.0, 0), is_forwarded=True)
         with pytest.raises(KafkaError) as raised:
             await forward(context, again, UNREGISTER, TIMEOUT_MS)
         assert raised.value.code is ErrorCode.NOT_CONTROLLER

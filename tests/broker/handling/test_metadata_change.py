@@ -9,7 +9,7 @@ from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Change, Conflict, LeaseLost, StoreClosed, TooLarge, Txn
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.support import running_broker
+from tests.broker.support import call, running_broker
 
 LONG_MS = 10_000
 
@@ -35,7 +35,7 @@ async def settle() -> None:
 async def test_a_change_is_made_when_the_image_shows_it() -> None:
     store = Gated()
     async with running_broker(store=store) as context:
-        changes = MetadataChange(context, LONG_MS)
+        changes = MetadataChange(context, call(), LONG_MS)
         task = asyncio.ensure_future(changes.apply(lambda: store.commit(Txn(put={"/foreign": b"1"}))))
         await settle()
         assert "/foreign" in (await store.read("/foreign")).entries
@@ -54,7 +54,7 @@ async def test_without_time_a_change_is_begun_and_not_waited_for(timeout_ms: int
 
     async with running_broker() as context:
         with pytest.raises(KafkaError, match="REQUEST_TIMED_OUT"):
-            await MetadataChange(context, timeout_ms).apply(commit)
+            await MetadataChange(context, call(), timeout_ms).apply(commit)
         await settle()
     assert begun == [True]
 
@@ -65,7 +65,7 @@ async def test_the_deadline_is_one_for_all_changes_of_a_request() -> None:
         return 0
 
     async with running_broker() as context:
-        changes = MetadataChange(context, 50)
+        changes = MetadataChange(context, call(), 50)
         await changes.apply(commit)
         with pytest.raises(KafkaError, match="REQUEST_TIMED_OUT"):
             await changes.apply(commit)
@@ -82,7 +82,7 @@ async def test_a_change_goes_on_when_nobody_waits_for_it_any_more(by: str) -> No
         return 0
 
     async with running_broker() as context:
-        task = asyncio.ensure_future(MetadataChange(context, 20 if by == "deadline" else LONG_MS).apply(commit))
+        task = asyncio.ensure_future(MetadataChange(context, call(), 20 if by == "deadline" else LONG_MS).apply(commit))
         await settle()
         if by == "client":
             task.cancel()
@@ -115,7 +115,7 @@ async def test_what_the_store_raises_becomes_an_error_of_kafka_and_no_log_entry(
 
     async with running_broker() as context:
         with pytest.raises(KafkaError) as raised:
-            await MetadataChange(context, LONG_MS).apply(commit)
+            await MetadataChange(context, call(), LONG_MS).apply(commit)
     assert raised.value.code == code
     assert raised.value.message
     assert caplog.records == []

@@ -8,6 +8,8 @@ from datetime import datetime
 import pytest
 
 from odradek.broker.launch.logging_format import configure_logging
+from odradek.broker.observability.log_levels import set_level
+from odradek.broker.observability.request_log import TRACE
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +22,7 @@ def restored() -> Iterator[None]:
 
 
 def test_every_json_line_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging("info", "json")
+    configure_logging({"root": "info"}, "json")
     logger = logging.getLogger("odradek.broker.server")
     logger.debug("not at this level")
     logger.info('a line\nof two, with "quotes", ümlauts and \x00')
@@ -40,7 +42,7 @@ def test_every_json_line_is_an_object(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_time_of_a_json_line_says_its_zone(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging("info", "json")
+    configure_logging({"root": "info"}, "json")
     record = logging.LogRecord("odradek.broker", logging.INFO, "", 0, "hello", None, None)
     record.created = 1_700_000_000.25
     logging.getLogger().handle(record)
@@ -50,7 +52,7 @@ def test_the_time_of_a_json_line_says_its_zone(capsys: pytest.CaptureFixture[str
 
 
 def test_a_text_line_tells_level_and_logger(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging("warning", "text")
+    configure_logging({"root": "warning"}, "text")
     logging.getLogger("odradek.broker.network.connection").warning("closed the connection of %s", "peer:1")
     logging.getLogger("odradek.broker.network.connection").info("not at this level")
     (line,) = capsys.readouterr().err.splitlines()
@@ -58,7 +60,18 @@ def test_a_text_line_tells_level_and_logger(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_configuring_again_does_not_double_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging("info", "text")
-    configure_logging("info", "json")
+    configure_logging({"root": "info"}, "text")
+    configure_logging({"root": "info"}, "json")
     logging.getLogger("odradek.broker").info("once")
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_logger_may_have_a_level_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging({"root": "warning", "kafka.request.logger": "trace"}, "text")
+    try:
+        logging.getLogger("kafka.request.logger").log(TRACE, "everything")
+        logging.getLogger("odradek.broker").info("not at this level")
+    finally:
+        set_level("kafka.request.logger", None)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("TRACE   kafka.request.logger: everything")

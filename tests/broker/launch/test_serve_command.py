@@ -43,7 +43,7 @@ def invoked(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         return 0
 
     monkeypatch.setattr(run_broker, "run", run)
-    monkeypatch.setattr(logging_format, "configure_logging", lambda level, log_format: None)  # pyright: ignore
+    monkeypatch.setattr(logging_format, "configure_logging", lambda levels, log_format: None)  # pyright: ignore
     return seen
 
 
@@ -61,7 +61,15 @@ def test_help_answers_without_importing_what_it_would_run() -> None:
     heavy = ("asyncio", "odradek.protocol", "odradek.client", "uvloop", "prometheus_client")
     assert sorted(name for name in modules if name.startswith(heavy)) == []
     ours = sorted(name for name in modules if name.startswith("odradek.broker."))
-    assert ours == ["odradek.broker.launch", "odradek.broker.launch.serve_command"]
+    of_launch = ("log_level_option", "serve_command")
+    assert ours == ["odradek.broker.launch", *(f"odradek.broker.launch.{name}" for name in of_launch)]
+
+
+@pytest.mark.parametrize("level", ["loud", "=debug", "kafka.request.logger=", "kafka.request.logger=loud"])
+def test_a_log_level_that_there_is_not_is_refused(level: str) -> None:
+    result = invoke("--log-level", level)
+    assert result.exit_code == 2
+    assert "levels are trace, debug, info, warning, error" in result.output
 
 
 # -- options ----------------------------------------------------------------------------------------------------------

@@ -181,10 +181,10 @@ async def test_while_replies_are_not_read_no_further_request_is_started() -> Non
         for _ in range(200):
             slow.send(fetch("orders"), 11)
         await slow.writer.drain()
-        await until(lambda: requests_done(broker, "Fetch") > 0)
+        await until(lambda: requests_done(broker, "FetchConsumer") > 0)
         before = -1
-        while requests_done(broker, "Fetch") != before:  # until the socket buffers are full
-            before = requests_done(broker, "Fetch")
+        while requests_done(broker, "FetchConsumer") != before:  # until the socket buffers are full
+            before = requests_done(broker, "FetchConsumer")
             for _ in range(20):
                 await produced(client, "orders", batch(b"time passes"))
         assert before < 100, "200 replies of 1 MB were not read, and so not all made"

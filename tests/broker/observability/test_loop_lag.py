@@ -5,8 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from odradek.broker.observability.histogram import Histogram
 from odradek.broker.observability.loop_lag import INTERVAL_MS, LoopLag
-from odradek.broker.observability.request_metrics import LOOP_LAG_BOUNDS_MS, RequestMetrics
+from odradek.broker.observability.request_metrics import LOOP_LAG_BOUNDS_S
 from odradek.runtime.environment import Environment
 
 
@@ -47,25 +48,25 @@ def _nothing() -> None:
     ("late_ms", "bucket"), [(0.0, 0), (0.9, 0), (1.5, 1), (49.0, 5), (51.0, 6), (499.0, 8), (501.0, 9), (60_000.0, 9)]
 )
 def test_each_sample_falls_into_its_bucket(late_ms: float, bucket: int) -> None:
-    loop, metrics = Loop(), RequestMetrics()
-    LoopLag(Environment(cast(Any, loop)), metrics)
+    loop, lag_s = Loop(), Histogram(LOOP_LAG_BOUNDS_S)
+    LoopLag(Environment(cast(Any, loop)), lag_s)
     loop.ring(late_ms)
-    assert metrics.loop_lag_counts[bucket] == 1
-    assert sum(metrics.loop_lag_counts) == 1
-    assert metrics.loop_lag_ms_sum == pytest.approx(late_ms, abs=1e-6)
-    assert len(metrics.loop_lag_counts) == len(LOOP_LAG_BOUNDS_MS) + 1
+    assert lag_s.counts[bucket] == 1
+    assert sum(lag_s.counts) == 1
+    assert lag_s.sum == pytest.approx(late_ms / 1000, abs=1e-9)
+    assert len(lag_s.counts) == len(LOOP_LAG_BOUNDS_S) + 1
 
 
 def test_a_late_sample_does_not_make_the_next_one_late() -> None:
-    loop, metrics = Loop(), RequestMetrics()
-    LoopLag(Environment(cast(Any, loop)), metrics)
+    loop, lag_s = Loop(), Histogram(LOOP_LAG_BOUNDS_S)
+    LoopLag(Environment(cast(Any, loop)), lag_s)
     loop.ring(300.0)
     loop.ring(0.0)
     assert loop.delay_s == INTERVAL_MS / 1000
-    assert (metrics.loop_lag_counts[0], metrics.loop_lag_counts[8]) == (1, 1)
+    assert (lag_s.counts[0], lag_s.counts[8]) == (1, 1)
 
 
 def test_it_ends_with_stop() -> None:
     loop = Loop()
-    LoopLag(Environment(cast(Any, loop)), RequestMetrics()).stop()
+    LoopLag(Environment(cast(Any, loop)), Histogram(LOOP_LAG_BOUNDS_S)).stop()
     assert loop.timer.is_cancelled

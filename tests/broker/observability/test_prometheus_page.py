@@ -9,9 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from odradek.broker.config.listeners import Listener
 from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.observability.metric_rows import METRICS
 from odradek.broker.observability.prometheus_page import HTTP_REQUEST_BYTES_MAX
 from odradek.broker.server import Broker
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.runtime.environment import Environment
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.wire import batch, connected, create_topic, produced, settings
@@ -54,8 +56,8 @@ async def scraped(broker: Broker) -> Samples:
     }
 
 
-def request(name: str, api: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return f"kafka_network_requestmetrics_{name}", (("request", api),)
+def request(name: str, api: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return f"kafka_network_requestmetrics_{name}", tuple(sorted({"request": api, **labels}.items()))
 
 
 async def test_the_page_counts_what_was_done(broker: Broker) -> None:
@@ -68,9 +70,9 @@ async def test_the_page_counts_what_was_done(broker: Broker) -> None:
         assert (await produced(client, "orders", flipped)).error_code == ErrorCode.CORRUPT_MESSAGE
         samples = await scraped(broker)
         assert samples["kafka_server_socketservermetrics_connection_count", ()] == 1
-    assert samples[request("requests_total", "Produce")] == 4
-    assert samples[request("requests_total", "CreateTopics")] == 1
-    assert samples[request("request_bytes_total", "Produce")] > 4 * len(data)
+    assert samples[request("requests_total", "Produce", version="9")] == 4
+    assert samples[request("requests_total", "CreateTopics", version="5")] == 1
+    assert samples[request("requestbytes_sum", "Produce")] > 4 * len(data)
     assert samples[request("response_bytes_total", "Produce")] > 0
     errors = {key[1]: value for key, value in samples.items() if key[0] == "kafka_network_requestmetrics_errors_total"}
     assert errors == {(("error", "CORRUPT_MESSAGE"), ("request", "Produce")): 1}
@@ -97,6 +99,35 @@ async def test_the_latency_histogram_grows_to_the_count_of_requests(broker: Brok
     assert values == sorted(values)
     assert values[-1] == 1 == samples[f"{name}_count", (("request", "CreateTopics"),)]
     assert samples[f"{name}_sum", (("request", "CreateTopics"),)] > 0
+
+
+async def test_every_row_is_told_once_and_nothing_else(broker: Broker) -> None:
+    async with connected(broker) as client:
+        await create_topic(client, "orders")
+        assert (await produced(client, "nowhere", batch(b"x"))).error_code
+        _, body = await asked(broker, b"GET /metrics HTTP/1.1\r\n\r\n")
+    families = [family.name for family in text_string_to_metric_families(body.decode())]
+    assert sorted(families) == sorted(row.name for row in METRICS)
+
+
+async def test_fetches_of_consumers_are_told_apart_and_with_all_others(broker: Broker) -> None:
+    fetch = FetchRequest(max_wait_ms=20, min_bytes=1, max_bytes=1 << 20, topics=[], forgotten_topics_data=[])
+    async with connected(broker) as client:
+        await create_topic(client, "orders")
+        fetch.topics = [
+            FetchTopic(
+                topic="orders", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+            )
+        ]
+        for _ in range(2):
+            await client.ask(fetch, 11)
+        samples = await scraped(broker)
+    for name in ("Fetch", "FetchConsumer"):
+        assert samples[request("requests_total", name, version="11")] == 2
+        assert samples[request("remotetimems_count", name)] == 2
+        assert samples[request("remotetimems_sum", name)] >= 2 * 19
+        assert samples[request("localtimems_sum", name)] < samples[request("remotetimems_sum", name)]
+    assert request("requests_total", "FetchFollower", version="11") not in samples
 
 
 async def test_data_directories_that_have_failed_are_counted_with_what_is_in_them() -> None:

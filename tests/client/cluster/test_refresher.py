@@ -6,10 +6,11 @@ import logging
 import pytest
 
 from odradek.client.errors.client_errors import ClientError, ConnectionFailed
-from odradek.client.metrics.metrics import METADATA_AGE, Metric
+from odradek.client.metrics.metrics import METADATA_AGE
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.runtime.metric import Metric
 from tests.client.broker_faults import disconnect_before, edited, error, late, never, throttled
 from tests.client.memory_network import Reach
 from tests.client.metadata_answers import broker as named

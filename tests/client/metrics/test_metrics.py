@@ -14,11 +14,9 @@ from odradek.client.metrics.metrics import (
     NO_METRICS,
     RECORD_SEND_TOTAL,
     REQUEST_LATENCY,
-    Instrument,
-    Metric,
-    Unit,
     client_metrics,
 )
+from odradek.runtime.metric import Instrument, Metric, Unit
 from tests.client.recorded_metrics import RecordedMetrics
 
 # Sensors of SenderMetricsRegistry.java, SelectorMetrics (Selector.java), BufferPool.java and Metadata's, without the

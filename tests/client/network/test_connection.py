@@ -20,12 +20,12 @@ from odradek.client.errors.client_errors import (
     RequestTimedOut,
     UnsupportedVersion,
 )
-from odradek.client.metrics.metrics import Metric
 from odradek.client.network.connection import Connection, open_connection
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.runtime.environment import Environment
+from odradek.runtime.metric import Metric
 from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.certificates import Certificates, make_certificates
 from tests.client.loopback import ALL_RANGES, Loopback, Peer, each_by_itself, frame_of, ranges_answer

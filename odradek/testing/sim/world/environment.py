@@ -42,6 +42,9 @@ class SimEnvironment(Environment):
     def monotonic_ms(self) -> float:
         return self._monotonic_s() * 1000.0
 
+    def precise_s(self) -> float:
+        return self._monotonic_s()
+
     def lease_clock_ms(self) -> float:
         """A clock that runs on while the machine sleeps, and never goes back: for leases."""
         return self.process.clock.boottime_s() * 1000.0

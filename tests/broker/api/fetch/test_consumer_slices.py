@@ -10,11 +10,11 @@ import pytest
 from odradek.broker.disk.disk_page_cache import PageCache
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.file_slice import SLICE_BYTES_MIN, FileSlice
-from odradek.broker.handling.context import Call, Caller, Context
+from odradek.broker.handling.context import Caller, Context
 from odradek.broker.log.producers import AbortedTxn
 from odradek.protocol.messages.fetch import FetchRequest, PartitionData
 from tests.broker.api.fetching import BY_ID, BY_NAME, request, told, wanted
-from tests.broker.support import DATA_DIR, append, batch, make_topic, running_broker
+from tests.broker.support import DATA_DIR, append, batch, call, make_topic, running_broker
 
 COUNT = 10
 VALUE_BYTES = 100_000
@@ -53,7 +53,7 @@ async def answers(
 ) -> list[PartitionData]:
     """As the handler gives them to the encoder."""
     api = context.served[FetchRequest.api_key]
-    return told(await api.handle(context, Call(caller(takes_slices=takes_slices), version, 1, "c"), sent))
+    return told(await api.handle(context, call(caller(takes_slices=takes_slices), version), sent))
 
 
 def kinds(found: list[PartitionData]) -> list[tuple[bool, int]]:

@@ -17,7 +17,7 @@ from odradek.client.errors.client_errors import (
     DeliveryTimeout,
     UndeliveredRecords,
 )
-from odradek.client.metrics.metrics import UNOBSERVED_ERROR_TOTAL, Metric
+from odradek.client.metrics.metrics import UNOBSERVED_ERROR_TOTAL
 from odradek.client.producer.results.produce_results import (
     FAILED_RESULTS_MAX,
     LOG_INTERVAL_MS,
@@ -26,6 +26,7 @@ from odradek.client.producer.results.produce_results import (
     Results,
 )
 from odradek.protocol.errors import ErrorCode
+from odradek.runtime.metric import Metric
 
 
 def lost() -> ClientError:

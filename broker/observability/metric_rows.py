@@ -1,0 +1,148 @@
+"""Every metric of a broker, one row each: the Prometheus page and docs/metrics.md follow from them.
+
+Names follow Kafka's MBeans, in the spelling of the usual JMX exporter rules:
+`kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce` is
+`kafka_network_requestmetrics_totaltimems{request="Produce"}`; a counter gets `_total` at its end.
+"""
+
+from typing import Final
+
+from odradek.broker.observability.request_metrics import LOOP_LAG_BOUNDS_S, PHASE_BOUNDS_MS, REQUEST_BOUNDS_BYTES
+from odradek.runtime.metric import Instrument, Metric, Unit
+
+_COUNTER, _HISTOGRAM, _GAUGE = Instrument.COUNTER, Instrument.HISTOGRAM, Instrument.GAUGE
+_REQUEST: Final = ("request",)
+_PARTITION: Final = ("topic", "partition")
+
+
+def _of_requests(name: str, instrument: Instrument, unit: Unit, doc: str, labels: tuple[str, ...] = _REQUEST) -> Metric:
+    return Metric(f"kafka_network_requestmetrics_{name}", instrument, unit, doc, labels)
+
+
+def _phase(name: str, doc: str) -> Metric:
+    row = _of_requests(f"{name}timems", _HISTOGRAM, Unit.MILLISECONDS, doc)
+    return row._replace(bounds=PHASE_BOUNDS_MS)
+
+
+REQUESTS: Final = _of_requests(
+    "requests", _COUNTER, Unit.REQUESTS, "Requests answered, and those without an answer.", ("request", "version")
+)
+ERRORS: Final = _of_requests(
+    "errors", _COUNTER, Unit.ERRORS, "Errors answered; one request may hold several.", ("request", "error")
+)
+BYTES_OUT: Final = _of_requests("response_bytes", _COUNTER, Unit.BYTES, "Bytes of answers.")
+REQUEST_SIZE: Final = _of_requests(
+    "requestbytes", _HISTOGRAM, Unit.BYTES, "Sizes of requests; the sum is what came in."
+)._replace(bounds=REQUEST_BOUNDS_BYTES)
+TOTAL_TIME: Final = _phase("total", "From the last byte of a request until its answer is sent: all phases.")
+REQUEST_QUEUE_TIME: Final = _phase(
+    "requestqueue", "Read ahead: until a request begins; those before it on its connection come first."
+)
+LOCAL_TIME: Final = _phase("local", "Handler: decoding, log, disk, encoding.")
+REMOTE_TIME: Final = _phase(
+    "remote", "Waiting: a Produce for replicas, a Fetch for data, a change for the metadata store or the controller."
+)
+THROTTLE_TIME: Final = _phase("throttle", "Quota: for how long it silences the client. There are no quotas yet: 0.")
+RESPONSE_QUEUE_TIME: Final = _phase(
+    "responsequeue", "Reply queue: until an answer is given to the transport, behind those before it."
+)
+RESPONSE_SEND_TIME: Final = _phase(
+    "responsesend", "Transport: for how long it holds more than it may, for the client does not read."
+)
+MESSAGE_CONVERSIONS_TIME: Final = _phase(
+    "messageconversions",
+    "Of the handler's time: appends whose batches the topic has looked through or compressed anew.",
+)
+MALFORMED: Final = _of_requests(
+    "malformed", _COUNTER, Unit.CONNECTIONS, "Connections closed for what they sent.", ()
+)._replace(is_ours=True)
+
+CONNECTION_COUNT: Final = Metric(
+    "kafka_server_socketservermetrics_connection_count", _GAUGE, Unit.CONNECTIONS, "Open connections."
+)
+CONNECTIONS_REFUSED: Final = Metric(
+    "kafka_server_socketservermetrics_connections_refused",
+    _COUNTER,
+    Unit.CONNECTIONS,
+    "Connections over max.connections.",
+    is_ours=True,
+)
+LOOP_LAG: Final = Metric(
+    "odradek_loop_lag_seconds",
+    _HISTOGRAM,
+    Unit.SECONDS,
+    "How late the event loop rings a timer, sampled every 10 ms; above 0.05, requests wait for something that should "
+    "not be in the loop.",
+    is_ours=True,
+    bounds=LOOP_LAG_BOUNDS_S,
+)
+
+PARTITION_COUNT: Final = Metric(
+    "kafka_server_replicamanager_partitioncount", _GAUGE, Unit.PARTITIONS, "Partitions open on this broker."
+)
+LEADER_COUNT: Final = Metric("kafka_server_replicamanager_leadercount", _GAUGE, Unit.PARTITIONS, "Partitions led.")
+UNDER_REPLICATED: Final = Metric(
+    "kafka_server_replicamanager_underreplicatedpartitions",
+    _GAUGE,
+    Unit.PARTITIONS,
+    "Partitions led that lack a replica in sync.",
+)
+UNDER_MIN_ISR: Final = Metric(
+    "kafka_server_replicamanager_underminisrpartitioncount",
+    _GAUGE,
+    Unit.PARTITIONS,
+    "Partitions led with too few in sync for acks=all.",
+)
+OFFLINE_REPLICAS: Final = Metric(
+    "kafka_server_replicamanager_offlinereplicacount",
+    _GAUGE,
+    Unit.PARTITIONS,
+    "Partitions of this broker in data directories that cannot be used.",
+)
+OFFLINE_DIRECTORIES: Final = Metric(
+    "kafka_log_logmanager_offlinelogdirectorycount", _GAUGE, Unit.DIRECTORIES, "Data directories that cannot be used."
+)
+LOG_SIZE: Final = Metric("kafka_log_log_size", _GAUGE, Unit.BYTES, "Bytes of the log.", _PARTITION)
+LOG_START_OFFSET: Final = Metric(
+    "kafka_log_log_logstartoffset", _GAUGE, Unit.OFFSET, "The first offset in it.", _PARTITION
+)
+LOG_END_OFFSET: Final = Metric("kafka_log_log_logendoffset", _GAUGE, Unit.OFFSET, "The next to be given.", _PARTITION)
+
+ACTIVE_CONTROLLERS: Final = Metric(
+    "kafka_controller_kafkacontroller_activecontrollercount",
+    _GAUGE,
+    Unit.YES_OR_NO,
+    "Whether this broker decides. Over all brokers the sum is 1.",
+)
+OFFLINE_PARTITIONS: Final = Metric(
+    "kafka_controller_kafkacontroller_offlinepartitionscount",
+    _GAUGE,
+    Unit.PARTITIONS,
+    "Partitions without a leader, by the controller's count; 0 at the others, so that a sum is their number.",
+)
+ACTIVE_BROKERS: Final = Metric(
+    "kafka_controller_kafkacontroller_activebrokercount", _GAUGE, Unit.BROKERS, "Brokers that are there."
+)
+FENCED_BROKERS: Final = Metric(
+    "kafka_controller_kafkacontroller_fencedbrokercount",
+    _GAUGE,
+    Unit.BROKERS,
+    "Brokers that are registered, and not there.",
+)
+STORE_SILENT: Final = Metric(
+    "odradek_metadata_store_silent",
+    _GAUGE,
+    Unit.YES_OR_NO,
+    "Whether the metadata store does not answer this broker.",
+    is_ours=True,
+)
+CLOCK_OFFSET: Final = Metric(
+    "odradek_clock_offset_seconds",
+    _GAUGE,
+    Unit.SECONDS,
+    "By how much this machine's clock is ahead of the controller's; 0 at the controller.",
+    is_ours=True,
+)
+
+METRICS: Final = tuple(value for value in dict(globals()).values() if isinstance(value, Metric))
+"""Every row."""

@@ -1,0 +1,83 @@
+"""One request on its way through the broker: when it came, when each phase ended, and how it is counted.
+
+| phase | in Kafka | here |
+|---|---|---|
+| read ahead | RequestQueueTimeMs | from the last byte of the request until it begins; those before it come first |
+| handler | LocalTimeMs | the broker works for it: decoding, log, disk, encoding |
+| waiting | RemoteTimeMs | for replicas, for data, for the metadata store, for another broker |
+| quota | ThrottleTimeMs | for how long a quota silences the client after this; there are none yet |
+| reply queue | ResponseQueueTimeMs | the answer is there, and those before it are written first |
+| transport | ResponseSendTimeMs | the client does not read: its socket is full |
+
+All but the handler's time are measured; that is what is left (`kafka.network.RequestChannel.Request`).
+"""
+
+from typing import Final
+
+from odradek.broker.observability.logged_request import LoggedRequest
+from odradek.protocol.errors import ErrorCode
+
+FETCH_CONSUMER: Final = "FetchConsumer"
+FETCH_FOLLOWER: Final = "FetchFollower"
+"""Fetches are counted apart, as in Kafka: the one waits for data, the other one most of the time."""
+
+
+class RequestTimes:
+    """Times and durations in seconds of `Environment.precise_s`."""
+
+    __slots__ = (
+        "completed_s",
+        "conversions_s",
+        "errors",
+        "logged",
+        "name",
+        "received_s",
+        "remote_s",
+        "reply_bytes",
+        "size_bytes",
+        "started_s",
+        "throttle_s",
+        "version",
+        "waits_since_s",
+    )
+
+    def __init__(self, received_s: float, size_bytes: int) -> None:
+        """`size_bytes`: of the request, with the length before it."""
+        self.received_s = received_s
+        self.size_bytes = size_bytes
+        self.name = ""
+        """Of its API, as Kafka's metrics have it; empty until the request has been understood."""
+        self.remote_s = self.throttle_s = self.conversions_s = self.waits_since_s = self.completed_s = 0.0
+        self.errors: list[ErrorCode] | None = None
+        self.logged: LoggedRequest | None = None
+        """None: the request log is off."""
+
+    def understood(self, name: str, version: int, started_s: float) -> None:
+        """It is one of these, and was begun at that time; it will be completed."""
+        self.name = name
+        self.version = version
+        self.started_s = started_s
+
+    def waits(self, now_s: float) -> None:
+        """From now on it waits for others, until `goes_on` or its end."""
+        self.waits_since_s = now_s
+
+    def goes_on(self, now_s: float) -> None:
+        """It waits no longer."""
+        if self.waits_since_s:
+            self.remote_s += now_s - self.waits_since_s
+            self.waits_since_s = 0.0
+
+    def completed(self, reply_bytes: int, now_s: float) -> None:
+        """The answer is there, or that there is none."""
+        self.goes_on(now_s)
+        self.reply_bytes = reply_bytes
+        self.completed_s = now_s
+
+    @property
+    def queue_s(self) -> float:
+        return self.started_s - self.received_s
+
+    @property
+    def local_s(self) -> float:
+        return max(0.0, self.completed_s - self.started_s - self.remote_s)
