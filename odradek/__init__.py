@@ -1,14 +1,18 @@
 """Odradek: a Kafka-compatible broker in asyncio Python, with a client and PySpark jobs.
 
-What stands here is the front door: the command line and the client's public names. The work is done in the packages
-`odradek.broker`, `odradek.client`, `odradek.protocol` and `odradek.spark_jobs`. In a checkout these four are symbolic
-links to the folders at its top level (docs/decisions/014-rooms.md); in site-packages they are ordinary packages.
+What stands here is the front door: the command line, the client's public names, and a broker to start in a program.
+The work is done in the packages `odradek.broker`, `odradek.client`, `odradek.protocol` and `odradek.spark_jobs`. In a
+checkout these four are symbolic links to the folders at its top level (docs/decisions/014-rooms.md); in site-packages
+they are ordinary packages.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from odradek.broker.launch.serving import ServedBroker as ServedBroker
+    from odradek.broker.launch.serving import serving as serving
+    from odradek.broker.launch.serving_in_thread import serving_in_thread as serving_in_thread
     from odradek.client.admin.admin import Admin as Admin
     from odradek.client.admin.cluster import BrokerDescription as BrokerDescription
     from odradek.client.admin.cluster import ClusterDescription as ClusterDescription
@@ -161,6 +165,7 @@ PUBLIC = {
     "ResourceType": "odradek.client.admin.configs",
     "SequenceError": "odradek.client.errors.broker_errors",
     "SerializationError": "odradek.client.errors.client_errors",
+    "ServedBroker": "odradek.broker.launch.serving",
     "Serializer": "odradek.client.producer.hooks.serialization",
     "TopicDescription": "odradek.client.admin.topics",
     "TopicExists": "odradek.client.errors.broker_errors",
@@ -177,11 +182,13 @@ PUBLIC = {
     "serialize_json": "odradek.client.producer.hooks.serialization",
     "serialize_long": "odradek.client.producer.hooks.serialization",
     "serialize_str": "odradek.client.producer.hooks.serialization",
+    "serving": "odradek.broker.launch.serving",
+    "serving_in_thread": "odradek.broker.launch.serving_in_thread",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """The version and the client's public names are looked up when they are first used: a broker needs neither."""
+    """The version and the public names are looked up when they are first used: a broker needs neither."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -43,6 +43,7 @@ UNMIRRORED = {
     "tests/protocol/test_fuzz.py": "it is about all messages",
 }
 SEAMS = {
+    "broker/launch/serving_in_thread.py": "a thread around a whole broker, which knows nothing of it",
     "odradek/runtime/environment.py": "the seam to clocks, entropy and threads",
     "odradek/runtime/tasks.py": "the seam to tasks",
     "broker/disk/atomic_file.py": "the only lock: two threads may write a checkpoint",

@@ -71,11 +71,14 @@ def loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
 class Environment:
     """The real world, seen from one running event loop."""
 
-    __slots__ = ("_computing", "loop")
+    __slots__ = ("_computing", "_helpers", "_owns_process", "loop")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None, *, owns_process: bool = False) -> None:
+        """`owns_process`: nothing else runs in it, and what counts for all of it may be changed."""
         self.loop = loop if loop is not None else asyncio.get_running_loop()
+        self._owns_process = owns_process
         self._computing = 0  # helper threads
+        self._helpers: ThreadPoolExecutor | None = None
 
     now_ns = staticmethod(time.time_ns)
     """Wall-clock nanoseconds since 1970. It may jump. (Without a call in between: every record asks for it.)"""
@@ -127,19 +130,29 @@ class Environment:
 
     def allow_helper_threads(self, count: int) -> None:
         """So many may run at the same time; what more is asked of them waits. The interpreter's own limit is four more
-        than the machine has processors, which is little for threads that wait for a device."""
-        self.loop.set_default_executor(ThreadPoolExecutor(count, "helper"))
+        than the machine has processors, which is little for threads that wait for a device. `end_helper_threads` ends
+        them."""
+        self.end_helper_threads()
+        self._helpers = ThreadPoolExecutor(count, "helper")
+
+    def end_helper_threads(self) -> None:
+        """Waits for those that run, and ends all; those of the loop come in their place."""
+        helpers, self._helpers = self._helpers, None
+        if helpers is not None:
+            helpers.shutdown()
 
     async def run_blocking(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Runs `function` in a helper thread. It may touch files, never the state that the loop's thread owns."""
-        return await self.loop.run_in_executor(None, lambda: function(*args, **kwargs))
+        return await self.loop.run_in_executor(self._helpers, lambda: function(*args, **kwargs))
 
     async def run_computing(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """As `run_blocking`, for what has much to compute, and says `give_way` now and then.
 
-        Meanwhile the interpreter takes a thread's turn away after 0.1 ms, and not after 5 ms: a request would wait for
-        the loop's turn as long as that.
+        Meanwhile the interpreter takes a thread's turn away after 0.1 ms, and not after 5 ms, if the process is ours: a
+        request would wait for the loop's turn as long as that.
         """
+        if not self._owns_process:
+            return await self.run_blocking(function, *args, **kwargs)
         self._computing += 1
         sys.setswitchinterval(SWITCH_S_COMPUTING)
         try:

@@ -18,8 +18,10 @@ from odradek.client.commands.failures import NO_ANSWER
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES_MAX = 130
 """More than what click takes (85) and a command (12), less than asyncio would add."""
-DOOR = re.compile(r"odradek\.broker(\.launch(\.\w+_command)?|\.offline(\.(adopt|dump|rescue)(\.command)?)?)?")
-"""Modules of the broker with nothing but commands, and the packages they are in, which import nothing."""
+DOOR = re.compile(
+    r"odradek\.broker(\.launch(\.(\w+_command|log_level_option))?|\.offline(\.(adopt|dump|rescue)(\.command)?)?)?"
+)
+"""Modules of the broker with commands and their options alone, and the packages they are in, which import nothing."""
 HEAVY = re.compile(
     r"(asyncio|ssl|uvloop|cramjam|crc32c|prometheus_client|logging|odradek\.broker|odradek\.protocol)(\..*)?"
 )

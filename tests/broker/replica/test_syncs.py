@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.launch.run_broker import HELPER_THREADS
+from odradek.broker.launch.serving import HELPER_THREADS
 from odradek.broker.replica.syncs import LANES, Syncs
 from odradek.runtime.tasks import Tasks
 from tests.client.virtual_time import VirtualEnvironment

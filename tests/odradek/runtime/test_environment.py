@@ -62,7 +62,7 @@ async def test_blocking_work_runs_in_another_thread() -> None:
 
 async def test_while_a_helper_thread_computes_others_get_their_turn_sooner() -> None:
     """Until the last of those that compute at the same time has ended, however it ended."""
-    environment = Environment()
+    environment = Environment(owns_process=True)
     usual = sys.getswitchinterval()
     first_may_end, second_may_end = threading.Event(), threading.Event()
 
@@ -88,6 +88,7 @@ async def test_as_many_helper_threads_as_were_allowed_run_at_the_same_time() -> 
     environment.allow_helper_threads(40)
     together = threading.Barrier(40, timeout=10)
     await asyncio.gather(*(environment.run_blocking(together.wait) for _ in range(40)))
+    environment.end_helper_threads()
 
 
 class Accepting(asyncio.Protocol):

@@ -57,6 +57,9 @@ class SimEnvironment(Environment):
         self.process.check()
         return self._rng.randbytes(size)
 
+    def end_helper_threads(self) -> None:
+        """There are none."""
+
     def allow_helper_threads(self, count: int) -> None:
         self.process.helpers_max = count
 
