@@ -8,10 +8,10 @@ up to here is t, and the batch that ends with offset o was the first to have it.
 `index.interval.bytes` of log. Both columns only ever increase, so both are searched by halves.
 
 Indexes are derived data, and nobody believes them: an entry that is used must stand in order between the two beside it,
-or CorruptIndex is raised; and the batch that it points at must bear it out, which the segment looks at (segment.py). An
-index that is wrong is built anew from the log. So new entries wait in memory and go to the file a page at a time
-(Kafka's are in a memory map, which the kernel writes when it likes), and an entry that could not be written stays in
-memory until it can: no append fails because of its index.
+or CorruptIndex is raised; and the batch that it points at must bear it out, which its user looks at (batch_locator.py,
+segment_timestamps.py). An index that is wrong is built anew from the log. So new entries wait in memory and go to the
+file a page at a time (Kafka's are in a memory map, which the kernel writes when it likes), and an entry that could not
+be written stays in memory until it can: no append fails because of its index.
 """
 
 import logging

@@ -7,9 +7,8 @@
 It consists of segments (segment.py), of which the last one grows, and knows its idempotent producers (producers.py)
 and leader epochs (epochs.py). How far consumers may read, the high watermark, is the replica's business.
 
-How it grows and is cut at its end stands in log_end.py. Here it is opened, read, deleted from its beginning, and made
-durable. All calls come from one thread and none suspends. After a failed sync the page cache cannot be trusted, so that
-the log takes no more appends until the next start, which copies what is in doubt.
+It holds its end (log_end.py), where it grows and is cut, and what is known of its durability (log_durability.py). Here
+it is opened, read, and deleted from its beginning. All calls come from one thread and none suspends.
 """
 
 import logging
@@ -19,18 +18,17 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.file_slice import SLICE_BYTES_MIN
 from odradek.broker.log.batch_epochs import BatchEpochs
 from odradek.broker.log.config import LogConfig
-from odradek.broker.log.flush import DataNotSynced, Flush
-from odradek.broker.log.leftovers import UNSYNCED
-from odradek.broker.log.log_end import LogEnd
+from odradek.broker.log.flush import Flush
+from odradek.broker.log.log_end import Appended, LogEnd
 from odradek.broker.log.log_state import LogEvent
 from odradek.broker.log.lookup import TimestampOffset, first_at_or_after, with_max_timestamp
-from odradek.broker.log.producers import AbortedTxn
-from odradek.broker.log.recovery import Recovered, check_end, merge_epochs, recover
+from odradek.broker.log.producers import AbortedTxn, Producers
+from odradek.broker.log.recovery import check_end, merge_epochs, recover
 from odradek.broker.log.segment import Segment
 from odradek.broker.log.segment_reader import NOTHING, FetchData
 from odradek.broker.log.segments import Written
 from odradek.broker.log.storage_errors import guarded, watched
-from odradek.protocol.batches.batch import iterate_batches
+from odradek.protocol.batches.batch import BatchHeader, iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
 
@@ -41,20 +39,30 @@ def _no_chance() -> float:
     return 0.0
 
 
-class Log(LogEnd):
+class Log:
     """One partition's log. Every method may raise KafkaError KAFKA_STORAGE_ERROR."""
 
-    __slots__ = ("_has_mark", "_passed_over", "_synced_changes", "is_distrusted")
+    __slots__ = (
+        "_passed_over",
+        "condition",
+        "directory",
+        "durability",
+        "durable_log_start_offset",
+        "end",
+        "epochs",
+        "segments",
+    )
 
-    def __init__(
-        self, disk: Disk, directory: str, config: LogConfig, recovered: Recovered, random: Callable[[], float]
-    ) -> None:
+    def __init__(self, end: LogEnd) -> None:
         """Use `Log.open`."""
-        super().__init__(disk, directory, config, recovered, random)
-        self.is_distrusted = False  # a sync failed
-        self._has_mark = False  # which the next start will find
-        self._synced_changes = -1  # of the segments' names: as far as the directory was synced
         self._passed_over: set[int] = set()  # segments behind which offsets are missing, of which was told
+        self.end = end
+        self.durability = end.durability
+        self.condition = end.condition
+        self.directory = end.directory
+        self.epochs = end.epochs
+        self.segments = end.segments
+        self.durable_log_start_offset = 0  # what the checkpoint says, wherever the log starts
 
     @classmethod
     @guarded
@@ -81,22 +89,79 @@ class Log(LogEnd):
         check_end(recovered, recovery_point, log_start_offset)
         if not recovered.segments:
             recovered.segments = [Segment.create(disk, directory, log_start_offset, config, now_ms)]
-        log = cls(disk, directory, config, recovered, random)
-        point = log.log_end_offset if recovered.is_clean else min(recovery_point, log.log_end_offset)
-        log.durable_offset = log.recovery_point = max(point, log.recovery_point)
-        if recovered.is_clean:
-            log._synced_changes = log.segments.changes
-        if log_start_offset > log.log_end_offset:
+        end = LogEnd(disk, directory, config, recovered, random)
+        point = end.log_end_offset if recovered.is_clean else min(recovery_point, end.log_end_offset)
+        end.durability.opened(point, is_clean=recovered.is_clean)
+        if log_start_offset > end.log_end_offset:
             logger.warning(
                 "%s: all %d bytes are dropped, for they end at offset %d and the log starts at %d",
-                *(directory, log.segments.size_bytes, log.log_end_offset, log_start_offset),
+                *(directory, end.segments.size_bytes, end.log_end_offset, log_start_offset),
             )
-            log.truncate_fully_and_start_at(log_start_offset)
-        log.log_start_offset = max(log_start_offset, log.log_start_offset)
+            end.truncate_fully_and_start_at(log_start_offset)
+        end.log_start_offset = max(log_start_offset, end.log_start_offset)
+        merge_epochs(end.epochs, recovered, end.log_start_offset, end.log_end_offset)
+        log = cls(end)
         log.durable_log_start_offset = log_start_offset
-        merge_epochs(log.epochs, recovered, log.log_start_offset, log.log_end_offset)
         log.epochs.doubt(log.batch_epochs)
         return log
+
+    # -- what is known --------------------------------------------------------------------------------------------
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where the log starts; nothing before it may be read."""
+        return self.end.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.end.log_end_offset
+
+    @property
+    def durable_offset(self) -> int:
+        """All before it is on the device."""
+        return self.durability.durable_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """No start looks before it."""
+        return self.durability.recovery_point
+
+    @property
+    def is_distrusted(self) -> bool:
+        """Whether a sync failed."""
+        return self.durability.is_distrusted
+
+    @property
+    def producers(self) -> Producers:
+        """The idempotent and transactional producers, as they stand at the log end."""
+        return self.end.producers
+
+    @property
+    def config(self) -> LogConfig:
+        return self.end.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self.end.config = config
+
+    @property
+    def has_rolled(self) -> bool:
+        """Whether a segment was closed; for the owner to see, who syncs that and clears this."""
+        return self.end.has_rolled
+
+    @has_rolled.setter
+    def has_rolled(self, has_rolled: bool) -> None:
+        self.end.has_rolled = has_rolled
+
+    @property
+    def on_disk_error(self) -> Callable[[OSError], None]:
+        """Whom to tell what the disk raises: the owner, who may have more on that disk."""
+        return self.end.on_disk_error
+
+    @on_disk_error.setter
+    def on_disk_error(self, on_disk_error: Callable[[OSError], None]) -> None:
+        self.end.on_disk_error = on_disk_error
 
     def batch_epochs(self) -> BatchEpochs:
         """What the batches say of leader epochs."""
@@ -111,6 +176,33 @@ class Log(LogEnd):
     def base_offsets(self) -> list[int]:
         """The base offsets of the segments."""
         return list(self.segments.base_offsets)
+
+    # -- the end: log_end.py says more ----------------------------------------------------------------------------
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """From now on the leader of this epoch appends."""
+        self.end.begin_epoch(leader_epoch)
+
+    def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
+        """Appends a batch that passed `check_batch`, as the leader of `leader_epoch` (`LogEnd.append`)."""
+        return self.end.append(batch, header, leader_epoch, now_ms)
+
+    def append_replicated(self, data: Buffer, leader_epoch: int, now_ms: int) -> int:
+        """Appends what the leader of `leader_epoch` has, byte for byte; returns how many bytes that were
+        (`LogEnd.append_replicated`)."""
+        return self.end.append_replicated(data, leader_epoch, now_ms)
+
+    def roll(self, now_ms: int) -> None:
+        """Begins a new segment, unless the last one is empty."""
+        self.end.roll(now_ms)
+
+    def truncate_to(self, offset: int) -> None:
+        """Cuts off the batch with `offset` and all behind it (`LogEnd.truncate_to`)."""
+        self.end.truncate_to(offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Throws everything away; the log is empty and goes on at `offset` (`LogEnd.truncate_fully_and_start_at`)."""
+        self.end.truncate_fully_and_start_at(offset)
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -130,10 +222,11 @@ class Log(LogEnd):
 
         Raises KafkaError: OFFSET_OUT_OF_RANGE when `offset` is neither in the log nor its end.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
+        end = self.end
+        if not end.log_start_offset <= offset <= end.log_end_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is not between {self.log_start_offset} and {self.log_end_offset}",
+                f"offset {offset} is not between {end.log_start_offset} and {end.log_end_offset}",
             )
         if offset >= end_offset:
             return NOTHING
@@ -190,7 +283,7 @@ class Log(LogEnd):
         if offset > self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} lies behind {self.log_end_offset}")
         if offset > self.log_start_offset:
-            self.log_start_offset = offset
+            self.end.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
         segments = self.segments
         while len(segments) > 1 and segments.base_offsets[1] <= self.log_start_offset:
@@ -223,88 +316,17 @@ class Log(LogEnd):
         None when nothing has to. `end_flush` must follow, in this thread. Without the active segment it syncs nothing
         that still grows.
         """
-        segments = self.segments.all
-        end_offset = self.log_end_offset if with_active else segments[-1].base_offset
-        if self.is_distrusted:
-            self._leave_mark()
-            raise OSError(self.condition.why_given_up)
-        since = self.recovery_point if settle else self.durable_offset
-        if settle and with_active:
-            self.segments.take_snapshot(self.producers, end_offset)
-        has_new_names = self.segments.changes != self._synced_changes
-        involved = segments if with_active else segments[:-1]
-        cuts = [(segment, segment.cuts) for segment in involved if segment.cuts != segment.cuts_synced]
-        if end_offset <= since and not has_new_names and not cuts and not (settle and self.epochs.is_stale):
-            return None
-        touched = [segment for segment in involved if segment.next_offset > self.recovery_point]
-        data = [
-            segment.file.syncer()
-            for segment in involved
-            if segment.next_offset > self.durable_offset or segment.cuts != segment.cuts_synced
-        ]
-        derived = [file.syncer() for segment in touched for file in segment.index_files()] if settle else []
-        if settle:
-            for file in self.segments.snapshots.files_from(self.recovery_point):
-                derived.append(file.syncer())
-                file.close()
-        return Flush(
-            self._disk,
-            end_offset,
-            data,
-            derived,
-            [self.epochs.writing()] if settle and self.epochs.is_stale else [],
-            [self.directory, f"{self.directory}/.."] if has_new_names else [],
-            self.segments.changes,
-            cuts,
-            self._truncations,
-            settles=settle,
-        )
+        end = self.end
+        return self.durability.begin(end.log_end_offset, end.producers, settle=settle, with_active=with_active)
 
     def end_flush(self, flush: Flush, error: OSError | None = None) -> None:
         """Takes note of how `flush.run` ended: with `error`, if it raised that.
 
         If the device did not take the batches, the log takes no more appends, and the next start copies them.
         """
-        if isinstance(error, DataNotSynced):
-            self._distrust(error)
+        self.durability.end(flush, error)
         if error is not None:
             self.on_disk_error(error)
-        if error is not None or self.is_distrusted:
-            return
-        for segment, count in flush.cuts:
-            segment.cuts_synced = max(segment.cuts_synced, count)
-        if flush.truncations != self._truncations:
-            return  # other batches may stand before the offset that was flushed
-        self.durable_offset = max(self.durable_offset, flush.end_offset)
-        self._synced_changes = max(self._synced_changes, flush.changes)
-        if flush.settles:
-            self.recovery_point = max(self.recovery_point, flush.end_offset)
-
-    def _distrust(self, error: OSError) -> None:
-        self.is_distrusted = True
-        self.condition.fail(f"the log could not be synced: {error}")
-        logger.error("%s: no more appends until the next start: %s", self.directory, self.condition.why_given_up)
-        self._leave_mark()
-
-    def _leave_mark(self) -> None:
-        """Has the next start copy what is in doubt; tried again with each flush and at the end, until the device
-        takes it."""
-        if self._has_mark:
-            return
-        path = f"{self.directory}/{UNSYNCED}"
-        try:
-            # Not synced, for the device may take nothing at all now. Only a start under the same boot of the machine
-            # needs it: with the page cache what is in doubt is gone, too.
-            marker = self._disk.open(path)
-            self._has_mark = True
-            try:
-                marker.append([self.condition.why_given_up.encode()])
-            finally:
-                marker.close()
-        except OSError as error:
-            if not self._has_mark:
-                text = "%s could not be written; while it is not there, restart the machine before the broker: %s"
-                logger.error(text, path, error)
 
     @watched
     def flush(self) -> None:
@@ -329,7 +351,6 @@ class Log(LogEnd):
 
     def close_without_flush(self) -> None:
         """Gives the files back, for instance before the directory is renamed and deleted."""
-        if self.is_distrusted:
-            self._leave_mark()
+        self.durability.leave_mark()
         self.condition.move(LogEvent.CLOSES)
         self.segments.close()

@@ -3,6 +3,8 @@
 A leader appends what clients send, one batch at a time, and gives it offsets and its own epoch. A follower appends what
 its leader sends, as it is (replicated.py). What a deposed leader had and its successor has not is cut off again.
 
+`Log` holds it, and everybody else asks the log.
+
 A failed write changes nothing: the bytes are cut off again and the append raises KAFKA_STORAGE_ERROR, as do all later
 ones until the disk takes writes again.
 """
@@ -15,6 +17,7 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.log.batches import LENGTH_OVERHEAD
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.epochs import EpochCache
+from odradek.broker.log.log_durability import LogDurability
 from odradek.broker.log.log_state import LogCondition, LogEvent
 from odradek.broker.log.markers import Marker, read_marker
 from odradek.broker.log.producers import NO_PRODUCER_ID, Producers
@@ -46,22 +49,18 @@ class LogEnd:
     """What of a log moves with its end. Every method may raise KafkaError KAFKA_STORAGE_ERROR."""
 
     __slots__ = (
-        "_disk",
         "_is_ailing",
         "_random",
-        "_truncations",
         "condition",
         "config",
         "directory",
-        "durable_log_start_offset",
-        "durable_offset",
+        "durability",
         "epochs",
         "has_rolled",
         "log_end_offset",
         "log_start_offset",
         "on_disk_error",
         "producers",
-        "recovery_point",
         "segments",
     )
 
@@ -69,10 +68,8 @@ class LogEnd:
         self, disk: Disk, directory: str, config: LogConfig, recovered: Recovered, random: Callable[[], float]
     ) -> None:
         segments = Segments(disk, directory, recovered.segments, recovered.snapshots)
-        self._disk = disk
         self._random = random
         self._is_ailing = False  # the last append failed
-        self._truncations = 0
         self.on_disk_error: Callable[[OSError], None] = _nothing  # the owner's, who may have more on that disk
         self.has_rolled = False  # for the owner to see, who syncs the segment before and clears this
         self.condition = LogCondition()
@@ -82,9 +79,8 @@ class LogEnd:
         self.producers = recovered.producers
         self.segments = segments
         self.log_start_offset = segments[0].base_offset
-        self.durable_log_start_offset = 0  # what the checkpoint says, wherever the log starts
         self.log_end_offset = segments.active.next_offset
-        self.durable_offset = self.recovery_point = self.log_start_offset
+        self.durability = LogDurability(disk, directory, segments, self.epochs, self.condition)
 
     # -- appending ------------------------------------------------------------------------------------------------
 
@@ -280,11 +276,9 @@ class LogEnd:
         self._after_truncation()
 
     def _after_truncation(self) -> None:
-        self._truncations += 1
         self.log_end_offset = self.segments.active.next_offset
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
-        self.durable_offset = min(self.durable_offset, self.log_end_offset)
-        self.recovery_point = min(self.recovery_point, self.segments.active.base_offset)
+        self.durability.truncated(self.log_end_offset)
         self.segments.snapshots.forget_after(self.log_end_offset)
         self.producers = self.segments.replayed(self.log_end_offset)
         self.epochs.truncate_from_end(self.log_end_offset)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from odradek.broker.log.batches import walk
 from odradek.broker.log.segment import Segment
-from odradek.broker.log.timed_file import NO_TIMESTAMP
+from odradek.broker.log.segment_facts import NO_TIMESTAMP
 from odradek.protocol.batches.batch import BatchHeader
 from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError, MalformedMessage
@@ -79,8 +79,8 @@ def _position_by_time(segment: Segment, timestamp_ms: int) -> int:
     What an entry points at bears it out also where a damaged offset names another batch with that timestamp. So the
     search begins at the entry before, if that is earlier: of two, one is right.
     """
-    entries = segment.floor_times(timestamp_ms)
-    return segment.indexed_position(min(entry.offset for entry in entries)) if len(entries) == 2 else 0
+    entries = segment.timestamps.floor_pair(timestamp_ms)
+    return segment.locator.indexed_position(min(entry.offset for entry in entries)) if len(entries) == 2 else 0
 
 
 def _first_record(

@@ -9,7 +9,7 @@ leave half a batch, or a power failure pages that were never written:
 - The indexes are built anew from there on.
 - The producers are those of the newest snapshot that can be read, plus what the batches behind it say.
 
-Segments before the recovery point are opened when they are used, and looked at then (segment_reader.py).
+Segments before the recovery point are opened when they are used, and looked at then (batch_locator.py).
 """
 
 import logging
@@ -244,7 +244,7 @@ def _is_clean(last: Segment) -> bool:
     """Finds the end of the log. False if what is there contradicts the clean stop, which a line in the log says."""
     try:
         last.note_from_last_entry()
-        entries = last.offset_index.last, last.time_index.last
+        entries = last.indexes.offset_index.last, last.indexes.time_index.last
         if any(entry is not None and entry.offset >= last.next_offset for entry in entries):
             why = f"it ends at offset {last.next_offset}, and its indexes know of later ones"
             raise Damage(last.file.path, last.size_bytes, why)
@@ -320,8 +320,7 @@ def _recover_from(disk: Disk, directory: str, recovered: Recovered, first: int, 
 def _cut_behind(segment: Segment, end_offset: int) -> None:
     """Cuts off what stands behind `end_offset` in the segment before the first that is walked: room that was reserved,
     or batches of a tail that was truncated, where that was not synced. Only if the batches go exactly that far."""
-    last = segment.offset_index.last
-    position = 0 if last is None else segment.indexed_position(last.offset)
+    position = segment.locator.last_indexed_position()
     next_offset = NO_OFFSET
     try:
         for at, header in walk_segment(segment.file, position, segment.base_offset):
@@ -335,7 +334,7 @@ def _cut_behind(segment: Segment, end_offset: int) -> None:
 
 def _intact_position(segment: Segment, recovery_point: int) -> int:
     """A position before the recovery point at which an indexed batch begins; 0 where the indexes cannot be believed."""
-    if not segment.offset_index.is_ordered() or not segment.time_index.is_ordered():
+    if not segment.indexes.offset_index.is_ordered() or not segment.indexes.time_index.is_ordered():
         return 0
     try:
         for _ in segment.txn_index.rows():
@@ -343,7 +342,7 @@ def _intact_position(segment: Segment, recovery_point: int) -> int:
     except CorruptTransactionIndex as error:
         logger.warning("%s", error)
         return 0
-    return segment.indexed_position(recovery_point - 1)
+    return segment.locator.indexed_position(recovery_point - 1)
 
 
 def _base_offset_at(segment: Segment, position: int) -> int:
@@ -371,7 +370,8 @@ def _mend(segment: Segment, recovered: Recovered, start: int) -> Damage | None:
             if completed is not None and completed.is_aborted:
                 aborted.append(recovered.producers.aborted_txn(completed))
             segment.next_offset = last_offset + 1
-            segment.note(position, last_offset, header.max_timestamp, segment.config)
+            if segment.indexes.note(position, last_offset, header.max_timestamp, segment.config):
+                segment.write_indexes()
     except Damage as found:
         damage = found
     _mend_txn_index(segment, max(offset, recovered.known_offset), aborted)

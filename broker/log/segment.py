@@ -7,6 +7,9 @@
 
 The name is the base offset: the first offset that may stand in it. A log appends to its last segment, the active one.
 State in memory changes only after the write that it describes.
+
+A segment holds its parts, the later ones of which use those before: `indexes` (segment_indexes.py), `locator`
+(batch_locator.py), `timestamps` (segment_timestamps.py) and `reader` (segment_reader.py).
 """
 
 import logging
@@ -15,15 +18,16 @@ from contextlib import ExitStack, suppress
 
 from odradek.broker.disk.disk import Disk, File
 from odradek.broker.log.aborted import TransactionIndex
-from odradek.broker.log.batches import Damage, walk_segment
+from odradek.broker.log.batch_locator import BatchLocator, bounds
+from odradek.broker.log.batches import walk_segment
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.index import OffsetIndex, TimeIndex
-from odradek.broker.log.index_rows import IndexRows
 from odradek.broker.log.markers import read_marker
 from odradek.broker.log.producers import AbortedTxn
-from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
-from odradek.broker.log.segment_reader import bounds
-from odradek.broker.log.timed_file import NO_TIMESTAMP, TimedFile
+from odradek.broker.log.segment_facts import NO_TIMESTAMP, RELATIVE_OFFSET_MAX
+from odradek.broker.log.segment_indexes import SegmentIndexes
+from odradek.broker.log.segment_reader import FetchData, SegmentReader
+from odradek.broker.log.segment_timestamps import SegmentTimestamps
 from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, read_header
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.primitives import Buffer
@@ -42,29 +46,34 @@ SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 RESERVE_FROM_BYTES = 1 << 20
 RESERVE_BYTES_MAX = 16 << 20
 NO_EPOCH = -1
-_NOT_COUNTED = 0
 
 
 def segment_path(directory: str, base_offset: int, suffix: str) -> str:
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
-class Segment(TimedFile):
+class Segment:
     """One segment, open for reading and appending. Every method that touches files may raise OSError."""
 
     __slots__ = (
         "_cut_at",
         "_directory",
+        "_disk",
         "_has_reserve",
-        "_index_bytes",
-        "_indexed_position",
         "_reserved_bytes",
+        "base_offset",
         "config",
         "created_ms",
         "cuts",
         "cuts_synced",
+        "file",
+        "indexes",
         "jitter_ms",
         "last_leader_epoch",
+        "locator",
+        "next_offset",
+        "reader",
+        "timestamps",
         "txn_index",
     )
 
@@ -73,16 +82,22 @@ class Segment(TimedFile):
     ) -> None:
         """The files of a segment that is there; `sizes` is what the directory holds. Recovery sets what is known."""
         path = segment_path(directory, base_offset, LOG_SUFFIX)
-        super().__init__(
+        self.file = disk.open(path, sizes.get(path.rpartition("/")[2]))
+        self.base_offset = self.next_offset = base_offset
+        interval_bytes = config.index_interval_bytes
+        self.indexes = SegmentIndexes(
             disk,
-            disk.open(path, sizes.get(path.rpartition("/")[2])),
+            self.file,
             segment_path(directory, base_offset, OFFSET_INDEX_SUFFIX),
             segment_path(directory, base_offset, TIME_INDEX_SUFFIX),
             base_offset,
+            interval_bytes,
         )
+        self.locator = BatchLocator(self.indexes, interval_bytes)
+        self.timestamps = SegmentTimestamps(self.indexes, self.locator)
+        self.reader = SegmentReader(self.indexes, self.locator)
+        self._disk = disk
         self._directory = directory
-        self._indexed_position: int | None = None
-        self._index_bytes = _NOT_COUNTED
         self._reserved_bytes = RESERVE_FROM_BYTES
         self._cut_at: tuple[int, int] | None = None  # a truncation that has not been completed
         path = segment_path(directory, base_offset, TXN_INDEX_SUFFIX)
@@ -114,7 +129,7 @@ class Segment(TimedFile):
                     disk.remove(path)
                 segment = cls(disk, directory, base_offset, config, now_ms, {})
                 undo.pop_all()
-            segment._offset_index, segment._time_index = offset_index, time_index
+            segment.indexes.take(offset_index, time_index)
             segment.file.truncate(0)
             segment.resume(0, base_offset)
             if config.preallocate:
@@ -126,9 +141,38 @@ class Segment(TimedFile):
             raise
         return segment
 
+    # -- reading --------------------------------------------------------------------------------------------------
+
     @property
-    def walked_bytes_max(self) -> int:
-        return max(super().walked_bytes_max, 4 * self.config.index_interval_bytes)
+    def size_bytes(self) -> int:
+        return self.file.size_bytes
+
+    @property
+    def first_timestamp_ms(self) -> int:
+        """max_timestamp of the first batch, from which rolling by time counts; -1 when it has none."""
+        return self.timestamps.first_timestamp_ms
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp in the segment, or -1."""
+        return self.timestamps.largest[0]
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the first batch that has the largest timestamp; the base offset without any."""
+        return self.timestamps.largest[1]
+
+    def read(
+        self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool, *, as_slice: bool = False
+    ) -> FetchData:
+        """What `SegmentReader.read` says, up to the last batch."""
+        return self.reader.read(
+            offset, size_bytes_max, end_offset, at_least_one_batch, self.next_offset, as_slice=as_slice
+        )
+
+    def locate(self, offset: int) -> int:
+        """The position of the first batch that ends at or after `offset`; the size when there is none."""
+        return self.locator.locate(offset)
 
     def header_at(self, offset: int) -> BatchHeader | None:
         """The header of the batch with `offset`, or of the first behind it; None at the end."""
@@ -159,41 +203,41 @@ class Segment(TimedFile):
         """
         if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             return True
-        if not self.file.size_bytes:
+        size_bytes_before = self.file.size_bytes
+        if not size_bytes_before:
             return False
-        first_ms = self._first_timestamp_ms
+        indexes = self.indexes
+        first_ms = indexes.first_timestamp_ms
         if first_ms is None:
-            first_ms = self.first_timestamp_ms
+            first_ms = self.timestamps.first_timestamp_ms
         age_ms = max_timestamp - first_ms if first_ms >= 0 else now_ms - self.created_ms
         return (
-            self.file.size_bytes + size_bytes > config.segment_bytes
+            size_bytes_before + size_bytes > config.segment_bytes
             or age_ms > config.segment_ms - self.jitter_ms
-            or config.segment_index_bytes < (self._index_bytes or self._count_index_bytes())
+            or config.segment_index_bytes < (indexes.size_bytes_with_next or indexes.count_size_bytes())
         )
-
-    def _count_index_bytes(self) -> int:
-        """The least `segment.index.bytes` with which both indexes take one more row."""
-        self._index_bytes = max(self.offset_index.size_bytes_with_next, self.time_index.size_bytes_with_next)
-        return self._index_bytes
 
     def append(self, parts: Sequence[Buffer], last_offset: int, max_timestamp: int, config: LogConfig) -> None:
         """Appends one batch, given in parts."""
         assert 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX, "roll first"
         assert last_offset >= self.next_offset, "offsets only grow"
-        if self._indexed_position is None or not self._is_max_sure:
-            self._get_ready()
+        indexes = self.indexes
+        if not indexes.is_ready:
+            self.timestamps.get_ready()  # nothing may fail once the batch is in the file
         position = self.file.append(parts)
         if position > self._reserved_bytes:
             self._reserve(position, config.segment_bytes)
         self.next_offset = last_offset + 1
-        self.note(position, last_offset, max_timestamp, config)
+        if indexes.note(position, last_offset, max_timestamp, config):
+            self.write_indexes()
 
     def run_length(self, headers: Sequence[BatchHeader], config: LogConfig, now_ms: int) -> int:
         """How many of these batches go into this segment in one write, the first of which belongs there: those that
         would, came they one by one, and no more than both indexes surely have room for."""
         if not self.file.size_bytes:
             return 1  # by which the age of those behind it is measured
-        free_bytes = config.segment_index_bytes - (self._index_bytes or self._count_index_bytes())
+        indexes = self.indexes
+        free_bytes = config.segment_index_bytes - (indexes.size_bytes_with_next or indexes.count_size_bytes())
         count_max = 1 + max(0, free_bytes) // TimeIndex.ROW.size
         size_bytes = headers[0].size_bytes
         for count, header in enumerate(headers[1:count_max], 1):
@@ -206,21 +250,17 @@ class Segment(TimedFile):
         """Appends several batches, as they are, in one write: all of them, or none."""
         assert headers[0].base_offset >= self.next_offset, "offsets only grow"
         assert headers[-1].last_offset - self.base_offset <= RELATIVE_OFFSET_MAX, "roll first"
-        if self._indexed_position is None or not self._is_max_sure:
-            self._get_ready()
+        indexes = self.indexes
+        if not indexes.is_ready:
+            self.timestamps.get_ready()  # nothing may fail once the batch is in the file
         position = self.file.append([data])
         if position > self._reserved_bytes:
             self._reserve(position, config.segment_bytes)
         for header in headers:
             self.next_offset = header.last_offset + 1
-            self.note(position, header.last_offset, header.max_timestamp, config)
+            if indexes.note(position, header.last_offset, header.max_timestamp, config):
+                self.write_indexes()
             position += header.size_bytes
-
-    def _get_ready(self) -> None:
-        """Opens and reads what `note` will need: nothing may fail once the batch is in the file."""
-        self._known_max_timestamp()
-        assert self.time_index is not None
-        self._indexed_position = self._last_indexed()
 
     def _reserve(self, position: int, segment_bytes: int) -> None:
         """Reserves room for what comes next: as much as there is, within bounds.
@@ -233,88 +273,31 @@ class Segment(TimedFile):
         with suppress(OSError):
             self.file.preallocate(min(self._reserved_bytes, segment_bytes))
 
-    def note(self, position: int, last_offset: int, max_timestamp: int, config: LogConfig) -> None:
-        """Takes the batch at `position`, the last one so far, into account: its timestamp, and an entry when due."""
-        if position == 0:
-            self._first_timestamp_ms = max_timestamp
-        largest = self._max_timestamp or self._known_max_timestamp()
-        if max_timestamp > largest[0]:
-            largest = self._max_timestamp = (max_timestamp, last_offset)
-        indexed = self._indexed_position
-        if indexed is None:
-            indexed = self._indexed_position = self._last_indexed()
-        if position - indexed <= config.index_interval_bytes:
-            return
-        if config.segment_index_bytes >= (self._index_bytes or self._count_index_bytes()):
-            offset_index = self.offset_index
-            self.time_index.append_if_larger(*largest)
-            offset_index.append(last_offset, position)
-            self._indexed_position = position
-            self._count_index_bytes()
-            if offset_index.is_page_due:
-                self.write_indexes()
-
     # -- mending --------------------------------------------------------------------------------------------------
 
     def resume(self, position: int, offset: int) -> None:
         """Forgets all that is known of the batches from `position` on, where the one with base offset `offset` starts.
 
-        Whoever calls this notes them anew: `note`, and sets `next_offset`.
+        Whoever calls this notes them anew: `indexes.note`, and sets `next_offset`.
         """
-        self._resume_points.clear()
-        self._indexed_position = None
-        self._index_bytes = _NOT_COUNTED
         self._reserved_bytes = RESERVE_FROM_BYTES
+        indexes = self.indexes
         if position == 0:
-            # Whatever the rows are: they need not be whole, nor in an order that a search could rely on.
-            for index in self._indexes():
-                index.replace(b"")
-            self._first_timestamp_ms = NO_TIMESTAMP
-        elif not self._keep_entries(position, offset):
-            self.rebuild_indexes("their last entries before the end are wrong")
+            indexes.clear()
+            return
+        if not self._keep_entries(position, offset):
+            indexes.rebuild("their last entries before the end are wrong")
             self._keep_entries(position, offset)
-        last = self.time_index.last
-        self._is_max_sure = position == 0
-        self._max_timestamp = (NO_TIMESTAMP, self.base_offset) if last is None else (last.timestamp_ms, last.offset)
+        indexes.trust_last_entries()
 
     def _keep_entries(self, position: int, offset: int) -> bool:
         """Drops the entries of the batches from there on; whether the log bears out the last that are left."""
-        self.time_index.truncate_to_offset(offset)
-        self.offset_index.truncate_to_position(position)
-        entry, time = self.offset_index.last, self.time_index.last
-        if entry is not None and (entry.offset >= offset or self._borne_out(entry) is None):
+        indexes = self.indexes
+        indexes.truncate(position, offset)
+        entry, time = indexes.offset_index.last, indexes.time_index.last
+        if entry is not None and (entry.offset >= offset or self.locator.borne_out(entry) is None):
             return False
-        return time is None or (time.offset < offset and self.bears_out(*time))
-
-    def rebuild_indexes(self, why: str) -> None:
-        """Builds both indexes anew from the log. What stands behind its first damage is not indexed.
-
-        Nothing is changed before all of it was read: within `Disk.cached_only()` that may be refused half-way.
-        """
-        rows = IndexRows(self.base_offset, self.config.index_interval_bytes)
-        with suppress(Damage):  # recovery cuts it off, or a reader meets it
-            for _, header in walk_segment(self.file, 0, self.base_offset):
-                rows.note(header, header.size_bytes)
-        logger.warning("%s, segment %d: the indexes are built anew: %s", self._directory, self.base_offset, why)
-        offset_index, time_index = self._indexes()
-        offset_index.replace(rows.offsets)
-        time_index.replace(rows.complete_times())
-        self._resume_points.clear()
-        self._indexed_position = None
-        self._index_bytes = _NOT_COUNTED
-        self._first_timestamp_ms, self._max_timestamp = rows.first_timestamp_ms, rows.max_timestamp
-        self._is_rebuilt = self._is_max_sure = True
-
-    def _indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Both, whatever their files hold."""
-        if self._offset_index is None:
-            self._offset_index = OffsetIndex(self._disk, self._path(OFFSET_INDEX_SUFFIX), self.base_offset)
-        if self._time_index is None:
-            self._time_index = TimeIndex(self._disk, self._path(TIME_INDEX_SUFFIX), self.base_offset)
-        return self._offset_index, self._time_index
-
-    def _path(self, suffix: str) -> str:
-        return segment_path(self._directory, self.base_offset, suffix)
+        return time is None or (time.offset < offset and self.timestamps.bears_out(*time))
 
     def truncate(self, offset: int) -> int:
         """Cuts off the batch that holds `offset` and all behind it, and returns how many bytes went.
@@ -354,15 +337,15 @@ class Segment(TimedFile):
 
         The last entry of the time index knows the largest timestamp up to there. Raises Damage at what is no batch.
         """
-        if (known := self.time_index.last) is not None and not self.bears_out(*known):
-            self.rebuild_indexes(f"{self.time_index.path} does not know the largest timestamp")
-        last, position = self.time_index.last, 0
-        if (entry := self.offset_index.last) is not None:
-            position = self._from_before(entry.offset)[1]
+        indexes = self.indexes
+        if (known := indexes.time_index.last) is not None and not self.timestamps.bears_out(*known):
+            indexes.rebuild(f"{indexes.time_index.path} does not know the largest timestamp")
+        last = indexes.time_index.last
+        position = self.locator.last_indexed_position()
         # At least the last batch comes by, and leaves next_offset as the next start would find it.
         largest = (NO_TIMESTAMP, self.base_offset) if last is None else (last.timestamp_ms, last.offset)
-        self._is_max_sure = False
-        next_offset, first_ms = self.next_offset, self._first_timestamp_ms
+        indexes.is_ready = False
+        next_offset, first_ms = self.next_offset, indexes.first_timestamp_ms
         for at, header in walk_segment(self.file, position, self.base_offset):
             self.last_leader_epoch = header.partition_leader_epoch
             if header.max_timestamp > largest[0]:
@@ -370,20 +353,17 @@ class Segment(TimedFile):
             next_offset = header.last_offset + 1
             if at == 0:
                 first_ms = header.max_timestamp
-        self.next_offset, self._first_timestamp_ms, self._max_timestamp = next_offset, first_ms, largest
+        self.next_offset, indexes.first_timestamp_ms, indexes.largest = next_offset, first_ms, largest
 
     def complete_indexes(self) -> None:
         """For a segment that takes no more batches. What cannot be written now waits in memory."""
-        self.time_index.append_if_larger(*self._known_max_timestamp())
-        self._index_bytes = _NOT_COUNTED
-        self.write_indexes()
+        self.indexes.complete(self.timestamps.largest)
+        self.txn_index.write_out()
 
     def write_indexes(self) -> None:
-        """Writes the entries that wait in memory. Those of time first: an entry for an offset says that the largest
-        timestamp up to there is known, too."""
-        for index in (self._time_index, self._offset_index, self.txn_index):
-            if index is not None:
-                index.write_out()
+        """Writes the entries that wait in memory."""
+        self.indexes.write_out()
+        self.txn_index.write_out()
 
     # -- end ------------------------------------------------------------------------------------------------------
 
@@ -398,19 +378,18 @@ class Segment(TimedFile):
     def index_files(self) -> list[File]:
         """The files of the indexes that were touched, with all rows written. Raises OSError where some still wait."""
         self.write_indexes()
-        for index in (self._time_index, self._offset_index, self.txn_index):
-            if index is not None and index.has_pending:
+        for index in (*self.indexes.opened, self.txn_index):
+            if index.has_pending:
                 raise OSError(f"{index.path}: entries wait in memory, for they could not be written")
-        files = [index.file for index in (self._time_index, self._offset_index) if index is not None]
+        files = [index.file for index in self.indexes.opened]
         if self.txn_index.file is not None:
             files.append(self.txn_index.file)
         return files
 
     def close(self) -> None:
         self.file.close()
-        for index in (self._offset_index, self._time_index, self.txn_index):
-            if index is not None:
-                index.close()
+        self.indexes.close()
+        self.txn_index.close()
 
     def retire(self) -> list[str]:
         """Closes the files and gives them names that no log has (`.deleted`); returns these, for removal.

@@ -16,6 +16,7 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.log.aborted import CorruptTransactionIndex
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.config import LogConfig
+from odradek.broker.log.index import OffsetIndex, TimeIndex
 from odradek.broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
 from odradek.broker.log.producers import AbortedTxn, Producers
 from odradek.broker.log.recovery import replay
@@ -194,7 +195,7 @@ class Segments:
         """Finds out what `facts` says of this segment. It is known from then on."""
         if number < len(self._list):
             segment = self._list[number]
-            _ = segment.first_timestamp_ms, segment.max_timestamp_ms, segment.offset_index
+            _ = segment.first_timestamp_ms, segment.max_timestamp_ms, segment.indexes.offset_index
 
     def facts(self) -> list[SegmentFacts]:
         """What retention and compaction decide by."""
@@ -205,8 +206,8 @@ class Segments:
                 segment.first_timestamp_ms,
                 segment.max_timestamp_ms,
                 segment.created_ms,
-                segment.offset_index.count * segment.offset_index.ROW.size,
-                segment.time_index.count * segment.time_index.ROW.size,
+                segment.indexes.offset_index.count * OffsetIndex.ROW.size,
+                segment.indexes.time_index.count * TimeIndex.ROW.size,
             )
             for segment in self._list
         ]

@@ -26,6 +26,7 @@ from odradek.broker.log import recovery
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.flush import Flush
 from odradek.broker.log.log import Log
+from odradek.broker.log.log_durability import LogDurability
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.segment import Segment
 from odradek.broker.partitions import cleaner
@@ -107,8 +108,8 @@ def _not_learned(take_batch: Function) -> Function:
 def _trusted(distrust: Function) -> Function:
     del distrust
 
-    def trust(log: Log, error: OSError) -> None:
-        del log, error
+    def trust(durability: LogDurability, error: OSError) -> None:
+        del durability, error
 
     return trust
 
@@ -217,7 +218,7 @@ def _kept_in_sync_places(give_up_in_sync_places: Function) -> Function:
 
 def _unknown_producers(become_leader: Function) -> Function:
     def lead(partition: Partition, leader_epoch: int, replicas: Replicas) -> None:
-        partition.log.producers = Producers()
+        partition.log.end.producers = Producers()
         become_leader(partition, leader_epoch, replicas)
 
     return lead
@@ -278,7 +279,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "half a batch is not cut off": Canary(recovery, "_cut", _not_cut),
     "duplicates are not noticed": Canary(Producers, "check", _never_a_duplicate),
     "producers are not learned from the log": Canary(recovery, "take_batch", _not_learned),
-    "a log is trusted after a failed sync": Canary(Log, "_distrust", _trusted),
+    "a log is trusted after a failed sync": Canary(LogDurability, "_distrust", _trusted),
     "a follower truncates to its high watermark": Canary(Partition, "become_follower", _cut_to_high_watermark),
     "the leader ignores the fetch's leader epoch": Canary(Role, "_require_epoch", _any_epoch),
     "an in-sync set is written without compare": Canary(IsrWriter, "_commit", _isr_without(_not_compared)),

@@ -3,8 +3,11 @@
 import pytest
 
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
+from odradek.broker.log.batch_locator import BatchLocator
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.segment import DELETED_SUFFIX, SUFFIXES, Segment, remove_files, retire_files, segment_path
+from odradek.broker.log.segment_indexes import SegmentIndexes
+from odradek.broker.log.segment_reader import SegmentReader
 from tests.broker.log.logs import T0, FaultyDisk, batch, full, stored
 
 ONE = stored(batch(T0), 0)
@@ -29,7 +32,7 @@ def test_leftovers_under_its_name_are_emptied() -> None:
     for suffix in SUFFIXES:
         disk.write_whole(segment_path("d", 5, suffix), b"left behind by a roll that failed")
     segment = segment_on(disk)
-    assert segment.size_bytes == segment.offset_index.count == segment.time_index.count == 0
+    assert segment.size_bytes == segment.indexes.offset_index.count == segment.indexes.time_index.count == 0
     segment.append([stored(ONE, 5)], 5, T0, LogConfig(index_interval_bytes=0))
     assert disk.read_whole("d/00000000000000000005.log") == stored(ONE, 5)
 
@@ -87,7 +90,7 @@ def test_positions_of_readers_are_remembered_in_bounded_number() -> None:
         segment.append([stored(ONE, offset)], offset, T0, LogConfig(index_interval_bytes=10_000))
     for offset in range(99):
         assert segment.read(offset, len(ONE), 100, True).records == stored(ONE, offset)
-    points = segment._resume_points  # pyright: ignore[reportPrivateUsage]
+    points = segment.indexes.resume_points
     assert len(points) == 16
     assert points == {offset: offset * len(ONE) for offset in range(84, 100)}
 
@@ -107,13 +110,16 @@ def test_a_file_that_was_cut_behind_our_back_is_an_error_and_no_wrong_answer() -
         def pread(self, size_bytes: int, position: int, at_least: int | None = None) -> bytes:
             return self.content[position : position + size_bytes]
 
-    segment.file = Shrunk()
+    paths = segment_path("d", 0, ".index"), segment_path("d", 0, ".timeindex")
+    indexes = SegmentIndexes(disk, Shrunk(), *paths, 0, LogConfig().index_interval_bytes)
+    locator = BatchLocator(indexes, LogConfig().index_interval_bytes)
+    reader = SegmentReader(indexes, locator)
     for size_bytes_max in (0, len(ONE) + 30, 10_000):
         with pytest.raises(OSError, match="has lost its end"):
-            segment.read(1, size_bytes_max, 3, True)
+            reader.read(1, size_bytes_max, 3, True, 3)
     Shrunk.content = bytes(1000)
     with pytest.raises(OSError, match="damaged at position 0: no batch starts here"):
-        segment.locate(2)
+        locator.locate(2)
 
 
 LARGE = batch(T0, value=bytes(400_000))

@@ -103,7 +103,8 @@ def test_where_an_epoch_began_is_known_although_its_first_batch_is_gone() -> Non
 def test_what_cannot_be_synced_is_not_compacted_before_the_next_start() -> None:
     kept = compacted(*keyed(20))
     log = kept.log
-    synced, log.durable_offset, log.recovery_point = log.durable_offset, 0, 0
+    durability = log.durability
+    synced, durability.durable_offset, durability.recovery_point = log.durable_offset, 0, 0
     assert synced == 18
 
     def fails(disk: MemoryDisk, content: Content) -> None:

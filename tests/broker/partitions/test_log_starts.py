@@ -155,7 +155,7 @@ async def test_a_start_that_is_on_the_disk_and_not_true_needs_no_writing() -> No
     """A follower's log is thrown away and goes on within a batch: what was deleted of that stays so."""
     async with world() as it:
         await it.log_starts.move(it.partitions[0], 2)
-        it.partitions[0].log.log_start_offset = 1
+        it.partitions[0].log.end.log_start_offset = 1
         begun = it.device.begun
         await it.log_starts.move(it.partitions[0], 2)
         assert (it.device.begun, it.starts()) == (begun, [(2, 2)])

@@ -169,7 +169,7 @@ class FailingDisk(MemoryDisk):
 def forget(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked first about a segment is not known yet, as after a start."""
     for segment in partition.log.segments:
-        monkeypatch.setattr(segment, "_first_timestamp_ms", None)
+        monkeypatch.setattr(segment.indexes, "first_timestamp_ms", None)
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
@@ -205,7 +205,7 @@ async def test_a_log_that_cannot_be_synced_keeps_no_recovery_point_from_being_wr
             broker.fill(name)
         await asyncio.sleep(1)
         log = broker.partition("bad").log
-        log.durable_offset = 6
+        log.durability.durable_offset = 6
         log.close_without_flush()
         broker.upkeep.start()
         await asyncio.sleep(61)

@@ -6,6 +6,7 @@ The files of a log by themselves are in log/test_log_damaged_files.py.
 
 import asyncio
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.log.batch_locator import BatchLocator
 from odradek.broker.log.segment import Segment
 from odradek.broker.startup_errors import REFUSALS
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -84,19 +86,21 @@ async def test_one_partition_that_cannot_be_handled_leaves_the_others_their_answ
     disk = MemoryDisk()
     await with_records(disk, "data")
 
-    def spoil(name: str) -> None:
-        whole = getattr(Segment, name)
+    def spoil(kind: type, name: str, bad: Sequence[object]) -> None:
+        whole = getattr(kind, name)
 
-        def spoilt(segment: Segment, *args: object) -> object:
-            if "/bad-0/" in segment.file.path:
+        def spoilt(part: object, *args: object) -> object:
+            if any(part is one for one in bad):
                 raise ZeroDivisionError("a number that nobody had thought of")
-            return whole(segment, *args)
+            return whole(part, *args)
 
-        monkeypatch.setattr(Segment, name, spoilt)
+        monkeypatch.setattr(kind, name, spoilt)
 
     async with running_broker(OPTIONS, disk, "data") as broker, connected(broker) as client:
-        for name in ("locate", "append", "should_roll"):
-            spoil(name)
+        segments = broker.context.partitions.leader("bad", 0).log.segments.all
+        spoil(BatchLocator, "locate", [segment.locator for segment in segments])
+        for name in ("append", "should_roll"):
+            spoil(Segment, name, segments)
         unknown = ErrorCode.UNKNOWN_SERVER_ERROR
         assert await fetched(client, 40) == {"bad": (unknown, -1), "good": (ErrorCode.NONE, 40)}
         by_time = ListOffsetsPartition(partition_index=0, timestamp=1)

@@ -36,7 +36,7 @@ class World:
         self.deletions.live_replicas = lambda: self.live
         self.live = live
         self.deletions.begin(self.replicas)
-        self.log.log_start_offset = max(start, 5)
+        self.log.end.log_start_offset = max(start, 5)
 
     def ask(self, offset: int = 5, timeout_ms: float = LONG_MS) -> asyncio.Task[int]:
         return asyncio.ensure_future(self.deletions.held_by_all(offset, self.environment.monotonic_ms() + timeout_ms))
@@ -70,7 +70,7 @@ async def test_it_is_answered_with_the_last_replica_and_the_lowest_start() -> No
         world.says(broker_id, start)
     assert await asked == 5
     world.says(1, 7)
-    world.log.log_start_offset = 8
+    world.log.end.log_start_offset = 8
     assert await world.ask() == 7, "of what more was deleted meanwhile"
 
 
@@ -155,7 +155,7 @@ async def test_only_an_acknowledged_deletion_keeps_followers_below_it_out_of_the
 async def test_a_log_start_found_by_a_new_leader_bars_lower_followers_retention_does_not() -> None:
     """A new leader does not know what was acknowledged before."""
     world = World(isr=(0,), live=(0,), start=3)
-    world.log.log_start_offset = 50  # retention
+    world.log.end.log_start_offset = 50  # retention
     world.says(1, 2)
     assert not world.may_join(1)
     world.says(1, 3)
@@ -178,7 +178,7 @@ async def test_a_later_life_of_a_replica_has_to_say_its_start_anew() -> None:
 
 async def test_each_of_several_has_its_own_offset() -> None:
     world = World()
-    world.log.log_start_offset = 9
+    world.log.end.log_start_offset = 9
     asked = [world.ask(offset) for offset in (9, 0, 4, 7)]
     for start, done in ((4, 1), (7, 2), (8, 3), (9, 4)):
         world.says(1, start)

@@ -268,7 +268,7 @@ async def test_aborted_transactions_of_a_cold_log_are_named() -> None:
         data = data_batch(first, (b"k", b"aborted"), producer=(7, 0, 0), is_transactional=True)
         segment = partition.log.segments.active
         segment.append([data], first, T0, partition.log.config)
-        partition.log.log_end_offset = first + 1
+        partition.log.end.log_end_offset = first + 1
         append_control(partition, marker_batch(first + 1, 7, 0, is_commit=False))
         segment.txn_index.append(AbortedTxn(7, first, first + 1, first + 2))
         disk.evict_all(f"{DATA_DIR}/orders-0")
