@@ -206,10 +206,6 @@ class Log:
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def read(self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool) -> Buffer:
-        """The records of `fetch`."""
-        return self.fetch(offset, size_bytes_max, end_offset, at_least_one_batch).records
-
     @watched
     def fetch(
         self, offset: int, size_bytes_max: int, end_offset: int, at_least_one_batch: bool, *, as_slice: bool = False

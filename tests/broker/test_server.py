@@ -267,7 +267,9 @@ async def test_the_leader_epoch_is_bumped_and_stored_before_the_first_append_aft
             (entry,) = snapshot.entries.values()
             stored.append(json.loads(entry.value)["leader_epoch"])
             assert (await produced(client, "orders", batch(b"a"))).base_offset == start
-            data = bytes(broker.context.partitions.leader("orders", 0).log.read(start, 1 << 20, start + 1, True))
+            data = bytes(
+                broker.context.partitions.leader("orders", 0).log.fetch(start, 1 << 20, start + 1, True).records
+            )
             assert int.from_bytes(data[12:16], "big") == stored[-1]
     assert stored == [0, 1, 2]
 

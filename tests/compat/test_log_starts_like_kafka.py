@@ -198,7 +198,7 @@ def test_our_log_knows_of_a_directory_of_kafka_what_kafka_knew(kafka: ApacheKafk
     (still_open,) = [entry.current_txn_first_offset for entry, _ in expected if entry.current_txn_first_offset >= 0]
     assert log.producers.first_undecided_offset == still_open
     for offset in range(0, log.log_end_offset, 3):
-        data = log.read(offset, 1 << 18, log.log_end_offset, True)
+        data = log.fetch(offset, 1 << 18, log.log_end_offset, True).records
         end = offset_after(bytes(data))
         overlapping = [row for row in rows if row.first_offset < end and row.last_offset >= offset]
         assert log.aborted_transactions(offset, data) == overlapping

@@ -185,7 +185,7 @@ def test_a_reader_comes_by_an_index_of_a_cold_log_that_is(index: bytes) -> None:
     kept.start()
     disk.evict(f"{DIRECTORY}/{0:020d}.log")
     log = kept.log
-    data = asyncio.run(read_patiently(disk, lambda: log.read(20, 0, 90, True)), debug=True)
+    data = asyncio.run(read_patiently(disk, lambda: log.fetch(20, 0, 90, True).records), debug=True)
     assert int.from_bytes(data[:8], "big") == 20
     assert read(log).offsets == list(range(90))
 
@@ -251,9 +251,9 @@ def test_real_files_that_were_dropped_from_memory_are_fetched_by_helper_threads(
         log, environment, offset = kept.log, Environment(), 0
         while offset < 60:
             drop_from_memory(kept.directory)
-            data = await read_without_blocking(disk, environment, partial(log.read, offset, 300_000, 60, True))
-            found.append(bytes(data))
-            offset = [header.last_offset for _, header in iterate_batches(data)][-1] + 1
+            data = await read_without_blocking(disk, environment, partial(log.fetch, offset, 300_000, 60, True))
+            found.append(bytes(data.records))
+            offset = [header.last_offset for _, header in iterate_batches(data.records)][-1] + 1
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "pread", watched)

@@ -83,7 +83,7 @@ def check_reads(log: Log, model: Model, context: object) -> None:
     end = model.log_end_offset
     for offset in range(end):
         for size_bytes_max, end_offset in ((0, end), (400, offset + 4))[offset % 2 :]:
-            data = bytes(log.read(offset, size_bytes_max, end_offset, True))
+            data = bytes(log.fetch(offset, size_bytes_max, end_offset, True).records)
             wanted = model.read(offset, size_bytes_max, end_offset, True)
             assert data == wanted[: len(data)], (context, offset)
             assert bool(data) == bool(wanted), (context, offset)

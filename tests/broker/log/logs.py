@@ -96,7 +96,7 @@ def read_all(log: Log, size_bytes_max: int = 1 << 20) -> bytes:
     pieces: list[bytes] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        data = bytes(log.read(offset, size_bytes_max, log.log_end_offset, True))
+        data = bytes(log.fetch(offset, size_bytes_max, log.log_end_offset, True).records)
         assert data, f"nothing at offset {offset} of {log.log_end_offset}"
         pieces.append(data)
         position = 0
@@ -195,7 +195,7 @@ def assert_same(log: Log, model: Model, *, may_forget: bool = False) -> None:
     for size_bytes_max in (0, 150, 1 << 20):
         assert read_all(log, size_bytes_max) == expected
     for offset in range(log.log_start_offset, log.log_end_offset):
-        data = bytes(log.read(offset, 0, log.log_end_offset, True))
+        data = bytes(log.fetch(offset, 0, log.log_end_offset, True).records)
         assert data == model.read(offset, 0, log.log_end_offset, True)
         header = read_header(data)
         assert header.base_offset <= offset <= header.last_offset

@@ -151,7 +151,7 @@ def check_lookups(kept: Kept, found: Read) -> None:
     """By offset and by timestamp, from each place, the same is found as by reading from the start."""
     log = kept.log
     for offset in range(log.log_start_offset, log.log_end_offset):
-        data = bytes(log.read(offset, 0, log.log_end_offset, True))
+        data = bytes(log.fetch(offset, 0, log.log_end_offset, True).records)
         expected = next((batch for batch in found.batches if read_header(batch).last_offset >= offset), b"")
         assert data == expected, offset
     for timestamp_ms in {record.timestamp_ms + step for record in found.records for step in (0, 1)}:

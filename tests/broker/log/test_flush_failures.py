@@ -287,7 +287,7 @@ def test_whoever_owns_the_log_is_told_of_each_failure_of_the_disk() -> None:
     assert told == []
     disk.is_gone = True
     assert error_of(lambda: append(log, batch(T0))) is STORAGE
-    assert error_of(lambda: log.read(0, 1000, log.log_end_offset, True)) is STORAGE
+    assert error_of(lambda: log.fetch(0, 1000, log.log_end_offset, True)) is STORAGE
     disk.is_gone = False
     disk.failing = [name(0)]
     error = failed(log)

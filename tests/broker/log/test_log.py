@@ -45,7 +45,7 @@ def test_a_new_log_is_one_empty_segment() -> None:
         "00000000000000000000.log": b"",
         "00000000000000000000.timeindex": b"",
     }
-    assert log.read(0, 100, 0, True) == b""
+    assert log.fetch(0, 100, 0, True).records == b""
     assert log.offset_for_timestamp(0, 0) is None
     assert log.offset_of_max_timestamp(0) is None
 
@@ -163,7 +163,7 @@ def test_a_segment_is_rolled_before_a_relative_offset_exceeds_an_int32() -> None
     assert log.base_offsets == [0]
     append(log, batch(T0))
     assert log.base_offsets == [0, 2**31]
-    assert read_header(bytes(log.read(2**31 - 1, 1000, 2**31, True))).last_offset == 2**31 - 1
+    assert read_header(bytes(log.fetch(2**31 - 1, 1000, 2**31, True).records)).last_offset == 2**31 - 1
     log.close()
     assert open_log(disk).log_end_offset == 2**31 + 1
 
@@ -348,7 +348,7 @@ def test_a_closed_log_takes_nothing() -> None:
     append(log, ONE)
     log.close()
     assert error_of(lambda: append(log, ONE)) is STORAGE
-    assert error_of(lambda: log.read(0, 100, 1, True)) is STORAGE
+    assert error_of(lambda: log.fetch(0, 100, 1, True)) is STORAGE
 
 
 def test_closing_without_flush_lets_the_directory_be_renamed(tmp_path: Path) -> None:

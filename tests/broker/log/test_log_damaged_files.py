@@ -126,7 +126,7 @@ def test_a_transaction_index(data: st.DataObject) -> None:
     rows = [content[at : at + 34] for at in range(0, len(content), 34)]
     are_all_true = all(good.find(row) % 34 == 0 and len(row) == 34 for row in rows)
     for offset in range(model.log_end_offset):
-        records = log.read(offset, 1 << 20, model.log_end_offset, True)
+        records = log.fetch(offset, 1 << 20, model.log_end_offset, True).records
         end = max(header.last_offset for _, header in iterate_batches(records)) + 1
         wanted = {(txn[0], txn[1]) for txn in model.aborted(offset, end)}
         told = {(txn.producer_id, txn.first_offset) for txn in log.aborted_transactions(offset, records)}

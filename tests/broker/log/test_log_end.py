@@ -51,13 +51,13 @@ def replicate(leader: Log, follower: Log, size_bytes_max: int | None = None) -> 
         if size_bytes_max is None:
             data = b"".join(bytes(piece) for piece in pieces_from(leader, offset))
         else:
-            data = bytes(leader.read(offset, size_bytes_max, leader.log_end_offset, True))
+            data = bytes(leader.fetch(offset, size_bytes_max, leader.log_end_offset, True).records)
         assert follower.append_replicated(data, LEADER_EPOCH, 0) == len(data)
 
 
 def pieces_from(leader: Log, offset: int) -> Iterator[bytes]:
     while offset < leader.log_end_offset:
-        data = bytes(leader.read(offset, 1 << 20, leader.log_end_offset, True))
+        data = bytes(leader.fetch(offset, 1 << 20, leader.log_end_offset, True).records)
         offset = max(header.last_offset for _, header in iterate_batches(data)) + 1
         yield data
 
@@ -169,7 +169,7 @@ def test_batches_of_one_segment_are_written_together() -> None:
     leader, _ = open_log(MemoryDisk()), None
     for number in range(50):
         append(leader, batch(T0 + number))
-    data = leader.read(0, 1 << 20, 50, True)
+    data = leader.fetch(0, 1 << 20, 50, True).records
     disk = CountingDisk()
     follower = open_log(disk)
     disk.writes.clear()
@@ -198,11 +198,11 @@ def test_more_may_be_missing_than_an_index_can_say(before: bytes) -> None:
     data = before + stored(batch(T0 + 1), far, 1)
     assert follower.append_replicated(data, LEADER_EPOCH, 0) == len(data)
     assert follower.log_end_offset == far + 1
-    assert bytes(follower.read(5, 1 << 20, far + 1, True)) == stored(batch(T0 + 1), far, 1)
+    assert bytes(follower.fetch(5, 1 << 20, far + 1, True).records) == stored(batch(T0 + 1), far, 1)
     follower.close_without_flush()
     reopened = open_log(disk)
     assert reopened.log_end_offset == far + 1
-    assert bytes(reopened.read(5, 1 << 20, far + 1, True)) == stored(batch(T0 + 1), far, 1)
+    assert bytes(reopened.fetch(5, 1 << 20, far + 1, True).records) == stored(batch(T0 + 1), far, 1)
 
 
 def test_a_log_start_within_a_batch_is_kept() -> None:
@@ -212,8 +212,8 @@ def test_a_log_start_within_a_batch_is_kept() -> None:
     data = stored(batch(*[T0] * 5), 8, 1) + stored(batch(T0 + 1), 13, 1)
     assert follower.append_replicated(data, LEADER_EPOCH, 0) == len(data)
     assert (follower.log_start_offset, follower.log_end_offset, follower.base_offsets) == (10, 14, [8])
-    assert bytes(follower.read(10, 1 << 20, 14, True)) == data
-    assert error_of(lambda: follower.read(9, 1 << 20, 14, True)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert bytes(follower.fetch(10, 1 << 20, 14, True).records) == data
+    assert error_of(lambda: follower.fetch(9, 1 << 20, 14, True)) is ErrorCode.OFFSET_OUT_OF_RANGE
     follower.close_without_flush()
     assert open_log(disk, log_start_offset=10).log_start_offset == 10
 

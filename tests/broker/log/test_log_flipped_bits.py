@@ -97,7 +97,7 @@ def test_a_flipped_bit_of_an_old_batch_changes_nothing_else(is_clean: bool) -> N
         for offset in range(model.log_end_offset):
             is_there = first <= offset < end
             try:
-                data = bytes(log.read(offset, 1 << 20, model.log_end_offset, True))
+                data = bytes(log.fetch(offset, 1 << 20, model.log_end_offset, True).records)
             except KafkaError as error:
                 assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
                 assert is_there

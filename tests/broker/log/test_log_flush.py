@@ -162,7 +162,7 @@ def test_after_a_failed_sync_the_log_takes_no_more_appends_until_the_next_start(
     assert error_of(log.flush) is STORAGE
     disk.failing = "nothing"
     assert error_of(lambda: append(log, ONE)) is STORAGE
-    assert bytes(log.read(0, 1000, 7, True)), "what is there may be read"
+    assert bytes(log.fetch(0, 1000, 7, True).records), "what is there may be read"
     log.truncate_to(6)
     assert error_of(lambda: append(log, ONE)) is STORAGE, "no truncation makes up for it"
     log.close_without_flush()

@@ -142,7 +142,7 @@ class LogHistory(RuleBasedStateMachine):
     def read(self, data: st.DataObject, size_bytes_max: int, at_least_one_batch: bool) -> None:
         offset = data.draw(st.integers(self.model.log_start_offset, self.model.log_end_offset), "offset")
         end_offset = data.draw(st.integers(self.model.log_start_offset, self.model.log_end_offset), "end offset")
-        got = bytes(self.log.read(offset, size_bytes_max, end_offset, at_least_one_batch))
+        got = bytes(self.log.fetch(offset, size_bytes_max, end_offset, at_least_one_batch).records)
         segment_end = next((base for base in self.log.base_offsets if base > offset), self.model.log_end_offset)
         wanted = self.model.read(offset, size_bytes_max, min(end_offset, segment_end), at_least_one_batch)
         assert got == wanted

@@ -205,7 +205,7 @@ class PowerFailures(RuleBasedStateMachine):
         log, model = self.log, self.model
         assert (log.log_start_offset, log.log_end_offset) == (model.log_start_offset, model.log_end_offset)
         for offset in range(log.log_start_offset, log.log_end_offset):
-            assert bytes(log.read(offset, 0, log.log_end_offset, True)) == model.read(
+            assert bytes(log.fetch(offset, 0, log.log_end_offset, True).records) == model.read(
                 offset, 0, log.log_end_offset, True
             )
         known, expected = known_producers(log), model.producers()
@@ -235,7 +235,7 @@ def all_of(log: Log) -> bytes:
     """Everything in the log, batch after batch."""
     pieces: list[bytes] = []
     offset = log.log_start_offset
-    while data := bytes(log.read(offset, 1 << 20, log.log_end_offset, True)):
+    while data := bytes(log.fetch(offset, 1 << 20, log.log_end_offset, True).records):
         pieces.append(data)
         *_, (_, last) = iterate_batches(data)
         assert last.last_offset >= offset

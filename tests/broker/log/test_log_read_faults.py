@@ -162,7 +162,7 @@ def test_a_truncation_that_fails_at_any_access_is_done_again(suffix: str) -> Non
             assert error.code is STORAGE
             disk.arm("", -1)
             for offset in range(6):
-                assert bytes(log.read(offset, 0, 6, True)) == kept.read(offset, 0, 6, True), (accesses, offset)
+                assert bytes(log.fetch(offset, 0, 6, True).records) == kept.read(offset, 0, 6, True), (accesses, offset)
             log.truncate_to(6)
         disk.arm("", -1)
         assert_same(log, kept)

@@ -73,7 +73,7 @@ def test_reads_are_the_same_in_any_order(filled: tuple[Log, Model]) -> None:
     for stride in (7, 11, 13, 1, 3):
         for step in range(log.log_end_offset):
             offset = step * stride % log.log_end_offset
-            data = bytes(log.read(offset, 130, log.log_end_offset, True))
+            data = bytes(log.fetch(offset, 130, log.log_end_offset, True).records)
             assert data == model.read(offset, 130, log.log_end_offset, True)[: len(data)]
             assert data
 
@@ -81,12 +81,12 @@ def test_reads_are_the_same_in_any_order(filled: tuple[Log, Model]) -> None:
 def test_offsets_outside_of_the_log_are_refused(filled: tuple[Log, Model]) -> None:
     log, _ = filled
     end = log.log_end_offset
-    assert log.read(end, 100, end, True) == b""
-    assert error_of(lambda: log.read(end + 1, 100, end, True)) is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert error_of(lambda: log.read(-1, 100, end, True)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.fetch(end, 100, end, True).records == b""
+    assert error_of(lambda: log.fetch(end + 1, 100, end, True)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert error_of(lambda: log.fetch(-1, 100, end, True)) is ErrorCode.OFFSET_OUT_OF_RANGE
     log.advance_log_start(5)
-    assert error_of(lambda: log.read(4, 100, end, True)) is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert log.read(5, 100, end, True)
+    assert error_of(lambda: log.fetch(4, 100, end, True)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.fetch(5, 100, end, True).records
 
 
 def test_a_batch_larger_than_any_piece_is_read(tmp_path: Path) -> None:
@@ -94,10 +94,10 @@ def test_a_batch_larger_than_any_piece_is_read(tmp_path: Path) -> None:
     large = batch(T0, T0, value=bytes(700_000))
     for data in (ONE, large, ONE):
         append(log, data)
-    assert bytes(log.read(2, 10, 4, True)) == stored(large, 1)
-    assert log.read(2, 10, 4, False) == b""
-    assert bytes(log.read(0, 1000, 4, True)) == stored(ONE, 0)
-    assert bytes(log.read(0, 10_000_000, 4, True)) == stored(ONE, 0) + stored(large, 1) + stored(ONE, 3)
+    assert bytes(log.fetch(2, 10, 4, True).records) == stored(large, 1)
+    assert log.fetch(2, 10, 4, False).records == b""
+    assert bytes(log.fetch(0, 1000, 4, True).records) == stored(ONE, 0)
+    assert bytes(log.fetch(0, 10_000_000, 4, True).records) == stored(ONE, 0) + stored(large, 1) + stored(ONE, 3)
 
 
 def test_a_reader_that_goes_on_where_it_stopped_needs_one_pread(
@@ -115,16 +115,16 @@ def test_a_reader_that_goes_on_where_it_stopped_needs_one_pread(
         return pread(descriptor, size, position)
 
     monkeypatch.setattr(os, "pread", counted)
-    offset = len(log.read(0, 20_000, log.log_end_offset, True)) // len(data)
+    offset = len(log.fetch(0, 20_000, log.log_end_offset, True).records) // len(data)
     while offset < log.log_end_offset:
         reads.clear()
-        got = log.read(offset, 20_000, log.log_end_offset, True)
+        got = log.fetch(offset, 20_000, log.log_end_offset, True).records
         assert len(reads) == 1
         offset += len(got) // len(data)
     for _ in range(3):
         append(log, data)
         reads.clear()
-        assert bytes(log.read(offset, 20_000, log.log_end_offset, True)) == stored(data, offset)
+        assert bytes(log.fetch(offset, 20_000, log.log_end_offset, True).records) == stored(data, offset)
         assert len(reads) == 1, "at the end of the log, too"
         offset += 1
 
@@ -178,7 +178,7 @@ def test_readers_survive_a_batch_whose_records_are_nonsense(codec: Codec, caplog
     assert log.offset_for_timestamp(T0, 4) == TimestampOffset(T0 + 9, 2, 2)
     log.truncate_to(3)
     assert log.offset_of_max_timestamp(3) == TimestampOffset(T0 + 9, 2, 2)
-    assert len(log.read(2, 1000, 3, True)) == len(poisonous(T0 + 5, T0 + 9, codec=codec))
+    assert len(log.fetch(2, 1000, 3, True).records) == len(poisonous(T0 + 5, T0 + 9, codec=codec))
 
 
 def test_a_header_that_claims_a_larger_timestamp_than_its_records_misleads_nobody() -> None:

@@ -183,7 +183,7 @@ def test_an_empty_segment_behind_one_that_lost_batches_goes_with_them() -> None:
     assert log.log_end_offset == first
     assert f"{end:020d}.log" not in disk.list_dir(DIRECTORY)
     append(log, batch(T0), leader_epoch=3)
-    assert bytes(log.read(first, 1000, first + 1, True)) == stored(batch(T0), first, 3)
+    assert bytes(log.fetch(first, 1000, first + 1, True).records) == stored(batch(T0), first, 3)
 
 
 def test_after_a_restart_index_entries_are_due_as_if_it_had_not_happened() -> None:

@@ -104,7 +104,7 @@ def test_older_segments_are_opened_by_who_reads_them() -> None:
     log.close()
     again = started(disk, log, is_clean=True)
     disk.forget()
-    assert len(again.read(2 * PER_SEGMENT + 5, 1000, again.log_end_offset, True)) > 0
+    assert len(again.fetch(2 * PER_SEGMENT + 5, 1000, again.log_end_offset, True).records) > 0
     assert disk.touched == {file(2 * PER_SEGMENT), file(2 * PER_SEGMENT, ".index")}
 
 
@@ -240,4 +240,4 @@ def test_an_empty_segment_left_by_a_failed_roll_loses_nothing_after_a_clean_stop
     log.close()
     again = started(disk, log, is_clean=True)
     assert again.log_end_offset == 25
-    assert len(again.read(22, 1000, 25, True)) > 0
+    assert len(again.fetch(22, 1000, 25, True).records) > 0

@@ -221,7 +221,7 @@ def test_the_segment_behind_the_gap_is_read_where_nothing_of_a_group_is_left() -
     log.segments.begin_swap(written)
     log.segments.complete_swap(written, CONFIG)
     for offset in (2, 3, 4, 5, 6):
-        assert bytes(log.read(offset, 0, 10, True))[:8] == (6).to_bytes(8, "big")
+        assert bytes(log.fetch(offset, 0, 10, True).records)[:8] == (6).to_bytes(8, "big")
 
 
 @pytest.mark.parametrize("step", ["begin", "complete"])
@@ -310,7 +310,7 @@ def test_a_swap_that_fails_half_way_ends_all_appends_until_the_next_start() -> N
                 break
         for offset in range(10):
             try:
-                data = bytes(log.read(offset, 0, 10, True))
+                data = bytes(log.fetch(offset, 0, 10, True).records)
             except KafkaError as error:
                 assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
             else:

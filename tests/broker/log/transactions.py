@@ -161,7 +161,7 @@ def assert_transactions(log: Log, model: TxnModel) -> None:
     stable = model.last_stable_offset(end)
     for offset in range(log.log_start_offset, end):
         for size_bytes_max in (0, 250, 1 << 20):
-            data = bytes(log.read(offset, size_bytes_max, end, True))
+            data = bytes(log.fetch(offset, size_bytes_max, end, True).records)
             found = log.aborted_transactions(offset, data)
             read_end = read_end_of(data)
             assert [tuple(txn[:3]) for txn in found] == model.aborted(offset, read_end), (offset, size_bytes_max)

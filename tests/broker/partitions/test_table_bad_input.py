@@ -161,7 +161,7 @@ async def test_a_missing_segment_in_the_middle_is_told_of_when_it_is_read(
     async with running_broker(options, FileDisk(), str(data_dir)) as broker:
         log = broker.context.partitions.leader("orders", 0).log
         for _ in range(2):
-            data = bytes(log.read(base_offsets[1], 1 << 20, RECORDS, True))
+            data = bytes(log.fetch(base_offsets[1], 1 << 20, RECORDS, True).records)
             assert int.from_bytes(data[:8], "big") == base_offsets[2]
     found = lines(caplog, f"no batch holds offset {base_offsets[1]}", f"begins at {base_offsets[2]}")
     assert len(found) == (0 if is_compacted else 1)

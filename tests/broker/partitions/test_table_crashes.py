@@ -294,7 +294,7 @@ def check(context: Context, facts: Facts) -> None:
     if facts.log_start is not None:
         assert log.log_start_offset == facts.log_start
     if facts.topic_id == topic.topic_id and facts.records:
-        data = bytes(log.read(log.log_start_offset, 1 << 20, log.log_end_offset, True))
+        data = bytes(log.fetch(log.log_start_offset, 1 << 20, log.log_end_offset, True).records)
         assert data, "what was acknowledged can be read"
 
 

@@ -237,7 +237,7 @@ async def test_leadership_regained_goes_on_from_the_high_watermark() -> None:
     task = await parked(partition, 1)
     follower_at(partition, 1, 2)
     await asyncio.wait_for(task, 5)
-    header_epoch = bytes(partition.log.read(0, 1 << 20, 2, True))[12:16]
+    header_epoch = bytes(partition.log.fetch(0, 1 << 20, 2, True).records)[12:16]
     assert header_epoch == bytes(4), "what was written in epoch 0 keeps it"
 
 

@@ -64,7 +64,7 @@ class Led:
                 has_records = asked.log_start_offset < asked.fetch_offset
                 if has_records and asked.fetch_offset == log.log_start_offset and asked.last_fetched_epoch < first:
                     raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            answer.records = log.read(asked.fetch_offset, size_bytes_max, log.log_end_offset, True)
+            answer.records = log.fetch(asked.fetch_offset, size_bytes_max, log.log_end_offset, True).records
         except KafkaError as error:
             return PartitionData(
                 partition_index=index, error_code=error.code, high_watermark=-1, log_start_offset=-1, records=b""

@@ -236,7 +236,7 @@ async def test_a_log_start_of_the_leader_within_a_batch() -> None:
         led.log.advance_log_start(4)
         replica = it.follow()
         await it.run(50)
-        assert bytes(replica.log.read(4, 1 << 20, 10, True)) == stored(batch(*[T0] * 10), 0, EPOCH)
+        assert bytes(replica.log.fetch(4, 1 << 20, 10, True).records) == stored(batch(*[T0] * 10), 0, EPOCH)
         assert (replica.log.log_start_offset, replica.log.log_end_offset) == (4, 10)
 
 
