@@ -35,6 +35,7 @@ from odradek.broker.config.option import (
     gzip_level,
     rows,
 )
+from odradek.broker.config.security_protocol import PROTOCOL_MAP_DEFAULT, check_protocol_map
 from odradek.broker.config.store_address import check_store_address
 
 _INTERNAL = "Kafka takes it, too, but does not describe it."
@@ -115,6 +116,15 @@ class BrokerOptions:
     leader_replication_throttled_rate = Option(
         "leader.replication.throttled.rate", LONG, LONG_MAX, "Bytes in a second that throttled replicas may be sent.",
         minimum=0, unit="bytes", dynamic=CLUSTER_WIDE, deviation=_INTERNAL,
+    )
+    listener_security_protocol_map = Option(
+        "listener.security.protocol.map", STRING, PROTOCOL_MAP_DEFAULT,
+        "The security protocol of each listener, `NAME:PROTOCOL`; only PLAINTEXT is built, and a start with a listener "
+        "that is to speak another one is refused.",
+        check=check_protocol_map,
+        deviation="A listener that is not named here speaks PLAINTEXT unless its name is a protocol's; Kafka refuses "
+        "the start. A name that stands twice is refused; in Kafka its last protocol counts, and the option can be "
+        "changed at run time.",
     )
     listeners = Option[tuple[str, ...]](
         "listeners", LIST, ("PLAINTEXT://127.0.0.1:9092",), "The addresses to listen on, `NAME://HOST:PORT`.",

@@ -10,9 +10,6 @@ import re
 from enum import Enum
 
 _NAMES_BY_REASON: dict[str, str] = {
-    "every listener is plaintext; `listeners` gives each its name": """
-        listener.security.protocol.map
-    """,
     "brokers talk in plaintext; `inter.broker.listener.name` says on which listener": """
         security.inter.broker.protocol
     """,
@@ -204,7 +201,7 @@ _NAMES_BY_CHANGE: dict[_Changed, str] = {
         ssl.truststore.password ssl.truststore.type
     """,
     _Changed.PER_BROKER: """
-        cordoned.log.dirs listener.security.protocol.map principal.builder.class sasl.enabled.mechanisms
+        cordoned.log.dirs principal.builder.class sasl.enabled.mechanisms
         sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
         sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
         sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds

@@ -1,7 +1,7 @@
 """Listener addresses as Kafka writes them: `NAME://HOST:PORT`, separated by commas. Pure.
 
-The host may be empty (all addresses) or an IPv6 literal in brackets. A name is free, but for those by which Kafka
-means a security protocol that is not built here: what says SSL must not speak plaintext.
+The host may be empty (all addresses) or an IPv6 literal in brackets. A name is free; which security protocol it stands
+for is looked up in `listener.security.protocol.map` (security_protocol.py).
 """
 
 import re
@@ -14,7 +14,6 @@ _LISTENER = re.compile(
     r"(?P<name>[A-Za-z0-9_-]+)://(\[(?P<v6>[^\[\]/,]+)\]|(?P<host>[^\[\]:/,]*)):(?P<port>[0-9]{1,5})"
 )
 PORT_MAX = 65_535
-NOT_BUILT = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Listener(NamedTuple):
@@ -60,11 +59,6 @@ def parse_listener(text: str) -> Listener:
 
 def listener_problem(listener: Listener, *, is_bracketed: bool) -> str | None:
     """Why nobody can listen there, or be told of it, and what to write instead; None for nothing."""
-    if listener.name in NOT_BUILT:
-        return (
-            f"the name {listener.name} stands for a security protocol, which is not built: connections would be "
-            "neither encrypted nor authenticated; name it PLAINTEXT, or anything else"
-        )
     if is_bracketed and ":" not in listener.host:
         return "[] are for IPv6 addresses alone"
     return host_problem(listener.host)

@@ -5,7 +5,13 @@ from collections.abc import Sequence
 
 from odradek.broker.config.broker_config import BrokerConfig, ConfigError
 from odradek.broker.config.listeners import parse_listener
-from odradek.broker.launch.listen_options import check_inter_broker, check_listeners, parse_address
+from odradek.broker.config.security_protocol import parse_protocol_map
+from odradek.broker.launch.listen_options import (
+    check_inter_broker,
+    check_listeners,
+    check_protocols,
+    parse_metrics_address,
+)
 from odradek.broker.server import Settings
 
 
@@ -15,6 +21,7 @@ def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Sett
         [parse_listener(text) for text in config.listeners],
         [parse_listener(text) for text in config.advertised_listeners or ()],
     )
+    check_protocols(listeners, parse_protocol_map(config.listener_security_protocol_map))
     check_inter_broker(config.inter_broker_listener_name, listeners)
     check_data_dirs(config.data_dirs)
     return Settings(
@@ -23,7 +30,7 @@ def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Sett
         data_dirs=None if memory else config.data_dirs,
         node_id=config.node_id,
         config=config,
-        metrics=None if metrics is None else parse_address(metrics, "--metrics"),
+        metrics=None if metrics is None else parse_metrics_address(metrics),
     )
 
 

@@ -6,12 +6,14 @@ Several listeners have names, as in Kafka; each is answered with the advertised 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from odradek.broker.config.listeners import PORT_MAX, Listener, listener_problem
+from odradek.broker.config.security_protocol import SecurityProtocol, protocol_of
 
 DEFAULT_NAME = "PLAINTEXT"
 PORT_DIGITS = 5
+BUILT = (SecurityProtocol.PLAINTEXT,)
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -37,6 +39,14 @@ def parse_address(text: str, option: str) -> Listener:
     if (problem := listener_problem(listener, is_bracketed=bracketed)) is not None:
         raise ListenerError(f"{option} {text}: {problem}")
     return listener
+
+
+def parse_metrics_address(text: str) -> Listener:
+    """Reads what `--metrics` says. Raises ListenerError."""
+    address = parse_address(text, "--metrics")
+    if protocol_of(address.name, {}) not in BUILT:
+        raise ListenerError(f"--metrics {text}: metrics are served without encryption; leave {address.name}= out")
+    return address
 
 
 def check_listeners(listeners: list[Listener], advertise: list[Listener]) -> tuple[list[Listener], dict[str, Listener]]:
@@ -77,6 +87,18 @@ def check_listeners(listeners: list[Listener], advertise: list[Listener]) -> tup
                 )
             advertised[listener.name] = listener
     return listeners, advertised
+
+
+def check_protocols(listeners: Iterable[Listener], protocols: Mapping[str, SecurityProtocol]) -> None:
+    """That each speaks a protocol that is built: what says SSL must not speak plaintext. Raises ListenerError."""
+    for listener in listeners:
+        protocol = protocol_of(listener.name, protocols)
+        if protocol not in BUILT:
+            raise ListenerError(
+                f"the listener {listener} is to speak the security protocol {protocol.name}, which is not built: its "
+                "connections would be neither encrypted nor authenticated; if that will do, write "
+                f"{listener.name}:PLAINTEXT in listener.security.protocol.map"
+            )
 
 
 def check_inter_broker(name: str | None, listeners: Sequence[Listener]) -> None:

@@ -19,8 +19,10 @@ from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import MetadataStore
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
+from odradek.broker.config.security_protocol import parse_protocol_map
 from odradek.broker.directories.data_directory import LOCK_FILE
 from odradek.broker.disk.file_disk import FileDisk
+from odradek.broker.launch.listen_options import check_protocols
 from odradek.broker.launch.run_broker import collector_paused, run_until_signal, warn_of_exposure
 from odradek.broker.server import Broker, Settings, disk_for, logger
 from odradek.broker.startup_errors import BrokerFailed, StartRefused
@@ -33,7 +35,8 @@ METADATA_DIRECTORY = "metadata"
 
 
 def cluster_settings(count: int, listener: Listener, data_dir: str | None, static: dict[str, str]) -> list[Settings]:
-    """The settings of brokers 1 to `count`, on consecutive ports, or on free ones with port 0. Raises ConfigError."""
+    """The settings of brokers 1 to `count`, on consecutive ports, or on free ones with port 0. Raises ConfigError,
+    ListenerError."""
     settings: list[Settings] = []
     for number in range(count):
         node_id = number + 1
@@ -48,6 +51,7 @@ def cluster_settings(count: int, listener: Listener, data_dir: str | None, stati
                 "listeners": str(here),
             }
         )
+        check_protocols([here], parse_protocol_map(config.listener_security_protocol_map))
         directories = None if data_dir is None else [posixpath.join(data_dir, f"broker-{node_id}")]
         settings.append(Settings([here], {here.name: here}, directories, node_id, config))
     return settings

@@ -43,6 +43,7 @@ DESCRIBED_DIFFERENTLY = {
     "advertised.listeners",
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
+    "listener.security.protocol.map",
     "listeners",
     "log.dir",
     "log.dirs",

@@ -21,6 +21,8 @@ def test_memory_and_a_directory_exclude_each_other(tmp_path: Path) -> None:
         (["--brokers", "0"], "is not in the range"),
         (["--set", "no.such.option=1"], "no.such.option"),
         (["--listen", "nowhere"], "nowhere"),
+        (["--listen", "SSL=127.0.0.1:0"], "which is not built"),
+        (["--set", "listener.security.protocol.map=PLAINTEXT:SSL"], "write PLAINTEXT:PLAINTEXT"),
         (["--listen", "127.0.0.1:65534"], "65536"),
     ],
 )

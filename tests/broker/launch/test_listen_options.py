@@ -3,7 +3,15 @@
 import pytest
 
 from odradek.broker.config.listeners import Listener
-from odradek.broker.launch.listen_options import ListenerError, check_inter_broker, check_listeners, parse_address
+from odradek.broker.config.security_protocol import BY_NAME, PROTOCOL_MAP_DEFAULT, parse_protocol_map
+from odradek.broker.launch.listen_options import (
+    ListenerError,
+    check_inter_broker,
+    check_listeners,
+    check_protocols,
+    parse_address,
+    parse_metrics_address,
+)
 
 
 def parse_listeners(listen: tuple[str, ...], advertise: tuple[str, ...]) -> tuple[list[Listener], dict[str, Listener]]:
@@ -67,8 +75,6 @@ def test_contradictions_are_refused(listen: tuple[str, ...], advertise: tuple[st
         ("a:1,b:2", "several addresses"),
         ("PLAINTEXT://a:1", "without a scheme"),
         ("a b:1", "space"),
-        ("SSL=a:1", "security protocol, which is not built"),
-        ("sasl_plaintext=a:1", "security protocol, which is not built"),
         ("[fe80::zz]:1", "no IPv6 address"),
         ("[name]:1", "IPv6 addresses alone"),
         ("300.1.1.1:1", "no IPv4 address"),
@@ -114,3 +120,38 @@ def test_brokers_need_a_listener_that_is_there() -> None:
     check_inter_broker("b", listeners)
     with pytest.raises(ListenerError, match="no listener named X; there are A, B"):
         check_inter_broker("X", listeners)
+
+
+@pytest.mark.parametrize(
+    ("listen", "mapped", "protocol"),
+    [
+        ("A=h:1", PROTOCOL_MAP_DEFAULT, None),
+        ("A=h:1", "", None),
+        ("A=h:1", "B:SASL_SSL,C:SSL", None),
+        ("ssl=h:1", "SSL:PLAINTEXT", None),
+        ("A=h:1", "a:sasl_plaintext", "SASL_PLAINTEXT"),
+        ("PLAINTEXT=h:1", "PLAINTEXT:SSL", "SSL"),
+        *((f"{name}=h:1", PROTOCOL_MAP_DEFAULT, name) for name in BY_NAME if name != "PLAINTEXT"),
+        *((f"{name}=h:1", "", name) for name in BY_NAME if name != "PLAINTEXT"),
+    ],
+)
+def test_a_listener_whose_protocol_is_not_built_is_refused(listen: str, mapped: str, protocol: str | None) -> None:
+    """Kafka would encrypt, or ask for a password. What is mapped and not listened on is nobody's concern."""
+    listeners = [parse_address("OK=h:2", "--listen"), parse_address(listen, "--listen")]
+    if protocol is None:
+        check_protocols(listeners, parse_protocol_map(mapped))
+        return
+    name = listeners[1].name
+    with pytest.raises(ListenerError) as caught:
+        check_protocols(listeners, parse_protocol_map(mapped))
+    said = str(caught.value)
+    assert said.startswith(
+        f"the listener {name}://h:1 is to speak the security protocol {protocol}, which is not built"
+    )
+    assert said.endswith(f"write {name}:PLAINTEXT in listener.security.protocol.map")
+
+
+def test_metrics_have_no_protocol() -> None:
+    assert parse_metrics_address("h:1") == Listener("PLAINTEXT", "h", 1)
+    with pytest.raises(ListenerError, match=r"^--metrics ssl=h:1: .* leave SSL= out"):
+        parse_metrics_address("ssl=h:1")

@@ -109,6 +109,14 @@ def test_listeners_may_come_from_the_file_in_kafkas_form(invoked: list[Settings]
     assert invoked[0].data_dirs == (str(tmp_path),)
 
 
+def test_a_protocol_may_be_mapped_for_listeners_that_are_not_here(invoked: list[Settings], tmp_path: Path) -> None:
+    """As in Kafka's own server.properties."""
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=SSL://127.0.0.1:0\nlistener.security.protocol.map=CONTROLLER:SASL_SSL,SSL:PLAINTEXT\n")
+    assert invoke("--config", str(file)).exit_code == 0
+    assert [str(listener) for listener in invoked[0].listeners] == ["SSL://127.0.0.1:0"]
+
+
 def test_memory_has_no_directory(invoked: list[Settings]) -> None:
     assert invoke("--memory").exit_code == 0
     assert invoked[0].data_dirs is None
@@ -142,6 +150,16 @@ def test_memory_has_no_directory(invoked: list[Settings]) -> None:
         (("--advertise", "0.0.0.0:9092"), r"cannot connect to a wildcard"),
         (("--advertise", "OUTSIDE=host:1"), r"no listener named OUTSIDE"),
         (("--metrics", "9100"), r"--metrics 9100: write"),
+        (("--metrics", "SSL=127.0.0.1:9100"), r"--metrics SSL=127\.0\.0\.1:9100: .* leave SSL= out"),
+        (("--listen", "SSL=127.0.0.1:0"), r"SSL://127\.0\.0\.1:0 is to speak the security protocol SSL, which is not"),
+        (
+            ("--set", "listeners=OUT://127.0.0.1:0", "--set", "listener.security.protocol.map=OUT:SASL_SSL"),
+            r"speak the security protocol SASL_SSL.* write OUT:PLAINTEXT in listener\.security\.protocol\.map",
+        ),
+        (
+            ("--set", "listener.security.protocol.map=OUT:TLS"),
+            r"OUT:TLS for configuration listener\.security\.protocol",
+        ),
     ],
 )
 def test_a_start_is_refused_in_one_sentence_that_names_what_is_wrong(
