@@ -171,13 +171,20 @@ class Environment:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     async def listen(
-        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        ssl: SSLContext | None = None,
     ) -> tuple[asyncio.AbstractServer, Sequence[tuple[str, int]]]:
-        """Accepts connections on `host:port` and returns the server with the addresses really bound.
+        """Accepts connections on `host:port`, with TLS where `ssl` is given, and returns the server with the addresses
+        really bound.
 
-        Port 0 picks a free one. Raises OSError when the address is taken or not ours.
+        Port 0 picks a free one. `connection_made` is called when TLS stands, and never where it fails: the connection
+        closes. Raises OSError when the address is taken or not ours.
         """
-        server = await self.loop.create_server(factory, host, port, backlog=1024, start_serving=False)
+        server = await self.loop.create_server(factory, host, port, ssl=ssl, backlog=1024, start_serving=False)
         sockets = server.sockets
         return server, [(str(name[0]), int(name[1])) for name in (sock.getsockname() for sock in sockets)]
 

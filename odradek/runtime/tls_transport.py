@@ -116,24 +116,24 @@ class _Underneath(asyncio.BufferedProtocol):
     """Hands everything to `tls`, and says when the socket's buffer is empty after it was not."""
 
     def __init__(self, tls: asyncio.BufferedProtocol, on_empty: Callable[[], None]) -> None:
-        self._tls = tls
+        self.tls = tls
         self._on_empty = on_empty
 
     def get_buffer(self, sizehint: int) -> Any:
-        return self._tls.get_buffer(sizehint)
+        return self.tls.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._tls.buffer_updated(nbytes)
+        self.tls.buffer_updated(nbytes)
 
     def eof_received(self) -> bool | None:
-        return self._tls.eof_received()
+        return self.tls.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._tls.connection_lost(exc)
+        self.tls.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        self._tls.pause_writing()
+        self.tls.pause_writing()
 
     def resume_writing(self) -> None:
-        self._tls.resume_writing()  # which may fill the buffer again
+        self.tls.resume_writing()  # which may fill the buffer again
         self._on_empty()

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from ssl import SSLContext
 from typing import Any
 
 import pytest
@@ -237,8 +238,14 @@ async def test_a_host_with_two_addresses_has_the_same_port_on_both(host: str) ->
 
     class TwoAddresses(Environment):
         async def listen(
-            self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+            self,
+            factory: Callable[[], asyncio.BaseProtocol],
+            host: str,
+            port: int,
+            *,
+            ssl: SSLContext | None = None,
         ) -> tuple[asyncio.AbstractServer, Sequence[tuple[str, int]]]:
+            assert ssl is None
             asked.append((host, port))
             server, ((_, bound),) = await super().listen(factory, "127.0.0.1", port)
             return server, [("127.0.0.1", bound), ("::1", port or bound + 1)]

@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from ssl import SSLContext
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from odradek.testing.sim.world.memory_pipe import Direction, Pipe
+from odradek.testing.sim.world.memory_tls import with_tls
 from odradek.testing.sim.world.memory_transport import MemoryTransport
 from tests.client.virtual_time import VirtualEnvironment
 
@@ -186,7 +187,7 @@ class MemoryNetwork:
         protocol = factory()
         if ssl is not None:
             waiter = self.loop.create_future()
-            protocol = self._with_tls(protocol, ssl, waiter, server_hostname or host)
+            protocol = with_tls(self.loop, protocol, ssl, waiter, server_hostname or host)
         link = self._accept(listener, path, protocol, client_address)
         try:
             await asyncio.sleep(path.to_client.delay_ms / 1000.0)
@@ -225,7 +226,7 @@ class MemoryNetwork:
         peer, here = (client_address, self._next_free_port()), (listener.address, listener.port)
         server_protocol = listener.factory()
         if listener.ssl is not None:
-            server_protocol = self._with_tls(server_protocol, listener.ssl)
+            server_protocol = with_tls(self.loop, server_protocol, listener.ssl)
 
         def end(
             protocol: asyncio.BaseProtocol, out: Pipe, into: Pipe, mine: tuple[str, int], other: tuple[str, int]
@@ -245,23 +246,6 @@ class MemoryNetwork:
         self.links.append(link)
         link.server.start()
         return link
-
-    def _with_tls(
-        self,
-        protocol: asyncio.BaseProtocol,
-        context: SSLContext,
-        waiter: asyncio.Future[None] | None = None,
-        server_hostname: str | None = None,
-    ) -> asyncio.BaseProtocol:
-        """asyncio's own TLS, which lies over any transport. It tells `protocol` of the connection after the handshake.
-
-        A server name that is an IP address, or none, is what `ssl` itself makes of it.
-        """
-        tls: Any = sslproto.SSLProtocol
-        wrapped: asyncio.BaseProtocol = tls(
-            self.loop, protocol, context, waiter, server_side=server_hostname is None, server_hostname=server_hostname
-        )
-        return wrapped
 
     def _next_free_port(self) -> int:
         self._free_port += 1
@@ -317,9 +301,9 @@ class MemoryEnvironment(VirtualEnvironment):
         self.address = address
 
     async def listen(
-        self, factory: Factory, host: str, port: int
+        self, factory: Factory, host: str, port: int, *, ssl: SSLContext | None = None
     ) -> tuple[asyncio.AbstractServer, Sequence[tuple[str, int]]]:
-        server = self.network.listen(factory, self.network.addresses(host)[0], port)
+        server = self.network.listen(factory, self.network.addresses(host)[0], port, ssl)
         return server, [(server.address, server.port)]
 
     async def resolve(self, host: str, port: int) -> list[str]:

@@ -3,15 +3,20 @@ with the options asked for."""
 
 import asyncio
 import socket
+import ssl
 import sys
 import threading
 import time
 import uuid
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from odradek.runtime.environment import Environment
+from tests.client.certificates import make_certificates
 
 
 async def test_clocks_and_entropy() -> None:
@@ -123,6 +128,90 @@ async def test_listen_answers_the_port_really_bound_and_connect_reaches_it(host:
     transport.close()
     server.close()
     await server.wait_closed()
+
+
+class Greeting(asyncio.Protocol):
+    """Says a line, and keeps what comes until the end."""
+
+    def __init__(self, line: bytes) -> None:
+        self.line = line
+        self.received = b""
+        self.lost = asyncio.get_running_loop().create_future()
+        self.heard = asyncio.get_running_loop().create_future()
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.write(self.line)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        if self.received.endswith(b"\n"):
+            self.heard.set_result(None)
+        elif not self.received.isascii():
+            self.transport.close()  # as a broker does with what is no frame
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+
+@asynccontextmanager
+async def greeted(
+    served: ssl.SSLContext | None, line: bytes = b"hello\n"
+) -> AsyncGenerator[tuple[Environment, int, list[Greeting]]]:
+    """A listener that says a line, and those who were accepted."""
+    environment = Environment()
+    accepted: list[Greeting] = []
+
+    def accept() -> Greeting:
+        accepted.append(Greeting(line))
+        return accepted[-1]
+
+    server, [(_, port)] = await environment.listen(accept, "127.0.0.1", 0, ssl=served)
+    await server.start_serving()
+    try:
+        yield environment, port, accepted
+    finally:
+        server.close()
+        for each in accepted:
+            if each.transport is not None:
+                each.transport.abort()
+                await asyncio.wait_for(each.lost, 5)
+
+
+@pytest.mark.both_loops
+async def test_who_listens_with_tls_is_understood_by_who_connects_with_it(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path)
+    trust = ssl.create_default_context(cafile=str(certificates.authority))
+    async with greeted(certificates.server_context()) as (environment, port, accepted):
+        client = Greeting(b"hi\n")
+        transport = await environment.connect(lambda: client, "127.0.0.1", port, ssl=trust)
+        await asyncio.wait_for(asyncio.gather(client.heard, accepted[0].heard), 5)
+        assert (client.received, accepted[0].received) == (b"hello\n", b"hi\n")
+        assert accepted[0].transport.get_extra_info("sslcontext") is not None
+        transport.close()
+        await asyncio.wait_for(asyncio.gather(client.lost, accepted[0].lost), 5)
+
+
+@pytest.mark.both_loops
+async def test_who_speaks_no_tls_to_who_listens_with_it_is_closed(tmp_path: Path) -> None:
+    """And the protocol that would have served it hears nothing."""
+    async with greeted(make_certificates(tmp_path).server_context()) as (environment, port, accepted):
+        client = Greeting(b"hello, this is plain\n")
+        await environment.connect(lambda: client, "127.0.0.1", port)
+        await asyncio.wait_for(client.lost, 5)
+        assert client.received[:1] != b"h"
+        assert [each.transport for each in accepted] == [None]
+
+
+@pytest.mark.both_loops
+async def test_who_speaks_tls_to_who_does_not_gets_an_error(tmp_path: Path) -> None:
+    trust = ssl.create_default_context(cafile=str(make_certificates(tmp_path).authority))
+    async with greeted(None, b"") as (environment, port, accepted):
+        with pytest.raises(ConnectionError):
+            await environment.connect(lambda: Greeting(b""), "127.0.0.1", port, ssl=trust)
+        await asyncio.wait_for(accepted[0].lost, 5)
 
 
 @pytest.mark.both_loops

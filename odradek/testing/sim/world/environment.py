@@ -1,7 +1,6 @@
 """The environment of one simulated process: an `Environment` with nothing of the real world in it."""
 
 import asyncio
-import errno
 import random
 import socket
 from collections.abc import Callable, Coroutine, Sequence
@@ -11,6 +10,7 @@ from ssl import SSLContext
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from odradek.runtime.environment import NS_PER_MS, Environment
+from odradek.runtime.tls_transport import start_tls
 from odradek.testing.sim.world.network import Network
 from odradek.testing.sim.world.process import Process
 
@@ -77,10 +77,15 @@ class SimEnvironment(Environment):
         raise RuntimeError("a simulated process has no other threads")
 
     async def listen(
-        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        ssl: SSLContext | None = None,
     ) -> tuple[asyncio.AbstractServer, Sequence[tuple[str, int]]]:
         self.process.check()
-        server = self.network.listen(self.process, factory, host or self.address, port)
+        server = self.network.listen(self.process, factory, host or self.address, port, ssl)
         return server, [(server.address, server.port)]
 
     async def resolve(self, host: str, port: int) -> list[str]:
@@ -110,8 +115,9 @@ class SimEnvironment(Environment):
         receive_buffer_bytes: int = -1,
     ) -> asyncio.BaseTransport:
         """The sizes of the buffers are the network's, not the caller's."""
-        if ssl is not None:
-            raise OSError(errno.EPROTONOSUPPORT, "the simulated network has no TLS")
         self.process.check()
         address = (await self.resolve(host, port))[0]
-        return await self.network.connect(self.process, factory, address, port)
+        if ssl is None:
+            return await self.network.connect(self.process, factory, address, port)
+        transport = await self.network.connect(self.process, asyncio.Protocol, address, port)
+        return await start_tls(self.loop, transport, factory(), ssl, server_hostname or host)

@@ -9,8 +9,8 @@ one that is paused has its connections wait. When a process is killed its host c
 machine loses power nobody says anything, and the other end is half open until it sends something and the machine is
 back.
 
-The two ends are `MemoryTransport`s (tests/client), each on its own process's loop. They send at the end of the round of
-a write, as uvloop's do.
+The two ends are `MemoryTransport`s, each on its own process's loop. They send at the end of the round of a write, as
+uvloop's do. A listener that was given an SSLContext speaks TLS, asyncio's own, over its end (memory_tls.py).
 """
 
 import asyncio
@@ -18,9 +18,11 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from ssl import SSLContext
 from typing import Final, NoReturn
 
 from odradek.testing.sim.world.memory_pipe import End
+from odradek.testing.sim.world.memory_tls import forget_tls, with_tls
 from odradek.testing.sim.world.memory_transport import MemoryTransport
 from odradek.testing.sim.world.process import Process
 from odradek.testing.sim.world.scheduler import Scheduler
@@ -142,6 +144,7 @@ class Network:
             into.drop_arrived()
             if transport is not None:
                 transport.is_gone = True
+                forget_tls(transport.get_protocol())
             if is_silent:
                 out.is_silent = True
             else:
@@ -150,14 +153,17 @@ class Network:
 
     # -- what environments ask -------------------------------------------------------------------------------------
 
-    def listen(self, process: Process, factory: Factory, address: str, port: int) -> "Server":
-        """Binds a server. Raises OSError when the address is taken, or not the process's."""
+    def listen(
+        self, process: Process, factory: Factory, address: str, port: int, ssl: SSLContext | None = None
+    ) -> "Server":
+        """Binds a server, which speaks TLS where `ssl` is given. Raises OSError when the address is taken, or not the
+        process's."""
         if address != self._places[process].address:
             raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
         port = port or self._next_port()
         if (address, port) in self._listeners:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-        server = self._listeners[address, port] = Server(self, process, factory, address, port)
+        server = self._listeners[address, port] = Server(self, process, factory, address, port, ssl)
         return server
 
     def forget_listener(self, server: "Server") -> None:
@@ -250,7 +256,10 @@ class Network:
     def _accept(self, connection: Connection, listener: "Server") -> None:
         """In the server's loop."""
         if listener.is_serving():
-            self._open(connection, connection.server, listener.factory())
+            protocol, process = listener.factory(), connection.server
+            if listener.ssl is not None:
+                protocol = with_tls(process.loop, protocol, listener.ssl)
+            self._open(connection, process, protocol)
         else:
             self._drop(connection, connection.server, is_silent=False)
 
@@ -309,12 +318,21 @@ def _refuse(attempt: _Attempt, error: OSError) -> None:
 class Server(asyncio.AbstractServer):
     """A bound address. Connections are refused until `start_serving`, and stay when it is closed."""
 
-    def __init__(self, network: Network, process: Process, factory: Factory, address: str, port: int) -> None:
+    def __init__(
+        self,
+        network: Network,
+        process: Process,
+        factory: Factory,
+        address: str,
+        port: int,
+        ssl: SSLContext | None,
+    ) -> None:
         self.network = network
         self.process = process
         self.factory = factory
         self.address = address
         self.port = port
+        self.ssl = ssl
         self._is_serving = False
 
     def is_serving(self) -> bool:
