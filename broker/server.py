@@ -26,6 +26,7 @@ from odradek.broker.cluster_member import leader_epochs
 from odradek.broker.composition import Parts, compose, take_options
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
+from odradek.broker.config.security_protocol import SecurityProtocol, parse_protocol_map, protocol_of
 from odradek.broker.config.store_address import parse_store_address
 from odradek.broker.directories import adoption_note
 from odradek.broker.directories.data_directories import DataDirectories, DirectoriesUnusable
@@ -35,7 +36,7 @@ from odradek.broker.directories.metadata_revision import check_place
 from odradek.broker.disk.descriptor_limits import socket_budget
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.handling.context import Api, BrokerIdentity, Context, Endpoint
+from odradek.broker.handling.context import Api, BrokerIdentity, Caller, Context, Endpoint
 from odradek.broker.log.checkpoint import CorruptCheckpoint
 from odradek.broker.membership.offline_replicas import OfflineReplicas
 from odradek.broker.membership.registration import Identity, Registration
@@ -78,6 +79,10 @@ class Settings:
     def broker_listener(self) -> str:
         """The listener that brokers use among themselves (`inter.broker.listener.name`); by default the first."""
         return (self.config.inter_broker_listener_name or self.listeners[0].name).upper()
+
+    def protocol(self, listener: Listener) -> SecurityProtocol:
+        """What is spoken on one of the listeners (`listener.security.protocol.map`)."""
+        return protocol_of(listener.name, parse_protocol_map(self.config.listener_security_protocol_map))
 
 
 @dataclass(slots=True)
@@ -237,8 +242,10 @@ class Broker:
 
     async def _bind(self) -> None:
         for listener in self.settings.listeners:
+            protocol = self.settings.protocol(listener)
+            assert not protocol.is_encrypted, "TLS is not built, which launch/listen_options.py says"
             with refusing_address(listener, "listen"):
-                server, port = await self._listen(partial(self._connection, listener), listener)
+                server, port = await self._listen(partial(self._connection, listener.name, protocol), listener)
             self._listening.append(_Listening(listener, server, port))
         if (metrics := self.settings.metrics) is not None:
             with refusing_address(metrics, "serve metrics"):
@@ -276,8 +283,8 @@ class Broker:
                 f"{error}; restore the file, or remove it, and what DeleteRecords removed may come back"
             ) from error
 
-    def _connection(self, listener: Listener) -> Connection:
-        return Connection(self.context, self.memory, listener.name, self.connections)
+    def _connection(self, listener: str, protocol: SecurityProtocol) -> Connection:
+        return Connection(self.context, self.memory, Caller(listener, protocol=protocol), self.connections)
 
     def _metrics_page(self) -> MetricsPage:
         context = self.context

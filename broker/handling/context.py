@@ -18,6 +18,7 @@ from odradek.broker.access.principal import ANONYMOUS, Principal
 from odradek.broker.access.resource import ResourceType
 from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.security_protocol import SecurityProtocol
 from odradek.broker.disk.disk import Disk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.handling.interceptors import Interceptors
@@ -62,14 +63,23 @@ class Caller:
         "on_close",
         "peer",
         "principal",
+        "protocol",
         "software",
         "takes_slices",
     )
 
-    def __init__(self, listener: str, peer: str = "unknown", host: str = "") -> None:
+    def __init__(
+        self,
+        listener: str,
+        peer: str = "unknown",
+        host: str = "",
+        protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT,
+    ) -> None:
         self.listener = listener
         self.peer = peer
         self.host = host
+        self.protocol = protocol
+        """What the listener speaks."""
         self.principal = ANONYMOUS
         self.software = ""
         """Client name and version, once ApiVersions v3 or later told them (KIP-511)."""

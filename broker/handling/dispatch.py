@@ -132,7 +132,7 @@ def _logged(api: Api, call: Call, request: Message) -> LoggedRequest:
         peer=caller.peer,
         principal=str(call.principal),
         listener=caller.listener,
-        security_protocol="PLAINTEXT",
+        security_protocol=caller.protocol.name,
         software=caller.software,
         request=request,
         response=None,

@@ -13,7 +13,8 @@ common to all: `RequestBudget`.
 The receive buffer is the `FrameReader`'s, which never reuses one that a request still holds.
 
 Anything the client gets wrong at this level (a frame too long, a body that does not parse, an API or version that was
-not advertised) closes the connection, with one log line that says whose it was and why.
+not advertised, or that must not come before authentication, `connection_state.py`) closes the connection, with one log
+line that says whose it was and why.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from typing import Any, cast
 
 from odradek.broker.handling.context import Caller, CloseConnection, Context, never
 from odradek.broker.handling.dispatch import dispatch, request_ended
+from odradek.broker.network.connection_state import ConnectionCondition, ConnectionState, established, initial
 from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.direct_send import can_send_directly
 from odradek.broker.network.eager_call import EagerCall
@@ -32,7 +34,7 @@ from odradek.broker.network.request_budget import RequestBudget
 from odradek.broker.network.wakeup import Wakeup
 from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.frames import FrameReader
+from odradek.protocol.frames import FrameReader, peek_request
 
 logger = logging.getLogger(__name__)
 
@@ -44,12 +46,13 @@ FRAME_PREFIX_BYTES = 4
 class Connection(asyncio.BufferedProtocol):
     """The protocol object that the event loop drives; its worker task runs the requests."""
 
-    def __init__(self, context: Context, memory: RequestBudget, listener: str, table: ConnectionTable) -> None:
+    def __init__(self, context: Context, memory: RequestBudget, caller: Caller, table: ConnectionTable) -> None:
         self._context = context
         self._memory = memory
         self._table = table
-        self.caller = Caller(listener)
+        self.caller = caller
         self.caller.has_more = self._has_more
+        self._condition = ConnectionCondition(initial(caller.protocol))
         self._reader = FrameReader(context.config.socket_request_max_bytes, table.landing)
         self.requests: deque[tuple[memoryview, float]] = deque()
         """Frames, and when each was received (`Environment.precise_s`)."""
@@ -70,6 +73,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        if self._condition.state is ConnectionState.TLS_HANDSHAKE:  # which the transport has done
+            self._condition.move(established(self.caller.protocol))
         peer = self.transport.get_extra_info("peername")
         self.caller.peer = f"{peer[0]}:{peer[1]}" if peer else "unknown"
         self.caller.host = str(peer[0]) if peer else ""
@@ -151,7 +156,7 @@ class Connection(asyncio.BufferedProtocol):
         return bool(self.requests)
 
     async def _work(self) -> None:
-        context, replies = self._context, self._replies
+        context, replies, condition = self._context, self._replies, self._condition
         while self.transport is not None and not context.stopping:
             if not self.requests:
                 self.last_active_ms = context.environment.monotonic_ms()
@@ -164,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 if replies.later_count and not is_eager:
                     await replies.drained()
-                if context.interceptors.connections:
+                if context.interceptors.connections or not condition.admits_all:
                     answer = self._intercepted(frame, times)
                 else:
                     answer = dispatch(context, self.caller, frame, times)
@@ -191,9 +196,23 @@ class Connection(asyncio.BufferedProtocol):
     async def _intercepted(self, frame: memoryview, times: RequestTimes) -> Reply:
         """Raises CloseConnection, MalformedMessage."""
         interceptors, caller = self._context.interceptors, self.caller
-        received = interceptors.received(caller, frame)
-        reply = None if received is None else await dispatch(self._context, caller, received, times)
+        if (received := interceptors.received(caller, frame)) is None:
+            return None
+        self._admit(received)
+        reply = await dispatch(self._context, caller, received, times)
         return None if reply is None else interceptors.replying(caller, reply)
+
+    def _admit(self, frame: memoryview) -> None:
+        """Raises CloseConnection for a request that the state does not admit, MalformedMessage."""
+        condition, (key, version, _) = self._condition, peek_request(frame)
+        api = self._context.served.get(key)
+        if not condition.admits(is_before_authentication=api is not None and api.is_before_authentication):
+            state = condition.state.name
+            condition.move(ConnectionState.FAILED)
+            what = f"API key {key}" if api is None else api.name
+            raise CloseConnection(
+                f"{what} version {version} is not served on a {self.caller.protocol.name} connection in state {state}"
+            )
 
     def _is_eager(self, frame: memoryview) -> bool:
         """Whether the request may begin while those before it wait (`Api.is_eager`)."""

@@ -12,6 +12,7 @@ from odradek.broker.config.option import ConfigType
 from odradek.broker.observability.log_levels import levels, set_level
 from odradek.broker.observability.request_log import LOGGER_NAME, TRACE, may_be_shown
 from odradek.protocol.configs import Operation, ResourceType
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.create_topics import CreatableTopicConfig
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.messages.incremental_alter_configs import (
@@ -64,6 +65,14 @@ async def test_a_line_a_request_with_its_phases_and_its_sender(caplog: pytest.Lo
     assert sum(told[phase] for phase in phases) == pytest.approx(told["totalTimeMs"], abs=0.01)
     assert told["localTimeMs"] > 0
     assert not {"request", "response"} & set(told)
+
+
+async def test_a_line_says_which_protocol_the_listener_speaks(caplog: pytest.LogCaptureFixture) -> None:
+    options = {"listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT"}
+    async with running_broker(options) as broker, connected(broker) as client:
+        caplog.set_level(logging.DEBUG, LOGGER_NAME)
+        await client.ask(ApiVersionsRequest(client_software_name="raw", client_software_version="1"), 3)
+    assert [told["securityProtocol"] for told in lines(caplog)] == ["SASL_PLAINTEXT"]
 
 
 async def test_trace_holds_request_and_answer(caplog: pytest.LogCaptureFixture) -> None:
