@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R", bound=Response)
 
 
-class Connection(Pipeline):
+class Connection:
     """See the module. `node_id`: -1 for a bootstrap server, whose number is not known yet."""
 
     def __init__(
@@ -62,27 +62,67 @@ class Connection(Pipeline):
         *,
         metrics: Metrics = NO_METRICS,
     ) -> None:
-        super().__init__(
+        self.broker = broker_name(node_id, host, port)
+        self.pipeline = Pipeline(
             environment,
-            broker_name(node_id, host, port),
+            self,
+            self.broker,
             str(node_id),
             client_id=config.client_id,
             request_timeout_ms=config.request_timeout_ms,
             metrics=metrics,
         )
+        """What the transport is given."""
         self.node_id = node_id
         self.host = host
         self.port = port
         self.on_close: Callable[[Connection, ClientError], None] = _ignore
         """Called once, when the connection is closed and all its requests have ended."""
+        self._environment = environment
         self._config = config
+        self._metrics = metrics
         self._versions = Versions(self.broker, ApiVersionsResponse(api_keys=[]))
         self._reauthentication: Reauthentication | None = None
         self._greeting_count = 0  # of responses before it was ready
 
+    def __repr__(self) -> str:
+        return f"<Connection to {self.broker}: {self.pipeline.state}>"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is ready and can be used. Once it is closed, it never is again."""
+        return self.pipeline.is_open
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests have been given to `send` and have not ended."""
+        return self.pipeline.in_flight
+
+    @property
+    def last_used_ms(self) -> float:
+        """When something was last sent or received, in ms of the environment's monotonic clock."""
+        return self.pipeline.last_used_ms
+
+    @property
+    def throttled_until_ms(self) -> float:
+        """Until then the broker's quota silences this connection."""
+        return self.pipeline.throttled_until_ms
+
     def version_of(self, request: type[Request[Any]], at_most: int | None = None) -> int:
         """The highest version that both know, `at_most` this one. Raises UnsupportedVersion."""
         return self._versions.version_of(request, at_most)
+
+    def send(
+        self,
+        request: Request[R],
+        version: int,
+        done: Callable[[R | ClientError], None],
+        *,
+        timeout_ms: float | None = None,
+        expects_response: bool = True,
+    ) -> None:
+        """Queues a request (`Pipeline.send`). Raises ValueError for one that this version cannot carry."""
+        self.pipeline.send(request, version, done, timeout_ms=timeout_ms, expects_response=expects_response)
 
     async def ask(self, request: Request[R], *, version: int | None = None, timeout_ms: float | None = None) -> R:
         """Sends a request, by default at the highest version, and returns its response.
@@ -92,46 +132,50 @@ class Connection(Pipeline):
         """
         if version is None:
             version = self.version_of(type(request))
-        return await super().ask(request, version=version, timeout_ms=timeout_ms)
+        return await self.pipeline.ask(request, version=version, timeout_ms=timeout_ms)
+
+    def close(self, why: ClientError | None = None) -> None:
+        """Ends it at once; what is in flight fails. `why` None: it is not needed any more."""
+        self.pipeline.close(why)
 
     async def closed(self) -> None:
         """Returns when the socket is closed, every request has ended, and nothing of it runs any more."""
-        await super().closed()
+        await self.pipeline.closed()
         if self._reauthentication is not None:
             await self._reauthentication.ended()
 
     async def greet(self) -> None:
         """Everything between TLS and the first request of a user. Raises ClientError."""
-        self._versions = await negotiate(self.ask_now, self.broker)
+        self._versions = await negotiate(self.pipeline.ask_now, self.broker)
         if self._config.uses_sasl:
-            await self.unthrottled()
+            await self.pipeline.unthrottled()
             self._check_not_lost()
             await self._authenticate()
         self._check_not_lost()  # together with its last answer
-        self.made_ready()
+        self.pipeline.made_ready()
+        self._greeting_count = self.pipeline.response_count
 
     def _check_not_lost(self) -> None:
-        if self._failure is not None:
-            raise self._failure.fresh()
+        if self.pipeline.failure is not None:
+            raise self.pipeline.failure.fresh()
 
     async def _authenticate(self) -> None:
         config, environment = self._config, self._environment
         authenticator = Authenticator(config, environment, self.broker, config.request_timeout_ms)
         try:
-            lifetime_ms = await authenticator.authenticate(self.ask_now, self._versions, await authenticator.prepare())
+            mechanism = await authenticator.prepare()
+            lifetime_ms = await authenticator.authenticate(self.pipeline.ask_now, self._versions, mechanism)
         except AuthenticationFailed:
             self._count(FAILED_AUTHENTICATION_TOTAL)
             raise
         self._count(SUCCESSFUL_AUTHENTICATION_TOTAL)
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
-        self._reauthentication = Reauthentication(self, authenticator, self._versions, environment, backoff)
+        self._reauthentication = Reauthentication(self.pipeline, authenticator, self._versions, environment, backoff)
         self._reauthentication.on_success = lambda: self._count(SUCCESSFUL_REAUTHENTICATION_TOTAL)
         self._reauthentication.on_failure = lambda: self._count(FAILED_REAUTHENTICATION_TOTAL)
         self._reauthentication.schedule(lifetime_ms)
 
-    def made_ready(self) -> None:
-        super().made_ready()
-        self._greeting_count = self._response_count
+    # -- its pipeline calls these (`PipelineOwner`) -------------------------------------------------------------------
 
     def explain_bytes(self, beginning: bytes) -> ClientError | None:
         """Who speaks another protocol is known by the first bytes."""
@@ -146,13 +190,14 @@ class Connection(Pipeline):
 
     def explain_loss(self, exc: Exception | None) -> ClientError | None:
         """A connection that ends before it was of any use may be one to the wrong port: the settings are named."""
-        if isinstance(exc, ssl.SSLError) and not isinstance(exc, ssl.SSLEOFError) and not self._is_ready:
+        if isinstance(exc, ssl.SSLError) and not isinstance(exc, ssl.SSLEOFError) and not self.pipeline.is_ready:
             return refusal(exc, self.broker)  # in TLS 1.3 a client's certificate is refused after the handshake
         if not isinstance(exc, ConnectionError | None):
             return None
-        if not self._response_count:
+        if not self.pipeline.response_count:
             return ConnectionFailed(self.broker, _NO_ANSWER_BY_TLS if self._config.uses_tls else _NO_ANSWER)
-        if self._is_ready and self._response_count == self._greeting_count and not self._config.uses_sasl:
+        has_only_greeted = self.pipeline.response_count == self._greeting_count
+        if self.pipeline.is_ready and has_only_greeted and not self._config.uses_sasl:
             return ConnectionFailed(self.broker, _NO_USE)
         return None
 
@@ -161,7 +206,7 @@ class Connection(Pipeline):
             self._reauthentication.cancel()
 
     def has_ended(self, failure: ClientError) -> None:
-        if not self._is_ready:
+        if not self.pipeline.is_ready:
             return
         self._count(CONNECTION_CLOSE_TOTAL)
         try:
@@ -170,7 +215,7 @@ class Connection(Pipeline):
             logger.exception("what was to be done after the end of the connection to %s failed", self.broker)
 
     def _count(self, metric: Metric) -> None:
-        self._metrics.count(metric, 1, self._node)
+        self._metrics.count(metric, 1, str(self.node_id))
 
 
 async def open_connection(
@@ -223,7 +268,7 @@ async def _connect(
 ) -> None:
     port, broker = connection.port, connection.broker
     try:
-        await dial(environment, config, contexts, lambda: connection, target, port, broker, timeout_ms)
+        await dial(environment, config, contexts, lambda: connection.pipeline, target, port, broker, timeout_ms)
         await connection.greet()
     except BaseException:
         connection.close()

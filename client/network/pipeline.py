@@ -1,6 +1,6 @@
 """Requests out, in the order of `send`; answers in, matched by their order and correlation id.
 
-What a connection does on the wire, whoever is on the other side. Rules:
+What a connection does on the wire, whoever is on the other side; the connection holds it, and hears of its end. Rules:
 
 - `done` is called exactly once, from the loop: with the response or with an error that may be retried. A request that
   takes longer than its timeout, an answer to something else, bytes that are none, and the end of the stream all end the
@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from odradek.client.errors.client_errors import ClientError, ConnectionFailed, MalformedResponse, RequestTimedOut
 from odradek.client.metrics.metrics import (
@@ -45,7 +45,7 @@ from odradek.protocol.frames import FrameReader
 from odradek.protocol.primitives import Buffer
 from odradek.runtime.environment import Environment
 
-__all__ = ["GREETING_BYTES_MAX", "RESPONSE_BYTES_MAX", "Pipeline"]
+__all__ = ["GREETING_BYTES_MAX", "RESPONSE_BYTES_MAX", "Pipeline", "PipelineOwner"]
 
 logger = logging.getLogger(__name__)
 
@@ -62,12 +62,33 @@ NEVER: Final = float("inf")
 _CORRELATION_ID_MAX: Final = 2**31 - 1
 
 
+class PipelineOwner(Protocol):
+    """The connection, as its pipeline sees it: it knows better what an end means, and is told of it."""
+
+    def explain_bytes(self, beginning: bytes) -> ClientError | None:
+        """An error for first bytes that are no response; None: there is no better one than that they are none."""
+        ...
+
+    def explain_loss(self, exc: Exception | None) -> ClientError | None:
+        """An error for an end of the stream, or the transport's error; None: there is no better one."""
+        ...
+
+    def was_lost(self) -> None:
+        """The socket is closed, and all requests are about to fail."""
+        ...
+
+    def has_ended(self, failure: ClientError) -> None:
+        """All of them have."""
+        ...
+
+
 class Pipeline(asyncio.BufferedProtocol):
     """See the module. `broker`: how texts call the other side; `node`: how metrics do."""
 
     def __init__(
         self,
         environment: Environment,
+        owner: PipelineOwner,
         broker: str,
         node: str,
         *,
@@ -84,8 +105,13 @@ class Pipeline(asyncio.BufferedProtocol):
         """When something was last sent or received."""
         self.throttled_until_ms = 0.0
         """Until then the broker's quota silences this connection."""
+        self.is_ready = False
+        """Whether it has ever been open."""
+        self.failure: ClientError | None = None
+        """Why it is closed."""
+        self.response_count = 0
 
-        self._environment = environment
+        self._owner = owner
         self._loop = environment.loop
         self._now_ms = environment.monotonic_ms
         self._node = node
@@ -97,11 +123,8 @@ class Pipeline(asyncio.BufferedProtocol):
 
         self._reader = FrameReader(GREETING_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
-        self._is_ready = False
-        self._failure: ClientError | None = None
         self._culprit: Sent | None = None
         self._lost: asyncio.Future[None] = self._loop.create_future()
-        self._response_count = 0
         self._beginning = b""  # the first bytes received, until they were a response
         self._room: memoryview | None = None  # where they are being received
 
@@ -115,9 +138,11 @@ class Pipeline(asyncio.BufferedProtocol):
         self._timer_ms = NEVER
         self._throttle_timer: asyncio.TimerHandle | None = None
 
-    def __repr__(self) -> str:
-        state = "open" if self.is_open else "closed" if self._failure is not None else "not open yet"
-        return f"<{type(self).__name__} to {self.broker}: {state}, {self.in_flight} in flight>"
+    @property
+    def state(self) -> str:
+        """In words, for a log."""
+        state = "open" if self.is_open else "closed" if self.failure is not None else "not open yet"
+        return f"{state}, {self.in_flight} in flight"
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -147,7 +172,7 @@ class Pipeline(asyncio.BufferedProtocol):
 
     async def ask_now(self, request: Request[R], version: int) -> R:
         """The same, also before the connection is ready, and past the requests that are kept back."""
-        if self._failure is not None or self._transport is None:
+        if self.failure is not None or self._transport is None:
             raise self._loss()
         return await self._ask(request, version, None, is_held=False)
 
@@ -226,7 +251,7 @@ class Pipeline(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         room = self._reader.get_buffer(sizehint)
-        if not self._response_count:
+        if not self.response_count:
             self._room = room
         return room
 
@@ -240,7 +265,7 @@ class Pipeline(asyncio.BufferedProtocol):
         reader = self._reader
         reader.buffer_updated(nbytes)
         try:
-            while self._failure is None and (frame := reader.next_frame()) is not None:
+            while self.failure is None and (frame := reader.next_frame()) is not None:
                 self._answered(frame)
         except MalformedMessage as error:
             self._refuse(str(error))
@@ -250,7 +275,7 @@ class Pipeline(asyncio.BufferedProtocol):
             raise MalformedMessage("a response that nobody asked for")
         sent = self._sent[0]
         response = response_in(frame, sent)
-        self._response_count += 1
+        self.response_count += 1
         self._sent.popleft()
         throttle_time_ms: int = getattr(response, "throttle_time_ms", 0)
         if throttle_time_ms > 0:
@@ -262,7 +287,7 @@ class Pipeline(asyncio.BufferedProtocol):
 
     def _refuse(self, why: str) -> None:
         """What came is no answer."""
-        error = None if self._response_count else self.explain_bytes(self._beginning)
+        error = None if self.response_count else self._owner.explain_bytes(self._beginning)
         culprit = self._sent[0] if self._sent else None
         named = "nothing" if culprit is None else str(culprit)
         self._close(error or MalformedResponse(named, self.broker, why), culprit)
@@ -353,13 +378,13 @@ class Pipeline(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._outgoing.begin(self._transport)
-        if self._failure is not None:  # closed before it came about
+        if self.failure is not None:  # closed before it came about
             self._transport.abort()
 
     def made_ready(self) -> None:
         """The connection may be used, and large responses may come."""
-        assert self._failure is None
-        self.is_open = self._is_ready = True
+        assert self.failure is None
+        self.is_open = self.is_ready = True
         self._reader.size_bytes_max = RESPONSE_BYTES_MAX
 
     def close(self, why: ClientError | None = None) -> None:
@@ -371,10 +396,10 @@ class Pipeline(asyncio.BufferedProtocol):
         await asyncio.shield(self._lost)
 
     def _close(self, why: ClientError, culprit: Sent | None) -> None:
-        if self._failure is not None:
+        if self.failure is not None:
             return
         self.is_open = False
-        self._failure, self._culprit = why, culprit
+        self.failure, self._culprit = why, culprit
         # Never `close`: it would wait for a peer that does not read, and for TLS's farewell.
         if self._transport is not None:
             self._transport.abort()
@@ -384,22 +409,22 @@ class Pipeline(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._lost.done():
             return
-        if self._failure is None:
-            self._failure = self.explain_loss(exc) or ConnectionFailed(self.broker, _cause(exc))
+        if self.failure is None:
+            self.failure = self._owner.explain_loss(exc) or ConnectionFailed(self.broker, _cause(exc))
         self.is_open = False
         self._transport = None
         self._outgoing.end()
         for timer in (self._timer, self._throttle_timer):
             if timer is not None:
                 timer.cancel()
-        self.was_lost()
-        self._fail_all(self._failure)
+        self._owner.was_lost()
+        self._fail_all(self.failure)
         self._lost.set_result(None)
-        self.has_ended(self._failure)
+        self._owner.has_ended(self.failure)
 
     def _fail_all(self, failure: ClientError) -> None:
         others = failure
-        if self._is_ready and (self._culprit is not None or not failure.retriable):
+        if self.is_ready and (self._culprit is not None or not failure.retriable):
             others = ConnectionFailed(self.broker, f"it was closed, since {failure.message}")
         ending = [*self._sent, *self._unanswered, *(sent for sent, _, _ in self._held)]
         for queue in (self._sent, self._unanswered, self._held):
@@ -409,23 +434,9 @@ class Pipeline(asyncio.BufferedProtocol):
 
     def _loss(self) -> ClientError:
         """For who comes too late, or too early."""
-        if self._failure is None:
+        if self.failure is None:
             return ConnectionFailed(self.broker, "it is not open yet")
-        return ConnectionFailed(self.broker, f"it is closed, since {self._failure.message}")
-
-    # -- what a subclass knows better ------------------------------------------------------------------------------
-
-    def explain_bytes(self, beginning: bytes) -> ClientError | None:
-        """An error for first bytes that are no response; None: there is no better one than that they are none."""
-
-    def explain_loss(self, exc: Exception | None) -> ClientError | None:
-        """An error for an end of the stream, or the transport's error; None: there is no better one."""
-
-    def was_lost(self) -> None:
-        """The socket is closed, and all requests are about to fail."""
-
-    def has_ended(self, failure: ClientError) -> None:
-        """All of them have."""
+        return ConnectionFailed(self.broker, f"it is closed, since {self.failure.message}")
 
 
 def _cause(exc: Exception | None) -> str:

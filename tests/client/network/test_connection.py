@@ -352,11 +352,11 @@ async def test_a_refused_authentication_is_not_tried_at_the_next_address() -> No
 async def test_a_connection_that_was_never_made_can_be_closed() -> None:
     connection = Connection(Environment(), ClientConfig("x:1"), 1, "127.0.0.1", 1)
     assert "is not open yet" in str(await failure_of(connection.ask(ASKED, version=12)))
-    assert "is not open yet" in str(await failure_of(connection.ask_now(ASKED, 12)))
+    assert "is not open yet" in str(await failure_of(connection.pipeline.ask_now(ASKED, 12)))
     connection.close()
     await asyncio.wait_for(connection.closed(), 1)
     async with Loopback(lambda peer: peer.gone()) as server:  # and if it is made after that, it ends at once
-        await Environment().connect(lambda: connection, server.host, server.port)
+        await Environment().connect(lambda: connection.pipeline, server.host, server.port)
 
 
 async def test_a_greeting_is_short() -> None:

@@ -58,7 +58,7 @@ async def test_a_turn_of_the_loop_writes_once_or_twice() -> None:
 
 def watch_writes(connection: Connection) -> list[list[Buffer]]:
     writes: list[list[Buffer]] = []
-    outgoing = cast(Any, connection)._outgoing
+    outgoing = cast(Any, connection.pipeline)._outgoing
     transport = outgoing._transport
 
     class Watched:

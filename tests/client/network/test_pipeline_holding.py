@@ -86,14 +86,14 @@ async def test_requests_are_held_until_both_the_caller_and_the_quota_let_go() ->
     async with Loopback(throttled_once(100, arrivals)) as server:
         connection = await server.connect()
         await connection.ask(question("first"))
-        connection.hold()
+        connection.pipeline.hold()
         outcomes = send_all(connection, 2)
-        await connection.unthrottled()
+        await connection.pipeline.unthrottled()
         await asyncio.sleep(0.05)  # the quota's timer has rung, and must have done nothing
         assert len(arrivals) == 1
-        past = await connection.ask_now(question("past the others"), VERSION)
+        past = await connection.pipeline.ask_now(question("past the others"), VERSION)
         assert past.cluster_id == "past the others"
-        connection.release()
+        connection.pipeline.release()
         results = await outcomes.after(2)
         assert [result.cluster_id for _, result in results] == ["0", "1"]
 
@@ -101,7 +101,7 @@ async def test_requests_are_held_until_both_the_caller_and_the_quota_let_go() ->
 async def test_what_is_held_fails_with_the_connection() -> None:
     async with Loopback(echo) as server:
         connection = await server.connect()
-        connection.hold()
+        connection.pipeline.hold()
         outcomes = send_all(connection, 2)
         assert connection.in_flight == 2
         connection.close()
@@ -114,9 +114,9 @@ async def test_letting_go_does_not_break_the_silence() -> None:
     async with Loopback(throttled_once(120, arrivals)) as server:
         connection = await server.connect()
         await connection.ask(question("first"))
-        connection.hold()
+        connection.pipeline.hold()
         outcomes = send_all(connection, 1)
-        connection.release()
+        connection.pipeline.release()
         await outcomes.after(1)
         assert arrivals[1] - arrivals[0] >= 110
 

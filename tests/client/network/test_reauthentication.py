@@ -280,7 +280,7 @@ async def test_a_quota_is_waited_for_first(cluster: ScriptedCluster) -> None:
     sasl = sasl_of(cluster)
     connection = await connect(cluster)
     await asyncio.sleep(50)
-    connection._throttle(9_000)  # pyright: ignore[reportPrivateUsage]  (no answer of the cluster does)
+    connection.pipeline._throttle(9_000)  # pyright: ignore[reportPrivateUsage]  (no answer of the cluster does)
     await asyncio.sleep(8.9)
     assert len(sasl.authenticated) == 1
     await asyncio.sleep(1)
