@@ -85,10 +85,11 @@ class Role:
         epoch (-1: not given, KIP-320) FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
         if self.kind is RoleKind.NONE:
             raise self._refusal
-        self._require_epoch(current_leader_epoch)
+        if current_leader_epoch != -1:
+            self._require_epoch(current_leader_epoch)
 
     def _require_epoch(self, current_leader_epoch: int) -> None:
-        if current_leader_epoch in (-1, self.leader_epoch):
+        if current_leader_epoch == self.leader_epoch:
             return
         is_old = current_leader_epoch < self.leader_epoch
         code = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -36,6 +36,7 @@ READY = re.compile(r"odradek \d\S* ready on ")
 """Begins what a broker prints, which is no command."""
 OPTION = re.compile(r"--[a-z][a-z-]*|-[a-z]")
 VALUE = "two coffees"
+PROGRAM_SECTION = "Run it in a program"
 # What shows that the snippet did what it is there for. kafka-python's prints by itself.
 SHOWN = {
     "Odradek": "print(ack)",
@@ -112,7 +113,19 @@ def run(code: str, broker: OdradekBroker) -> str:
 
 def test_every_python_snippet_of_the_section_is_one_of_these() -> None:
     assert sorted(SNIPPETS) == sorted(SHOWN)
-    assert section("Connect").count("```python") == README.count("```python") == len(SNIPPETS)
+    assert section("Connect").count("```python") == len(SNIPPETS)
+    assert README.count("```python") == len(SNIPPETS) + section(PROGRAM_SECTION).count("```python")
+
+
+def test_the_program_with_brokers_of_its_own_runs(tmp_path: Path) -> None:
+    [code] = [match["code"] for match in FENCED.finditer(section(PROGRAM_SECTION))]
+    assert "127.0.0.1:9092" in code
+    program = code.replace("127.0.0.1:9092", "127.0.0.1:0")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
+    assert (tmp_path / "orders-data" / "meta.properties").exists()
 
 
 @pytest.mark.parametrize("client", ["kafka-python", "aiokafka", "confluent-kafka"])
