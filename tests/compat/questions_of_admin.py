@@ -204,6 +204,8 @@ def describe_the_options_of_nonsense(peer: Peer, topic: str) -> Answer:
         (TOPIC, ""),
         (BROKER, "x"),
         (BROKER, "99"),
+        (BROKER_LOGGER, "x"),
+        (BROKER_LOGGER, "99"),
         (77, "x"),
         (0, ""),
     ]
@@ -231,6 +233,18 @@ def alter_the_options_of_nonsense(peer: Peer, topic: str) -> Answer:
         altered(peer, TOPIC, "a/b", change),
         altered(peer, BROKER, "x", change),
         altered(peer, 77, "x", change),
+    ]
+
+
+@question
+def alter_loggers_of_nonsense(peer: Peer, topic: str) -> Answer:
+    own_id = str(peer.ask(MetadataRequest(topics=[]), 8).brokers[0].node_id)
+    return [
+        altered(peer, BROKER_LOGGER, "x", ("root", SET, "INFO")),
+        altered(peer, BROKER_LOGGER, own_id, (topic, SET, "INFO")),
+        altered(peer, BROKER_LOGGER, own_id, ("root", SET, "LOUD")),
+        altered(peer, BROKER_LOGGER, own_id, ("root", DELETE, None)),
+        altered(peer, BROKER_LOGGER, own_id, ("root", APPEND, "INFO")),
     ]
 
 

@@ -60,8 +60,9 @@ NOT_DESCRIBED_BY_KAFKA = {
     "log.initial.task.delay.ms",
     "producer.id.expiration.check.interval.ms",
     "record.validation",
+    "request.log.slower.than.ms",
 }
-"""Those of the metadata store and of validation are our own, the others are internal ones of Kafka's."""
+"""Those of the metadata store, of validation and of the request log are our own, the others internal ones of Kafka."""
 
 CHECKED_BY_KAFKA = {
     NODE_ID: ["ssl.engine.factory.class", "cordoned.log.dirs", "max.connections.per.ip.overrides"],

@@ -48,6 +48,7 @@ OURS_OF_BROKERS = {
     "metadata.lease.ms": "how long a broker may be silent towards etcd",
     "metadata.request.timeout.ms": "how long etcd may take to answer",
     "metadata.store": "where the metadata lives",
+    "request.log.slower.than.ms": "which requests the request log tells of",
 }
 INTERNAL = {
     "follower.replication.throttled.rate": "Kafka takes it, and describes it only where it is set",
