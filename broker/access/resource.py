@@ -20,6 +20,8 @@ class Resource(NamedTuple):
     name: str
 
 
+_TOPIC: Final = ResourceType.TOPIC  # looked up once: each partition of each request asks
+
 CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
 
 DENIED: Final = {
@@ -32,7 +34,7 @@ DENIED: Final = {
 
 
 def of_topic(name: str) -> Resource:
-    return Resource(ResourceType.TOPIC, name)
+    return Resource(_TOPIC, name)
 
 
 def of_group(group_id: str) -> Resource:

@@ -54,23 +54,22 @@ GIVEN_UP: Final = frozenset({LogState.GIVEN_UP, LogState.GIVEN_UP_HALF_CUT})
 class LogCondition:
     """The state of one log, and why it was given up."""
 
-    __slots__ = ("state", "why_given_up")
+    __slots__ = ("is_open", "state", "why_given_up")
 
     def __init__(self) -> None:
         self.state = LogState.OPEN
+        self.is_open = True
+        """Looked at in each append, and so not looked up."""
         self.why_given_up = ""
 
     def move(self, event: LogEvent) -> None:
         self.state = MOVES[self.state, event]
+        self.is_open = self.state is LogState.OPEN
 
     def fail(self, why: str) -> None:
         """The first reason stays."""
         self.move(LogEvent.FAILS)
         self.why_given_up = self.why_given_up or why
-
-    @property
-    def is_open(self) -> bool:
-        return self.state is LogState.OPEN
 
     @property
     def is_half_cut(self) -> bool:

@@ -20,7 +20,6 @@ from odradek.broker.log.log import Log
 from odradek.broker.log.validation import Origin, validated
 from odradek.broker.replica.acknowledgements import ACKS_ALL, Acknowledgements
 from odradek.broker.replica.append_ticket import AppendTicket
-from odradek.broker.replica.durability import Durability
 from odradek.broker.replica.partition_host import PartitionHost
 from odradek.broker.replica.partition_listener import PartitionListener
 from odradek.broker.replica.partition_reader import PartitionReader
@@ -38,6 +37,7 @@ class Partition:
     __slots__ = (
         "acknowledgements",
         "config",
+        "durability",
         "host",
         "index",
         "listener",
@@ -73,6 +73,7 @@ class Partition:
         self.acknowledgements = Acknowledgements(
             self.name, log, self.role, host, listener.may_join, high_watermark=high_watermark, moved=self._moved
         )
+        self.durability = self.acknowledgements.durability
         self.acknowledgements.configure(config)
         self.acknowledgements.deletions.live_replicas = lambda: listener.live_replicas(self)
         self.reader = PartitionReader(self, self.name, log, self.acknowledgements.high_watermark)
@@ -87,10 +88,6 @@ class Partition:
     @property
     def high_watermark(self) -> Progress:
         return self.acknowledgements.high_watermark
-
-    @property
-    def durability(self) -> Durability:
-        return self.acknowledgements.durability
 
     @property
     def replicas(self) -> Replicas:
@@ -151,6 +148,7 @@ class Partition:
     def configure(self, config: TopicConfig) -> None:
         """Takes over what counts for the topic from now on; the log's part is the caller's."""
         self.config = config
+        self.durability = self.acknowledgements.durability
         self.acknowledgements.configure(config)
         self._look_at_eligible()
         self.acknowledgements.update()
@@ -187,7 +185,8 @@ class Partition:
         if not appended.is_duplicate:
             if self.durability.waits:
                 self.durability.appended()
-            self._sync_if_rolled()
+            if log.has_rolled:
+                self._sync_closed_segments()
             self.reader.appended(len(data))
             self.acknowledgements.update()
         return AppendTicket(appended, acks, self.role, self.acknowledgements, self.host.require_lease)
@@ -200,10 +199,9 @@ class Partition:
         last.appended = last.appended._replace(base_offset=first.base_offset)
         return last
 
-    def _sync_if_rolled(self) -> None:
-        if self.log.has_rolled:
-            self.log.has_rolled = False
-            self.host.tasks.start(self.durability.sync_closed_segments(), f"sync segments of {self.log.directory}")
+    def _sync_closed_segments(self) -> None:
+        self.log.has_rolled = False
+        self.host.tasks.start(self.durability.sync_closed_segments(), f"sync segments of {self.log.directory}")
 
     def _moved(self) -> None:
         self.reader.notify(changes=0)
@@ -293,7 +291,8 @@ class Partition:
         self.reader.appended_bytes += size_bytes
         if self.durability.waits:
             self.durability.appended()
-        self._sync_if_rolled()
+        if self.log.has_rolled:
+            self._sync_closed_segments()
 
     def follow_log_start(self, log_start_offset: int) -> None:
         self.listener.log_start_followed(self, log_start_offset)

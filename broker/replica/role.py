@@ -31,12 +31,22 @@ class RoleKind(Enum):
 class Role:
     """The role of one replica."""
 
-    __slots__ = ("_name", "_refusal", "epoch_start_offset", "kind", "leader_epoch", "leader_id", "terms_ended")
+    __slots__ = (
+        "_name",
+        "_refusal",
+        "epoch_start_offset",
+        "is_leader",
+        "is_replica",
+        "kind",
+        "leader_epoch",
+        "leader_id",
+        "terms_ended",
+    )
 
     def __init__(self, name: str) -> None:
         """`name`: of the partition, for errors."""
         self._name = name
-        self.kind = RoleKind.NONE
+        self._become(RoleKind.NONE)
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
         self.epoch_start_offset = 0
@@ -49,41 +59,45 @@ class Role:
 
     def lead(self, node_id: int, leader_epoch: int, start_offset: int) -> None:
         assert leader_epoch > self.leader_epoch, (leader_epoch, self.leader_epoch)
-        self.kind = RoleKind.LEADER
+        self._become(RoleKind.LEADER)
         self.leader_id, self.leader_epoch, self.epoch_start_offset = node_id, leader_epoch, start_offset
 
     def follow(self, leader_id: int, leader_epoch: int) -> KafkaError:
         """`leader_id`: NO_LEADER for nobody. Returns what those are told who wait for a leader here."""
         assert leader_epoch >= self.leader_epoch, (leader_epoch, self.leader_epoch)
         error = self.resign()
-        self.kind = RoleKind.NONE if leader_id == NO_LEADER else RoleKind.FOLLOWER
+        self._become(RoleKind.NONE if leader_id == NO_LEADER else RoleKind.FOLLOWER)
         self.leader_id, self.leader_epoch = leader_id, leader_epoch
         return error
 
     def resign(self, error: KafkaError | None = None) -> KafkaError:
         """Returns what those are told who wait: `error`, or NOT_LEADER_OR_FOLLOWER."""
-        self.kind = RoleKind.NONE
+        self._become(RoleKind.NONE)
         self.leader_id = NO_LEADER
         self.terms_ended += 1
         self._refusal = error or self.not_leader()
         return self._refusal
 
-    # -- questions ----------------------------------------------------------------------------------------------
+    def _become(self, kind: RoleKind) -> None:
+        self.kind = kind
+        self.is_leader = kind is RoleKind.LEADER
+        """Asked for several times in each request, and so not worked out."""
+        self.is_replica = kind is not RoleKind.NONE
+        """Whether it leads or follows."""
 
-    @property
-    def is_leader(self) -> bool:
-        return self.kind is RoleKind.LEADER
+    # -- questions ----------------------------------------------------------------------------------------------
 
     def require_leader(self, current_leader_epoch: int = -1) -> None:
         """As `require_replica`, and raises NOT_LEADER_OR_FOLLOWER after that, as Kafka's `Partition.getLocalLog`."""
-        self.require_replica(current_leader_epoch)
-        if self.kind is not RoleKind.LEADER:
+        if not self.is_leader or current_leader_epoch != -1:
+            self.require_replica(current_leader_epoch)
+        if not self.is_leader:
             raise self._refusal
 
     def require_replica(self, current_leader_epoch: int = -1) -> None:
         """For those who may read from a follower, too. Raises KafkaError NOT_LEADER_OR_FOLLOWER, or by the client's
         epoch (-1: not given, KIP-320) FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
-        if self.kind is RoleKind.NONE:
+        if not self.is_replica:
             raise self._refusal
         if current_leader_epoch != -1:
             self._require_epoch(current_leader_epoch)

@@ -123,7 +123,12 @@ def test_what_never_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(ticket: AppendTicket, timeout_ms: float) -> None:
         await asyncio.get_running_loop().create_future()
 
+    def not_yet(ticket: AppendTicket) -> bool:
+        del ticket
+        return False
+
     monkeypatch.setattr(AppendTicket, "acknowledged", never)
+    monkeypatch.setattr(AppendTicket, "is_acknowledged", not_yet)
     result = simulate(1, QUIET)
     assert result.violations == ["with all repaired, records did not get through within 20 s"]
 

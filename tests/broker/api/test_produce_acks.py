@@ -90,7 +90,7 @@ async def test_the_deadline_is_one_for_all_partitions(monkeypatch: pytest.Monkey
         assert end_of(context, 0) == 1
     assert [answer.error_code for answer in told] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, 0]
     assert given_ms[0] > 40
-    assert given_ms[1:] == [0.0, 0.0]
+    assert given_ms[1:] == [0.0], "the third one has nothing to wait for"
 
 
 async def test_too_few_replicas_before_the_append_append_nothing() -> None:
