@@ -40,6 +40,8 @@ frames of 1 MiB allocated four buffers for each, and took 1,300 µs a frame rath
 
 NO_BUFFER: Final = bytearray()
 NO_VIEW: Final = memoryview(NO_BUFFER)
+FRAME_PREFIX_BYTES: Final = 4
+"""The length before each frame."""
 _SIZE: Final = Struct(">i")
 _REQUEST: Final = Struct(">hhi")
 _REQUEST_WITH_CLIENT: Final = Struct(">hhih")

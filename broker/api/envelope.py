@@ -18,12 +18,9 @@ from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Caller, CloseConnection, Context
 from odradek.broker.handling.dispatch import dispatch_alone
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from odradek.protocol.frames import peek_request
+from odradek.protocol.frames import FRAME_PREFIX_BYTES, peek_request
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.protocol.principal_data import decode_principal
-
-SIZE_BYTES = 4
-"""Of the length before a frame, which is not in an Envelope."""
 
 
 async def handle(context: Context, call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
@@ -41,7 +38,7 @@ async def handle(context: Context, call: Call, request: EnvelopeRequest) -> Enve
     except (CloseConnection, MalformedMessage) as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the request in an Envelope: {error}") from error
     assert reply is not None, "what is sent on has an answer"
-    return EnvelopeResponse(response_data=b"".join(reply)[SIZE_BYTES:])
+    return EnvelopeResponse(response_data=b"".join(reply)[FRAME_PREFIX_BYTES:])
 
 
 def _caller(call: Call, request: EnvelopeRequest) -> Caller:

@@ -21,15 +21,13 @@ from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.codec.codec import decode, encode_parts
 from odradek.protocol.codec.schema import Buffer, Message
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage, TrailingBytes
-from odradek.protocol.frames import peek_request, read_request_header, response_frame
+from odradek.protocol.frames import FRAME_PREFIX_BYTES, peek_request, read_request_header, response_frame
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
 logger = logging.getLogger(__name__)
 is_logged = request_logger.isEnabledFor
 
 API_VERSIONS = ApiVersionsRequest.api_key
-FRAME_PREFIX_BYTES = 4
-"""The length before each frame, which counts as received too."""
 
 
 async def dispatch(

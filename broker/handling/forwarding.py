@@ -20,15 +20,13 @@ from odradek.client.network.connection import Connection
 from odradek.protocol.codec.codec import decode, encode_parts
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage, code_of
-from odradek.protocol.frames import RequestHeader, read_response_header, request_frame
+from odradek.protocol.frames import FRAME_PREFIX_BYTES, RequestHeader, read_response_header, request_frame
 from odradek.protocol.messages.envelope import EnvelopeRequest
 from odradek.protocol.principal_data import encode_principal
 
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 100.0
-SIZE_BYTES = 4
-"""Of the length before a frame, which is not in an Envelope."""
 
 R = TypeVar("R", bound=Response)
 
@@ -91,7 +89,7 @@ async def _ask_in_envelope(connection: Connection, call: Call, request: Request[
     header = RequestHeader(request.api_key, version, call.correlation_id, call.client_id)
     frame = b"".join(request_frame(header, is_flexible, encode_parts(request, version)))
     envelope = EnvelopeRequest(
-        request_data=frame[SIZE_BYTES:],
+        request_data=frame[FRAME_PREFIX_BYTES:],  # the length is not in an Envelope
         request_principal=encode_principal(*call.principal),
         client_host_address=_address(call.host),
     )

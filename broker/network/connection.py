@@ -34,13 +34,12 @@ from odradek.broker.network.request_budget import RequestBudget
 from odradek.broker.network.wakeup import Wakeup
 from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.frames import FrameReader, peek_request
+from odradek.protocol.frames import FRAME_PREFIX_BYTES, FrameReader, peek_request
 
 logger = logging.getLogger(__name__)
 
 READ_AHEAD_REQUESTS = 16
 READ_AHEAD_BYTES = 1 << 20
-FRAME_PREFIX_BYTES = 4
 
 
 class Connection(asyncio.BufferedProtocol):

@@ -15,14 +15,13 @@ from typing import Any, Final
 from odradek.broker.config.broker_options import BROKER_OPTIONS
 from odradek.broker.config.topic_options import TOPIC_OPTIONS
 from odradek.broker.observability.logged_request import LoggedRequest
-from odradek.broker.observability.request_times import RequestTimes
+from odradek.broker.observability.request_times import MS_PER_S, RequestTimes
 from odradek.protocol.codec.contents import contents
 from odradek.protocol.codec.schema import Struct
 
 LOGGER_NAME: Final = "kafka.request.logger"
 TRACE: Final = 5
 """Below DEBUG, which is the lowest level that Python names."""
-MS_PER_S: Final = 1000.0
 
 request_logger: Final = logging.getLogger(LOGGER_NAME)
 

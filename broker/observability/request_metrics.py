@@ -9,10 +9,9 @@ from bisect import bisect_left
 from typing import Final
 
 from odradek.broker.observability.histogram import Histogram
-from odradek.broker.observability.request_times import RequestTimes
+from odradek.broker.observability.request_times import MS_PER_S, RequestTimes
 from odradek.protocol.errors import ErrorCode
 
-MS_PER_S: Final = 1000.0
 PHASE_BOUNDS_MS: Final = (
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 10000.0,
 )  # fmt: skip

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from odradek.broker.observability import metric_rows as rows
 from odradek.broker.observability.histogram import Histogram, merged
-from odradek.broker.observability.request_metrics import MS_PER_S, PHASE_BOUNDS_MS, ApiMetrics, RequestMetrics
-from odradek.broker.observability.request_times import FETCH_CONSUMER, FETCH_FOLLOWER
+from odradek.broker.observability.request_metrics import PHASE_BOUNDS_MS, ApiMetrics, RequestMetrics
+from odradek.broker.observability.request_times import FETCH_CONSUMER, FETCH_FOLLOWER, MS_PER_S
 from odradek.broker.observability.sample import Sample
 from odradek.runtime.metric import Metric
 

@@ -17,6 +17,7 @@ from typing import Final
 from odradek.broker.observability.logged_request import LoggedRequest
 from odradek.protocol.errors import ErrorCode
 
+MS_PER_S: Final = 1000.0
 FETCH_CONSUMER: Final = "FetchConsumer"
 FETCH_FOLLOWER: Final = "FetchFollower"
 """Fetches are counted apart, as in Kafka: the one waits for data, the other one most of the time."""
