@@ -1,7 +1,7 @@
 # The verbs of this repository. Each makes .venv when it is missing or stale; those that need Java look for it.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test style types imports unit compat fuzz rounds sim soak soak-sim soak-processes bench clean requirements java FORCE
+.PHONY: help demo test style types imports unit compat fuzz rounds sim properties soak soak-sim soak-processes bench clean requirements java FORCE
 SHELL := /bin/bash
 
 VENV := .venv
@@ -10,25 +10,28 @@ STAMP := $(VENV)/made-for
 CONNECTOR := $(VENV)/spark-connector
 KAFKA := $(VENV)/apache-kafka
 COLLECTED := $(VENV)/collected
+FOREIGN := $(VENV)/foreign-programs
 export COMPAT_RECORDS ?= 100000
 SOAK_SEEDS ?= 10000
 SOAK_FILE ?= soak.txt
 ROUNDS ?= 3
+RUNS ?= 20
 HISTORIES ?= 300
 # Else each of some hundred processes compiles all that it imports, and takes three times as long to start.
 unexport PYTHONDONTWRITEBYTECODE
 
 help:
-	@echo "make demo          real flights through kafka-python, SIGKILL and Spark, everything compared"
+	@echo "make demo          real flights through kafka-python, Spark and a group of two, SIGKILL for each, everything compared"
 	@echo "make test          style, types, imports, unit, and most of compat at 10,000 records a client"
 	@echo "make test ONLY=broker/log   the tests that mirror this folder"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients, Apache Kafka's tools and Spark, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client; COMPAT_PART=rest: what make test leaves"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
-	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster or clients, ONLY=NAME: a part of it"
+	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster, groups or clients, ONLY=NAME: a part of it"
 	@echo "make sim           150 histories from seeds, in virtual time; SEED=N: one of them again"
-	@echo "make soak          SOAK_SEEDS=$(SOAK_SEEDS) of them, resumable, and 200 for each mistake put in on purpose; 20 rounds"
+	@echo "make properties    every property test RUNS=$(RUNS) times, with other examples each time"
+	@echo "make soak          SOAK_SEEDS=$(SOAK_SEEDS) of them, resumable, and 200 for each mistake put in on purpose; 20 rounds; properties"
 	@echo "make requirements  compiles requirements/ from pyproject.toml"
 	@echo "make clean         removes .venv and everything that was made, but no broker's data"
 
@@ -67,7 +70,7 @@ unit: $(STAMP) java $(CONNECTOR) $(KAFKA)
 	$(BIN)/python -m pytest tests --ignore=tests/compat -n 2 --dist loadscope
 
 # Four processes for two cores: most of the time these wait for other programs.
-compat: $(STAMP) java $(CONNECTOR) $(KAFKA)
+compat: $(STAMP) java $(CONNECTOR) $(KAFKA) $(FOREIGN)
 	$(BIN)/python -m pytest tests/compat tests/spark_jobs -n 4 --dist loadscope --no-loadscope-reorder
 
 # Differences are printed, with their seeds, and end it with 1.
@@ -86,7 +89,11 @@ rounds: $(STAMP)
 sim: $(STAMP)
 	$(BIN)/python -m tests.sim $(if $(SEED),$(SEED),--seeds 150 --recorded --jobs 2)
 
-soak: soak-sim soak-processes
+# What Hypothesis has examples of, RUNS times: each run has others.
+properties: $(STAMP)
+	for run in $$(seq $(RUNS)); do $(BIN)/python -m pytest tests -m hypothesis -n 2 --dist loadscope -q || exit 1; done
+
+soak: soak-sim soak-processes properties
 
 # Goes on where it was stopped: what is finished stands in SOAK_FILE.
 soak-sim: $(STAMP)
@@ -111,6 +118,7 @@ PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --qu
 requirements: $(STAMP)
 	$(PIP_COMPILE) $(UPGRADE) --output-file requirements/runtime.txt pyproject.toml
 	$(PIP_COMPILE) $(UPGRADE) --extra spark --extra dev --output-file requirements/dev.txt pyproject.toml
+	$(PIP_COMPILE) $(UPGRADE) --output-file requirements/foreign.txt requirements/foreign.in
 
 java:
 	@.ci/java
@@ -125,6 +133,12 @@ $(CONNECTOR): $(STAMP) | java
 $(KAFKA): $(STAMP) | java
 	@echo "Fetching Apache Kafka"
 	@$(BIN)/python -m processes.apache_kafka > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
+	@touch $@
+
+# Faust, Quix Streams, kombu and kafka-python's own tests, which only `make compat` runs; and kcat.
+$(FOREIGN): $(STAMP) requirements/foreign.txt .ci/kcat
+	@echo "Fetching programs that have groups"
+	@{ .ci/kcat && $(BIN)/python -m processes.foreign_programs; } > $@.log 2>&1 || { cat $@.log >&2; exit 1; }
 	@touch $@
 
 # Pytest rewrites the assertions of 700 modules, 12 s of processor, and keeps them. Four processes that begin together

@@ -11,6 +11,12 @@ from benchmarks.empty_partitions import measure_empty_partitions
 from benchmarks.failover import CONTROLLER_KILLED, KILLED, STOPPED, measure_failover
 from benchmarks.fetch import measure_fetch
 from benchmarks.full_partitions import measure_full_partitions
+from benchmarks.groups.commit_rate import measure_commit_rate
+from benchmarks.groups.coordinator_failover import measure_coordinator_failover
+from benchmarks.groups.idle_groups import measure_idle_groups
+from benchmarks.groups.member_load import measure_member_load
+from benchmarks.groups.offsets_loading import measure_offsets_loading
+from benchmarks.groups.rebalance import measure_rebalance
 from benchmarks.growth import SERIES, measure_growth
 from benchmarks.harness.bench import Measurement
 from benchmarks.idle_connections import measure_idle_connections
@@ -27,7 +33,7 @@ from benchmarks.simulator import measure_simulator
 from benchmarks.start import measure_memory, measure_start
 from benchmarks.synced import measure_alone, measure_synced
 
-PARTS = ("start", "log", "cluster", "clients")
+PARTS = ("start", "log", "cluster", "groups", "clients")
 
 CATALOGUE: tuple[Measurement, ...] = (
     Measurement("import", "start", "what importing the broker costs", measure_import, is_paired=False),
@@ -120,6 +126,18 @@ CATALOGUE: tuple[Measurement, ...] = (
         "cluster",
         "virtual seconds of the simulator in a second of a core",
         measure_simulator,
+        is_paired=False,
+    ),
+    Measurement("idle-groups", "groups", "what groups cost that do nothing", measure_idle_groups, is_paired=False),
+    Measurement("commit-rate", "groups", "offset commits a second", measure_commit_rate, is_paired=False),
+    Measurement("rebalance", "groups", "50 members: join to stable", measure_rebalance, is_paired=False),
+    Measurement("member-load", "groups", "500 members, 5,000 groups, storms", measure_member_load, is_paired=False),
+    Measurement("offsets-loading", "groups", "loading of a million offsets", measure_offsets_loading, is_paired=False),
+    Measurement(
+        "coordinator-failover",
+        "groups",
+        "SIGKILL of a coordinator until a commit is acknowledged",
+        measure_coordinator_failover,
         is_paired=False,
     ),
 )

@@ -117,7 +117,9 @@ def clients(options: argparse.Namespace, plan: Plan) -> Measurement:
             are_bars_met=all(figure.is_met for figure in measuring.all_figures),
         )
 
-    return Measurement("clients", "clients", "Odradek's producer beside other clients, to both brokers", measure)
+    return Measurement(
+        "clients", "clients", "Odradek's producer and consumer beside other clients, with both brokers", measure
+    )
 
 
 def stamp_of(machine: Machine, plan: Plan, options: argparse.Namespace) -> Stamp:

@@ -15,7 +15,7 @@ from benchmarks.harness.plan import MEGABYTE
 from benchmarks.harness.results import Outcome, Unavailable
 from benchmarks.harness.servers import Server
 from benchmarks.host.machine import descriptor_count, resident_bytes
-from benchmarks.load.wire import Wire, create_topic, offsets_once_led
+from benchmarks.load.wire import create_topic, offsets_once_led
 from benchmarks.start import start
 from odradek.protocol.errors import KafkaError
 
@@ -64,7 +64,7 @@ def growth(costs: Sequence[Cost], summaries: Sequence[Summary]) -> Summary:
 
 def create_until(server: Server, topics: dict[str, int], partitions: int) -> None:
     """Creates topics until there are so many partitions."""
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         while (missing := partitions - sum(topics.values())) > 0:
             name = f"empty-{len(topics)}"
             count = min(PARTITIONS_PER_TOPIC, missing)
@@ -83,7 +83,7 @@ def cost_of(bench: Bench, server: Server, topics: dict[str, int]) -> Cost:
         server.stop()
         began = time.perf_counter()
         start(server)
-        with Wire(server.process.host, server.process.port) as wire:
+        with server.wire() as wire:
             for name, count in topics.items():
                 offsets_once_led(wire, name, count)
             seconds.append(time.perf_counter() - began)

@@ -85,7 +85,7 @@ def fill(bench: Bench, server: Server) -> int:
     """Makes the partitions and leaves the server stopped; how many bytes the full segments have."""
     partitions = bench.plan.full_partitions
     batch_count = max(2, bench.plan.partition_bytes // BATCH_BYTES)
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         create_topic(wire, TOPIC, partitions, CONFIGS)
         then = now_ms() - 10 * SEGMENT_MS
         produce_everywhere(wire, partitions, [Record(offset, then, None, b"") for offset in range(batch_count)])
@@ -120,7 +120,7 @@ def start_until_all_answer(bench: Bench, server: Server) -> Times:
     """Starts a stopped server. Raises LogDiffers unless every partition ends where it did."""
     began = time.perf_counter()
     first_answer_s = start(server)
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         ends = offsets_once_led(wire, TOPIC, bench.plan.full_partitions)
         all_answers_s = time.perf_counter() - began
     if set(ends) != {expected_end(bench)}:
@@ -134,7 +134,7 @@ def expected_end(bench: Bench) -> int:
 
 def read_some(bench: Bench, server: Server) -> None:
     """Raises LogDiffers unless the first batch of a full segment and the last one of the log are there, undamaged."""
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         for partition in range(0, bench.plan.full_partitions, READ_EVERY):
             for offset, size_bytes in ((0, BATCH_BYTES), (expected_end(bench) - 1, None)):
                 data = memoryview(fetch(wire, TOPIC, offset, partition))

@@ -18,7 +18,7 @@ from benchmarks.host.work import Watch
 from benchmarks.load.frames import Load
 from benchmarks.load.java_sink import running_java_sink
 from benchmarks.load.load import run_load
-from benchmarks.load.wire import Wire, create_topic, delete_topic, served_keys
+from benchmarks.load.wire import create_topic, delete_topic, served_keys
 from benchmarks.produce import now_ms
 
 JOIN_GROUP = 11
@@ -50,7 +50,7 @@ def measure_java_consume(bench: Bench) -> Outcome:
 
 
 def serves_groups(server: Server) -> bool:
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         return JOIN_GROUP in served_keys(wire)
 
 
@@ -61,8 +61,8 @@ def log_of(bench: Bench, topic: str) -> Load:
 def run_java_consume(bench: Bench, server: Server, *, has_groups: bool) -> Run:
     """One run of a topic of its own. Raises LoadFailed, LogDiffers, KafkaError, OSError."""
     load = log_of(bench, bench.topic("java-consume"))
-    bootstrap = f"{server.process.host}:{server.process.port}"
-    with Wire(server.process.host, server.process.port) as wire:
+    bootstrap = server.address
+    with server.wire() as wire:
         create_topic(wire, load.topic)
         run_load(server.process.host, server.process.port, load)
         dirty = settle_pages()

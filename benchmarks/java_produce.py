@@ -49,11 +49,11 @@ def sink_speed(bench: Bench, record_bytes: int) -> Summary:
 def run_java_produce(bench: Bench, server: Server, record_bytes: int) -> Run:
     """One run into a topic of its own, read back. Raises LoadFailed, LogDiffers, KafkaError, OSError."""
     topic, records = bench.topic("java"), bench.plan.run_bytes // record_bytes
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         create_topic(wire, topic)
         dirty = settle_pages()
         with Watch(server.process.pid) as watch:
-            rate = produce(f"{server.process.host}:{server.process.port}", topic, records, record_bytes)
+            rate = produce(server.address, topic, records, record_bytes)
         check_count(wire, topic, records)
         delete_topic(wire, topic)
     server.wait_gone(topic)

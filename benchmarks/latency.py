@@ -28,7 +28,7 @@ from benchmarks.load.frames import Load
 from benchmarks.load.pace import NS_PER_S, Pace, Paced, paced_load
 from benchmarks.load.paced import run_paced
 from benchmarks.load.sink import running_sink
-from benchmarks.load.wire import Wire, create_topic, delete_topic
+from benchmarks.load.wire import create_topic, delete_topic
 from benchmarks.produce import now_ms
 
 RECORD_BYTES = 1024
@@ -110,7 +110,7 @@ def run_steady(bench: Bench, steady: Steady, server: Server, discarded_s: float,
     """One run into a topic of its own, read back. Raises LoadFailed, LogDiffers, KafkaError, OSError."""
     pace = steady.pace(bench.topic(steady.name), discarded_s + measured_s)
     load = pace.load
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         create_topic(wire, load.topic, load.partitions)
         dirty = settle_pages()
         with Watch(server.process.pid) as watch:

@@ -141,7 +141,7 @@ class Busy:
 
     def _sync(self) -> int:
         load = load_of(self.bench.topic("synced"), SYNCING_CONNECTIONS, 1, SYNCED_REQUESTS)
-        with Wire(self.server.process.host, self.server.process.port) as wire:
+        with self.server.wire() as wire:
             self._create(wire, load.topic, SYNCED)
         run_load(self.server.process.host, self.server.process.port, load)
         return load.batch_count

@@ -127,7 +127,7 @@ def run_produce(
 ) -> Run:
     """One run into topics of its own, read back. Raises LoadFailed, LogDiffers, KafkaError, OSError."""
     loads = [load] if dirt is None else [dirt, load]
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         for each in loads:
             create_topic(wire, each.topic, each.partitions, configs)
         dirty = settle_pages()

@@ -20,7 +20,7 @@ from benchmarks.harness.servers import Server
 from benchmarks.host.machine import resident_bytes, settle_pages
 from benchmarks.load.frames import Load
 from benchmarks.load.load import run_load
-from benchmarks.load.wire import Wire, create_topic, delete_topic
+from benchmarks.load.wire import create_topic, delete_topic
 
 ASK_EVERY_S = 0.002
 ANSWER_TIMEOUT_S = 60.0
@@ -80,7 +80,7 @@ def measure_memory(bench: Bench) -> Outcome:
 
 def fill(server: Server, load: Load) -> int:
     """Produces the load; how much memory the server has then. Raises LoadFailed, LogDiffers, KafkaError, OSError."""
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         create_topic(wire, load.topic)
         settle_pages()
         run_load(server.process.host, server.process.port, load)

@@ -21,6 +21,8 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.disk.disk import Disk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
+from odradek.broker.group.group_counts import GroupCounts
+from odradek.broker.group_coordinator import group_shards
 from odradek.broker.handling.context import Api, BrokerIdentity, Context, Sessions
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration
@@ -87,7 +89,10 @@ def compose(parts: Parts) -> Context:
         config.replica_lag_time_max_ms,
         registration.require_lease,
     )
-    partitions = Partitions(parts.directories, host, config, member.roles, Leadership(parts.subscribers))
+    counts = GroupCounts()
+    groups = group_shards(config, environment, metadata, parts.disk, parts.tasks, counts)
+    subscribers = (groups, *parts.subscribers)
+    partitions = Partitions(parts.directories, host, config, member.roles, Leadership(subscribers))
     new_session_id = partial(_session_id, environment)
     return Context(
         identity=parts.identity,
@@ -104,6 +109,8 @@ def compose(parts: Parts) -> Context:
             FollowerSessions(environment.loop, new_session_id, config, quota),
         ),
         producer_ids=ProducerIds(parts.store),
+        groups=groups,
+        group_counts=counts,
         metrics=RequestMetrics(),
         served=parts.served,
     )

@@ -17,26 +17,40 @@ from odradek.broker.api import (
     alter_partition_reassignments,
     api_versions,
     broker_heartbeat,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
+    delete_groups,
     delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     describe_log_dirs,
     describe_quorum,
     describe_topic_partitions,
     elect_leaders,
     envelope,
     find_coordinator,
+    heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    join_group,
+    leave_group,
+    list_config_resources,
+    list_groups,
     list_offsets,
     list_partition_reassignments,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sync_group,
     unregister_broker,
+    update_features,
 )
 from odradek.broker.api.fetch import consumer as fetch
 from odradek.broker.handling.context import Api
@@ -44,12 +58,16 @@ from odradek.protocol.messages.alter_configs import AlterConfigsRequest
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.protocol.messages.create_partitions import CreatePartitionsRequest
 from odradek.protocol.messages.create_topics import CreateTopicsRequest
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.delete_records import DeleteRecordsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest
+from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
@@ -57,14 +75,24 @@ from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
 from odradek.protocol.messages.envelope import EnvelopeRequest
 from odradek.protocol.messages.fetch import FetchRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.join_group import JoinGroupRequest
+from odradek.protocol.messages.leave_group import LeaveGroupRequest
+from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from odradek.protocol.messages.list_groups import ListGroupsRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.offset_commit import OffsetCommitRequest
+from odradek.protocol.messages.offset_delete import OffsetDeleteRequest
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.sync_group import SyncGroupRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from odradek.protocol.messages.update_features import UpdateFeaturesRequest
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = (
     Operation.READ,
@@ -92,6 +120,7 @@ SERVED: tuple[Api, ...] = (
         needs=((WRITE, TOPIC),),
         advertised_from=0,
         is_eager=True,
+        has_records=True,
     ),
     Api(FetchRequest, fetch.handle, fetch.fail, served=(4, 17), needs=((READ, TOPIC), (CLUSTER_ACTION, CLUSTER))),
     Api(ListOffsetsRequest, list_offsets.handle, list_offsets.fail, served=(1, 9), needs=((DESCRIBE, TOPIC),)),
@@ -108,6 +137,41 @@ SERVED: tuple[Api, ...] = (
         find_coordinator.fail,
         served=(0, 6),
         needs=((DESCRIBE, GROUP), (DESCRIBE, TRANSACTIONAL_ID)),
+    ),
+    Api(
+        OffsetCommitRequest,
+        offset_commit.handle,
+        offset_commit.fail,
+        served=(2, 9),
+        needs=((READ, GROUP), (READ, TOPIC)),
+        is_eager=True,
+    ),
+    Api(
+        OffsetFetchRequest,
+        offset_fetch.handle,
+        offset_fetch.fail,
+        served=(1, 9),
+        needs=((DESCRIBE, GROUP), (DESCRIBE, TOPIC)),
+    ),
+    Api(JoinGroupRequest, join_group.handle, join_group.fail, served=(0, 9), needs=((READ, GROUP),)),
+    Api(HeartbeatRequest, heartbeat.handle, heartbeat.fail, served=(0, 4), needs=((READ, GROUP),)),
+    Api(LeaveGroupRequest, leave_group.handle, leave_group.fail, served=(0, 5), needs=((READ, GROUP),)),
+    Api(SyncGroupRequest, sync_group.handle, sync_group.fail, served=(0, 5), needs=((READ, GROUP),)),
+    Api(DescribeGroupsRequest, describe_groups.handle, describe_groups.fail, served=(0, 6), needs=((DESCRIBE, GROUP),)),
+    Api(
+        ListGroupsRequest,
+        list_groups.handle,
+        list_groups.fail,
+        served=(0, 5),
+        needs=((DESCRIBE, CLUSTER), (DESCRIBE, GROUP)),
+    ),
+    Api(DeleteGroupsRequest, delete_groups.handle, delete_groups.fail, served=(0, 2), needs=((DELETE, GROUP),)),
+    Api(
+        OffsetDeleteRequest,
+        offset_delete.handle,
+        offset_delete.fail,
+        served=(0, 0),
+        needs=((DELETE, GROUP), (READ, TOPIC)),
     ),
     Api(
         ApiVersionsRequest,
@@ -145,14 +209,14 @@ SERVED: tuple[Api, ...] = (
         describe_configs.handle,
         describe_configs.fail,
         served=(1, 4),
-        needs=((DESCRIBE_CONFIGS, TOPIC), (DESCRIBE_CONFIGS, CLUSTER)),
+        needs=((DESCRIBE_CONFIGS, TOPIC), (DESCRIBE_CONFIGS, GROUP), (DESCRIBE_CONFIGS, CLUSTER)),
     ),
     Api(
         AlterConfigsRequest,
         alter_configs.handle,
         alter_configs.fail,
         served=(0, 2),
-        needs=((ALTER_CONFIGS, TOPIC), (ALTER_CONFIGS, CLUSTER)),
+        needs=((ALTER_CONFIGS, TOPIC), (ALTER_CONFIGS, GROUP), (ALTER_CONFIGS, CLUSTER)),
     ),
     Api(
         DescribeLogDirsRequest,
@@ -181,7 +245,7 @@ SERVED: tuple[Api, ...] = (
         incremental_alter_configs.handle,
         incremental_alter_configs.fail,
         served=(0, 1),
-        needs=((ALTER_CONFIGS, TOPIC), (ALTER_CONFIGS, CLUSTER)),
+        needs=((ALTER_CONFIGS, TOPIC), (ALTER_CONFIGS, GROUP), (ALTER_CONFIGS, CLUSTER)),
     ),
     Api(
         AlterPartitionReassignmentsRequest,
@@ -233,6 +297,34 @@ SERVED: tuple[Api, ...] = (
         describe_topic_partitions.fail,
         served=(0, 0),
         needs=((DESCRIBE, TOPIC),),
+    ),
+    Api(
+        ConsumerGroupHeartbeatRequest,
+        consumer_group_heartbeat.handle,
+        consumer_group_heartbeat.fail,
+        served=(0, 1),
+        needs=((READ, GROUP), (DESCRIBE, TOPIC)),
+    ),
+    Api(
+        ConsumerGroupDescribeRequest,
+        consumer_group_describe.handle,
+        consumer_group_describe.fail,
+        served=(0, 1),
+        needs=((DESCRIBE, GROUP), (DESCRIBE, TOPIC)),
+    ),
+    Api(
+        ListConfigResourcesRequest,
+        list_config_resources.handle,
+        list_config_resources.fail,
+        served=(0, 1),
+        needs=((DESCRIBE_CONFIGS, CLUSTER),),
+    ),
+    Api(
+        UpdateFeaturesRequest,
+        update_features.handle,
+        update_features.fail,
+        served=(0, 2),
+        needs=((ALTER, CLUSTER),),
     ),
     Api(
         EnvelopeRequest,

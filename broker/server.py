@@ -37,6 +37,7 @@ from odradek.broker.disk.descriptor_limits import socket_budget
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Api, BrokerIdentity, Caller, Context, Endpoint
+from odradek.broker.handling.offsets_topic_upkeep import OffsetsTopicUpkeep
 from odradek.broker.log.checkpoint import CorruptCheckpoint
 from odradek.broker.membership.offline_replicas import OfflineReplicas
 from odradek.broker.membership.registration import Identity, Registration
@@ -44,6 +45,8 @@ from odradek.broker.membership.startup_losses import Findings, give_up_in_sync_p
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.request_budget import RequestBudget
+from odradek.broker.observability.group_lag import group_lag_samples
+from odradek.broker.observability.group_samples import group_samples
 from odradek.broker.observability.loop_lag import LoopLag
 from odradek.broker.observability.partition_samples import partition_samples
 from odradek.broker.observability.prometheus_page import Collector, MetricsPage
@@ -183,6 +186,9 @@ class Broker:
         self._known.follow(self._tasks, metadata.revision, lambda: metadata.image.followed, self.environment)
         self._offline_replicas.look_at_all()
         self._tasks.start(self._offline_replicas.run(), "tell of offline replicas")
+        upkeep = OffsetsTopicUpkeep(self.context)
+        metadata.subscribe(upkeep.follow)
+        self._tasks.start(upkeep.run(), "raise the replicas of internal topics")
         context = self.context
         Maintenance(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
         if self._metrics_server is not None:
@@ -291,6 +297,8 @@ class Broker:
         sources = (
             partial(request_samples, context.metrics),
             partial(partition_samples, context.partitions),
+            partial(group_samples, context.groups, context.group_counts),
+            lambda: group_lag_samples(context.groups, context.partitions, context.config.metrics_group_lag_max_series),
             context.member.samples,
         )
         return MetricsPage(self.environment, Collector(sources))

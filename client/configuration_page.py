@@ -8,6 +8,7 @@ from odradek.client.admin.config import AdminConfig
 from odradek.client.configuration.client_config import ClientConfig
 from odradek.client.configuration.security_settings import SecuritySettings
 from odradek.client.configuration.settings import Kind, Row, rows
+from odradek.client.consumer.config import ConsumerConfig
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.metrics.metrics import METRICS
 from odradek.client.producer.config import ProducerConfig
@@ -39,7 +40,7 @@ def _default(row: Row) -> str:
     default: Any = row.default
     if default is MISSING:
         return "required"
-    if default is None or default == "":
+    if default is None or default in ("", ()):
         return "unset" if default is None else "empty"
     is_list = row.kind is Kind.CONVERTED and not isinstance(default, str)
     return f"`{', '.join(default) if is_list else default}`"
@@ -99,6 +100,19 @@ def documentation() -> str:
             "## Fetching",
             "",
             *_table(_own(FetchConfig, ClientConfig)),
+            "",
+            "## Consumer",
+            "",
+            "These, and those of fetching. [consumer.md](consumer.md) says what follows from them.",
+            "",
+            "- `topics`, `group_instance_id` and callbacks need a `group_id`.",
+            "- `session_timeout_ms` and `heartbeat_interval_ms` are refused with `group_protocol=consumer`, where the",
+            "  broker decides both; with `classic`, the interval must be below the timeout.",
+            "- `partition_assignment_strategy` takes names of built-in assignors (`range`, `roundrobin`, `sticky`,",
+            "  `cooperative-sticky`), whose bytes are those of Java's, and objects. They need a rebalance protocol in",
+            "  common.",
+            "",
+            *_table(_own(ConsumerConfig, FetchConfig)),
             "",
             "## Metrics",
             "",

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from odradek.client.admin.configs import Operation as Operation
     from odradek.client.admin.configs import ResourceType as ResourceType
     from odradek.client.admin.errors import ItemsFailed as ItemsFailed
+    from odradek.client.admin.group_offsets import CommittedOffset as CommittedOffset
+    from odradek.client.admin.groups import GroupDescription as GroupDescription
+    from odradek.client.admin.groups import GroupListing as GroupListing
+    from odradek.client.admin.groups import GroupRebalance as GroupRebalance
+    from odradek.client.admin.groups import MemberDescription as MemberDescription
+    from odradek.client.admin.groups import MemberToRemove as MemberToRemove
     from odradek.client.admin.replication import ElectionType as ElectionType
     from odradek.client.admin.replication import QuorumDescription as QuorumDescription
     from odradek.client.admin.replication import QuorumReplica as QuorumReplica
@@ -36,6 +42,24 @@ if TYPE_CHECKING:
     from odradek.client.admin.topics import PartitionDescription as PartitionDescription
     from odradek.client.admin.topics import TopicDescription as TopicDescription
     from odradek.client.admin.topics import TopicListing as TopicListing
+    from odradek.client.consumer.assignment.assignor import Assignor as Assignor
+    from odradek.client.consumer.config import ConsumerConfig as ConsumerConfig
+    from odradek.client.consumer.config import RebalanceCallback as RebalanceCallback
+    from odradek.client.consumer.consumer import Consumer as Consumer
+    from odradek.client.consumer.deserialization import DeserializationError as DeserializationError
+    from odradek.client.consumer.deserialization import Deserializer as Deserializer
+    from odradek.client.consumer.errors import ConsumerClosed as ConsumerClosed
+    from odradek.client.consumer.errors import ConsumerNotStarted as ConsumerNotStarted
+    from odradek.client.consumer.errors import GroupFailed as GroupFailed
+    from odradek.client.consumer.errors import NoGroup as NoGroup
+    from odradek.client.consumer.errors import NotAssigned as NotAssigned
+    from odradek.client.consumer.errors import PositionMissing as PositionMissing
+    from odradek.client.consumer.group.offsets import CommitFailed as CommitFailed
+    from odradek.client.consumer.group.offsets import CommitOutcome as CommitOutcome
+    from odradek.client.consumer.group.offsets import OffsetAndMetadata as OffsetAndMetadata
+    from odradek.client.consumer.records import ConsumerBatch as ConsumerBatch
+    from odradek.client.consumer.records import ConsumerRecord as ConsumerRecord
+    from odradek.client.consumer.records import PartitionRecords as PartitionRecords
     from odradek.client.errors.base import ClientError as ClientError
     from odradek.client.errors.broker_errors import AuthenticationFailed as AuthenticationFailed
     from odradek.client.errors.broker_errors import AuthorizationError as AuthorizationError
@@ -74,6 +98,8 @@ if TYPE_CHECKING:
     from odradek.client.fetching.list_offsets import LATEST as LATEST
     from odradek.client.fetching.list_offsets import MAX_TIMESTAMP as MAX_TIMESTAMP
     from odradek.client.fetching.list_offsets import ListedOffset as ListedOffset
+    from odradek.client.fetching.position import LogTruncated as LogTruncated
+    from odradek.client.fetching.position import OffsetOutOfRange as OffsetOutOfRange
     from odradek.client.metrics.metrics import Metrics as Metrics
     from odradek.client.metrics.opentelemetry import OpenTelemetryMetrics as OpenTelemetryMetrics
     from odradek.client.metrics.prometheus import PrometheusMetrics as PrometheusMetrics
@@ -102,6 +128,7 @@ PUBLIC = {
     "Ack": "odradek.client.producer.results.produce_results",
     "Admin": "odradek.client.admin.admin",
     "AdminConfig": "odradek.client.admin.config",
+    "Assignor": "odradek.client.consumer.assignment.assignor",
     "AuthenticationFailed": "odradek.client.errors.broker_errors",
     "AuthorizationError": "odradek.client.errors.broker_errors",
     "BatchError": "odradek.client.errors.client_errors",
@@ -114,6 +141,9 @@ PUBLIC = {
     "ClientError": "odradek.client.errors.base",
     "ClientNotStarted": "odradek.client.errors.client_errors",
     "ClusterDescription": "odradek.client.admin.cluster",
+    "CommitFailed": "odradek.client.consumer.group.offsets",
+    "CommitOutcome": "odradek.client.consumer.group.offsets",
+    "CommittedOffset": "odradek.client.admin.group_offsets",
     "ConfigChange": "odradek.client.admin.configs",
     "ConfigEntry": "odradek.client.admin.configs",
     "ConfigError": "odradek.client.errors.client_errors",
@@ -121,12 +151,23 @@ PUBLIC = {
     "ConfigSource": "odradek.client.admin.configs",
     "ConfigType": "odradek.client.admin.configs",
     "ConnectionFailed": "odradek.client.errors.client_errors",
+    "Consumer": "odradek.client.consumer.consumer",
+    "ConsumerBatch": "odradek.client.consumer.records",
+    "ConsumerClosed": "odradek.client.consumer.errors",
+    "ConsumerConfig": "odradek.client.consumer.config",
+    "ConsumerNotStarted": "odradek.client.consumer.errors",
+    "ConsumerRecord": "odradek.client.consumer.records",
     "CreatedTopic": "odradek.client.admin.topics",
     "Delivery": "odradek.client.producer.results.delivery",
     "DeliveryPending": "odradek.client.errors.client_errors",
     "DeliveryTimeout": "odradek.client.errors.client_errors",
+    "DeserializationError": "odradek.client.consumer.deserialization",
+    "Deserializer": "odradek.client.consumer.deserialization",
     "EARLIEST": "odradek.client.fetching.list_offsets",
     "ElectionType": "odradek.client.admin.replication",
+    "GroupDescription": "odradek.client.admin.groups",
+    "GroupFailed": "odradek.client.consumer.errors",
+    "GroupListing": "odradek.client.admin.groups",
     "Interceptor": "odradek.client.producer.hooks.interceptors",
     "InvalidPartition": "odradek.client.errors.client_errors",
     "InvalidTopic": "odradek.client.errors.broker_errors",
@@ -134,21 +175,31 @@ PUBLIC = {
     "LATEST": "odradek.client.fetching.list_offsets",
     "ListedOffset": "odradek.client.fetching.list_offsets",
     "LogDirDescription": "odradek.client.admin.cluster",
+    "LogTruncated": "odradek.client.fetching.position",
     "MAX_TIMESTAMP": "odradek.client.fetching.list_offsets",
     "MalformedResponse": "odradek.client.errors.client_errors",
+    "GroupRebalance": "odradek.client.admin.groups",
+    "MemberDescription": "odradek.client.admin.groups",
+    "MemberToRemove": "odradek.client.admin.groups",
     "MetadataMissing": "odradek.client.errors.client_errors",
     "MetadataTimeout": "odradek.client.errors.client_errors",
     "Metric": "odradek.runtime.metric",
     "Metrics": "odradek.client.metrics.metrics",
     "NewBatchListener": "odradek.client.producer.hooks.partitioner",
     "NewTopic": "odradek.client.admin.topics",
+    "NoGroup": "odradek.client.consumer.errors",
+    "NotAssigned": "odradek.client.consumer.errors",
     "NotEnoughReplicas": "odradek.client.errors.broker_errors",
+    "OffsetAndMetadata": "odradek.client.consumer.group.offsets",
+    "OffsetOutOfRange": "odradek.client.fetching.position",
     "OpenTelemetryMetrics": "odradek.client.metrics.opentelemetry",
     "Operation": "odradek.client.admin.configs",
     "PartitionDescription": "odradek.client.admin.topics",
-    "Partitioner": "odradek.client.producer.hooks.partitioner",
+    "PartitionRecords": "odradek.client.consumer.records",
     "PartitionVanished": "odradek.client.errors.client_errors",
+    "Partitioner": "odradek.client.producer.hooks.partitioner",
     "PartitionerFailed": "odradek.client.errors.client_errors",
+    "PositionMissing": "odradek.client.consumer.errors",
     "Producer": "odradek.client.producer.producer",
     "ProducerClosed": "odradek.client.errors.client_errors",
     "ProducerConfig": "odradek.client.producer.config",
@@ -157,6 +208,7 @@ PUBLIC = {
     "PrometheusMetrics": "odradek.client.metrics.prometheus",
     "QuorumDescription": "odradek.client.admin.replication",
     "QuorumReplica": "odradek.client.admin.replication",
+    "RebalanceCallback": "odradek.client.consumer.config",
     "Reassignment": "odradek.client.admin.replication",
     "RecordRefused": "odradek.client.errors.broker_errors",
     "RecordTooLarge": "odradek.client.errors.broker_errors",
@@ -165,8 +217,8 @@ PUBLIC = {
     "ResourceType": "odradek.client.admin.configs",
     "SequenceError": "odradek.client.errors.broker_errors",
     "SerializationError": "odradek.client.errors.client_errors",
-    "ServedBroker": "odradek.broker.launch.serving",
     "Serializer": "odradek.client.producer.hooks.serialization",
+    "ServedBroker": "odradek.broker.launch.serving",
     "TopicDescription": "odradek.client.admin.topics",
     "TopicExists": "odradek.client.errors.broker_errors",
     "TopicListing": "odradek.client.admin.topics",

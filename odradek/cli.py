@@ -56,6 +56,18 @@ def _partitions() -> click.Command:
     return partitions
 
 
+def _groups() -> click.Command:
+    from odradek.client.commands.groups import groups
+
+    return groups
+
+
+def _features() -> click.Command:
+    from odradek.client.commands.features import features
+
+    return features
+
+
 def _cluster() -> click.Command:
     """`status` asks brokers; the others are the broker's, or work on the store of the metadata."""
     from odradek.broker.launch.cluster_command import run
@@ -85,9 +97,11 @@ COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
     "topics": (_topics, "List, create, describe, alter and delete topics."),
     "produce": (_produce, "Send lines from standard input to a topic."),
     "consume": (_consume, "Print the records of a topic."),
-    "configs": (_configs, "Show and change the options of topics and brokers."),
+    "configs": (_configs, "Show and change options of topics, groups and brokers."),
     "brokers": (_brokers, "List the brokers of a cluster."),
     "partitions": (_partitions, "Move partitions to other brokers, and elect their leaders."),
+    "groups": (_groups, "List, describe, reset and delete consumer groups."),
+    "features": (_features, "Show and change the features of a cluster."),
     "cluster": (_cluster, "Run a cluster; show, save, restore and rebuild its state."),
     "dump": (_dump, "Print or verify the files of a log."),
 }

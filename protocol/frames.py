@@ -10,14 +10,15 @@
 `FrameReader` takes bytes in any portions and gives whole frames out without copying them. Rules of its buffer:
 
 - There is none before the first bytes come, which land in a buffer that readers share: thousands of connections may say
-  nothing, or close together. It grows with the bytes that have come, at most doubling. What a peer
-  announces makes it grow less, never more. It shrinks again with what comes, and is given back when the connection says
-  that it has fallen quiet (`shrink`).
+  nothing, or close together. It grows with the bytes that have come, at most doubling, or by the `growth` of a reader
+  that has asked for what comes. What a peer announces makes it grow less, never more. It shrinks again with what comes,
+  and is given back when the connection says that it has fallen quiet (`shrink`).
 - A frame is a view of it. While anybody holds a frame, or a slice of one, its bytes are not written to again: new bytes
   are received behind the last frame, and the beginning is used again only when Python itself says that no view is left.
   (A bytearray refuses to change its size while a view of it exists. That is the question put to it.)
-- A partial frame that has no room to become whole moves, into a buffer of which it takes at most half, unless it needs
-  no more; so no byte is copied more than twice on average, however large the frame and however small the portions.
+- A partial frame that has no room to become whole moves, into a buffer of which it takes at most half (one part in
+  `growth`), unless it needs no more; so no byte is copied more than twice on average, however large the frame and
+  however small the portions.
 
 The reader fits `asyncio.BufferedProtocol`, whose `get_buffer` and `buffer_updated` it has.
 """
@@ -51,13 +52,15 @@ _CORRELATION_ID: Final = Struct(">i")
 class FrameReader:
     """Turns received bytes into frames; `size_bytes_max` bounds one, its size apart (`socket.request.max.bytes`)."""
 
-    __slots__ = ("_buffer", "_capacity", "_end", "_landing", "_start", "_view", "size_bytes_max")
+    __slots__ = ("_buffer", "_capacity", "_end", "_growth", "_landing", "_start", "_view", "size_bytes_max")
 
-    def __init__(self, size_bytes_max: int, landing: memoryview | None = None) -> None:
+    def __init__(self, size_bytes_max: int, landing: memoryview | None = None, growth: int = 2) -> None:
         """`landing`: where the first bytes are received while the reader has no buffer; `CAPACITY_MIN` bytes that all
-        readers of one event loop may share, which receive and say so in one go. Without it a buffer is made before."""
+        readers of one event loop may share, which receive and say so in one go. Without it a buffer is made before.
+        `growth`: how many times what has come the buffer may be."""
         self.size_bytes_max = size_bytes_max
         self._landing = landing
+        self._growth = growth
         self._start = 0  # of what has been received and not given out
         self._end = 0
         self._capacity = CAPACITY_MIN  # of the next buffer
@@ -162,9 +165,9 @@ class FrameReader:
         return self._start > 0 and room < len(self._buffer) // 8
 
     def _move(self) -> None:
-        """Moves what was received to the beginning of a buffer, of which it takes at most half, or less if known."""
+        """Moves what was received to the beginning of a buffer: one part in `growth` of it, or more if known."""
         received = self._end - self._start
-        wanted = 2 * received
+        wanted = self._growth * received
         size_bytes = self._first_size()
         if size_bytes is not None and size_bytes > received:
             wanted = min(wanted, size_bytes)

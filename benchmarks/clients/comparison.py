@@ -1,8 +1,9 @@
-"""The part `clients`: Odradek's producer beside kafka-python, aiokafka and confluent-kafka, to both brokers.
+"""The part `clients`: Odradek's client beside kafka-python, aiokafka and confluent-kafka, with both brokers.
 
-Speed (`client_speed.py`), latency (`client_latency.py`) and memory (`client_memory.py`, with Odradek's broker alone),
-while both brokers run. The clients have equal settings (`contenders/`); each run is a fresh process and has a topic of
-12 partitions of its own, from which all that it sent is read back and checked (`client_check.py`).
+Of producers speed (`speed.py`), latency (`latency.py`) and memory (`memory.py`, with Odradek's broker alone); of
+consumers speed (`consuming.py`); while both brokers run. The clients have equal settings (`contenders/`), and each run
+is a fresh process. One that sends has a topic of 12 partitions of its own, from which all that it sent is read back and
+checked (`check.py`); those that read have one topic together, whose records they all have to come to.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -10,16 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
+from benchmarks.clients.consuming import CONSUMED, CONSUMERS, Consuming, consuming_figures
 from benchmarks.clients.latency import LATENCY_CLIENTS, Waiting, latency_figures
 from benchmarks.clients.memory import measure_memory
 from benchmarks.clients.runs import Disturbances, Topics
-from benchmarks.clients.speed import CONTENDERS, LARGE, SMALL, Racing, Runs, Setting, speed_figures
+from benchmarks.clients.speed import CONTENDERS, LARGE, SMALL, Contender, Racing, Runs, Setting, speed_figures
 from benchmarks.clients.table import server_tables
 from benchmarks.contenders.job import MODULES, OURS, Loop
 from benchmarks.figures.figures import Figure
 from benchmarks.harness.servers import Server
 
-MEASUREMENTS = ("speed", "latency", "memory")
+MEASUREMENTS = ("speed", "latency", "memory", "consuming")
 BROKERS = ("odradek", "kafka")
 VALUES = {"small": SMALL, "large": LARGE}
 
@@ -72,19 +74,42 @@ class Clients:
             self.figures.setdefault(ours, []).extend(
                 measure_memory(ours, self._topics, runs=options.runs, say=self.say, loop=options.loop)
             )
+        if "consuming" in options.measure:
+            self._measure_consuming(servers, ours)
 
     def _measure_speed(self, servers: Sequence[Server], ours: Server) -> None:
-        options = self.options
         settings = [
             Setting(server, VALUES[name], has_keys)
             for server in servers
-            for name in (options.values if server is ours else options.kafka_values)
+            for name in self._value_names(server is ours)
             for has_keys in (False, True)
         ]
-        contenders = [contender for contender in CONTENDERS if contender.client in options.clients]
-        self.runs = self._racing().measure(settings, contenders, options.runs)
+        runs = self._racing().measure(settings, self._chosen(CONTENDERS), self.options.runs)
+        self.runs |= runs
         for server in servers:
-            self.figures.setdefault(server, []).extend(speed_figures(self.runs, server))
+            self.figures.setdefault(server, []).extend(speed_figures(runs, server))
+
+    def _measure_consuming(self, servers: Sequence[Server], ours: Server) -> None:
+        """Every record has a key: one more thing to look at."""
+        settings = [
+            Setting(server, values, has_keys=True)
+            for server in servers
+            for name in self._value_names(server is ours)
+            for values in CONSUMED[name]
+        ]
+        options = self.options
+        consuming = Consuming(self._topics, self.disturbances, self.say, options.loop, options.scale, self.identities)
+        runs = consuming.measure(settings, self._chosen(CONSUMERS), options.runs)
+        self.runs |= runs
+        for server in servers:
+            self.figures.setdefault(server, []).extend(consuming_figures(runs, server))
+
+    def _value_names(self, is_ours: bool) -> Sequence[str]:
+        names: Sequence[str] = self.options.values if is_ours else self.options.kafka_values
+        return names
+
+    def _chosen(self, contenders: Sequence[Contender]) -> list[Contender]:
+        return [contender for contender in contenders if contender.client in self.options.clients]
 
     def _racing(self) -> Racing:
         return Racing(self._topics, self.disturbances, self.say, self.options.loop, self.options.scale, self.identities)

@@ -96,12 +96,17 @@ class Topics:
 @contextlib.contextmanager
 def existing_topic(server: Server, topic: str) -> Generator[Wire, None, None]:
     """Creates the topic, and deletes it at the end if all went well. Raises KafkaError, OSError."""
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         create_topic(wire, topic)
-        if parse_dirty_bytes((PROC / "meminfo").read_text()) > DIRTY_BYTES_MAX:
-            settle_pages()
+        settle_if_dirty()
         yield wire
         delete_topic(wire, topic)
+
+
+def settle_if_dirty() -> None:
+    """Writes out dirty pages, if there are so many that a run would notice."""
+    if parse_dirty_bytes((PROC / "meminfo").read_text()) > DIRTY_BYTES_MAX:
+        settle_pages()
 
 
 def now_ms() -> int:

@@ -21,7 +21,7 @@ KEY_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Sizes of values, and how many of them a run sends at most."""
+    """Sizes of values, and how many of them a run sends or reads at most."""
 
     name: str
     bytes_min: int
@@ -56,14 +56,16 @@ SEND_BATCH = Contender(OURS, "send_batch")
 TASKS = Contender(OURS, "task per record", share=0.25, in_order=False)
 CONTENDERS = (KAFKA_PYTHON, AIOKAFKA, AIOKAFKA_TASKS, CONFLUENT, SEND, SEND_NOWAIT, SEND_BATCH, TASKS)
 
-SPEED_BARS = (
+Bars = Sequence[tuple[Contender, Contender, Bar | None]]
+"""One of ours, the one that it is measured by, and what their ratio has to be."""
+SPEED_BARS: Bars = (
     (SEND, KAFKA_PYTHON, Bar("≥", 6.0)),
     (SEND, AIOKAFKA, Bar("≥", 1.5)),
     (SEND_NOWAIT, AIOKAFKA, Bar("≥", 2.0)),
     (SEND_BATCH, CONFLUENT, Bar("≥", 1.0)),
     (TASKS, AIOKAFKA_TASKS, None),
 )
-CPU_BARS = ((SEND, KAFKA_PYTHON, Bar("≤", 0.2)), (SEND, AIOKAFKA, Bar("≤", 0.7)))
+CPU_BARS: Bars = ((SEND, KAFKA_PYTHON, Bar("≤", 0.2)), (SEND, AIOKAFKA, Bar("≤", 0.7)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,9 @@ class SpeedRun:
     cpu_us_per_record: float
     records: int
 
+    def __str__(self) -> str:
+        return f"{self.records_per_s:,.0f} records/s, {self.cpu_us_per_record:.2f} µs CPU a record"
+
 
 Runs = dict[tuple[Setting, Contender], list[SpeedRun]]
 
@@ -122,10 +127,7 @@ class Racing:
                     run, other_cores = self.run(setting, contender)
                     done[setting, contender].append(run)
                     company = self.disturbances.add("speed", other_cores)
-                    self.say(
-                        f"speed {number}/{runs} {setting.server}, {setting}, {contender}: "
-                        f"{run.records_per_s:,.0f} records/s, {run.cpu_us_per_record:.2f} µs CPU a record, {company}"
-                    )
+                    self.say(f"speed {number}/{runs} {setting.server}, {setting}, {contender}: {run}, {company}")
         return done
 
     def run(self, setting: Setting, contender: Contender) -> tuple[SpeedRun, float]:
@@ -157,13 +159,18 @@ def run_of(timing: Timing, load: ClientLoad) -> SpeedRun:
 
 def speed_figures(runs: Runs, server: Server) -> list[Figure]:
     """A line for each bar, setting by setting, as far as both contenders ran."""
+    return bar_figures(runs, server, SPEED_BARS, CPU_BARS)
+
+
+def bar_figures(runs: Runs, server: Server, speed_bars: Bars, cpu_bars: Bars = ()) -> list[Figure]:
+    """The same for these bars: those of speed first, then those of CPU time."""
     settings = list(dict.fromkeys(setting for setting, _contender in runs if setting.server is server))
     figures: list[Figure] = []
-    for ours, theirs, bar in SPEED_BARS:
+    for ours, theirs, bar in speed_bars:
         for name, mine, other in _pairs(runs, settings, ours, theirs):
             speeds = [Summary(tuple(run.records_per_s for run in side)) for side in (mine, other)]
             figures.append(Figure(name, "records/s", speeds[0], speeds[1], bar))
-    for ours, theirs, bar in CPU_BARS:
+    for ours, theirs, bar in cpu_bars:
         for name, mine, other in _pairs(runs, settings, ours, theirs):
             costs = [Summary(tuple(run.cpu_us_per_record for run in side)) for side in (mine, other)]
             figures.append(Figure(f"CPU a record, {name}", "µs", costs[0], costs[1], bar, 2))

@@ -14,10 +14,10 @@ def server_tables(
     """Both tables of one server, each under a line that says what it is; none for what was not measured."""
     parts: list[str] = []
     if any(setting.server is server for setting, _contender in runs):
-        parts += [f"Every client, to {server}:", contender_table(runs, server)]
+        parts += [f"Every client, with {server}:", contender_table(runs, server)]
     if figures:
         table = figure_table(figures, ours, "the other", is_preliminary=is_preliminary)
-        parts += [f"{ours} beside the others, to {server}:", table]
+        parts += [f"{ours} beside the others, with {server}:", table]
     return parts
 
 

@@ -22,6 +22,10 @@ def main(text: str) -> int:
         tell(client.identity)
         tell(asdict(client.idioms[job.idiom](job)))
         return 0
+    if job.kind == "consume":
+        tell(client.identity)
+        tell(asdict(client.consuming[job.idiom](job)))
+        return 0
     with runner(job.loop) as running:
         running.run(latency(client, job) if job.kind == "latency" else memory(client, job))
     return 0

@@ -2,9 +2,10 @@
 
     python -m benchmarks.contenders JOB      JOB is a `Job` in JSON; answers are lines of JSON
 
-Each process first tells which client it is. A speed run answers with a `Timing` then. A latency run is warm when it
-has told who it is; it waits for a line with the moment to begin at, and answers with the seconds that each send took.
-A memory run waits for a line, fills its buffer, answers with a `Filled`, and waits for another line before it ends.
+Each process first tells which client it is. A speed run answers with a `Timing` then, and a run that consumes with a
+`Reading`. A latency run is warm when it has told who it is; it waits for a line with the moment to begin at, and
+answers with the seconds that each send took. A memory run waits for a line, fills its buffer, answers with a `Filled`,
+and waits for another line before it ends.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, TypeVar
 
 from benchmarks.contenders.client_load import ClientLoad, Pair
@@ -36,7 +37,7 @@ MODULES = {
 }
 """The adapters, in this package. A process imports no other client than its own."""
 
-Kind = Literal["speed", "latency", "memory"]
+Kind = Literal["speed", "latency", "memory", "consume"]
 Loop = Literal["asyncio", "uvloop"]
 
 
@@ -89,6 +90,15 @@ class Filled:
     records: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How long the timed records took to read, with the CPU time of all threads; the sum of all that was read."""
+
+    seconds: float
+    cpu_seconds: float
+    total: int
+
+
 class Stopwatch:
     """Times what is done within it. Garbage of what came before is collected first, at nobody's expense."""
 
@@ -104,6 +114,11 @@ class Stopwatch:
 
 Idiom = Callable[[Job], Timing]
 """Sends the warm-up's records, then the others within a `Stopwatch`, and learns of each that it has arrived.
+
+Raises ContenderFailed, and whatever the client raises.
+"""
+ReadingIdiom = Callable[[Job], Reading]
+"""Reads the load's topic from end to end, the timed records within a `Stopwatch`; see `reading.py`.
 
 Raises ContenderFailed, and whatever the client raises.
 """
@@ -124,6 +139,8 @@ class Client:
     """A producer that is connected and lingers for nothing, for the latency runs."""
     filling: Callable[[Job], AbstractAsyncContextManager[Callable[[], Coroutine[Any, Any, Filled]]]] | None = None
     """A producer that is warm, and a function that sends until its buffer is full, for the memory runs."""
+    consuming: Mapping[str, ReadingIdiom] = field(default_factory=dict[str, ReadingIdiom])
+    """Its ways to consume."""
 
     @property
     def identity(self) -> str:

@@ -28,6 +28,7 @@ from benchmarks.contenders.job import (
     Timing,
     run_sending,
 )
+from benchmarks.contenders.odradek_consumer import CONSUMING
 from benchmarks.host.machine import resident_bytes
 from odradek import BufferFull, Producer, __version__
 
@@ -150,4 +151,4 @@ async def take(producer: Producer, topic: str, value: bytes, key: bytes | None) 
 
 def client() -> Client:
     idioms = {"send": send, "send_nowait": send_nowait, "send_batch": send_batch, "task per record": task_per_record}
-    return Client(OURS, __version__, idioms, awaited=awaited, filling=filling)
+    return Client(OURS, __version__, idioms, awaited=awaited, filling=filling, consuming=CONSUMING)

@@ -7,7 +7,7 @@ import re
 import subprocess
 import time
 
-from benchmarks.load.load import RUN_TIMEOUT_S
+from benchmarks.load.generator import RUN_TIMEOUT_S
 from benchmarks.load.replies import LoadFailed
 from processes.apache_kafka import OWN_JVM, java_command
 

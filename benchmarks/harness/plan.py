@@ -51,6 +51,13 @@ class Plan:
     scale_runs: int = 3
     simulated_scale: tuple[tuple[int, int], ...] = ((3, 300), (10, 1000), (30, 3000), (100, 10_000))
     """Brokers and partitions."""
+    group_commits: int = 64_000  # in a run, of all groups together
+    idle_groups: int = 10_000
+    idle_groups_s: float = 60.0
+    loaded_offsets: int = 1_000_000
+    coordinator_kills: int = 20
+    group_members: int = 500  # of one group, for each protocol
+    storm_groups: int = 5000  # whose members join at once
 
     @classmethod
     def small(cls) -> Self:
@@ -89,6 +96,13 @@ class Plan:
             scale_run_bytes=16 * MEBIBYTE,
             scale_runs=1,
             simulated_scale=((3, 50), (4, 100)),
+            group_commits=1280,
+            idle_groups=200,
+            idle_groups_s=1.0,
+            loaded_offsets=20_000,
+            coordinator_kills=1,
+            group_members=20,
+            storm_groups=50,
         )
 
     def to_json(self) -> dict[str, Any]:

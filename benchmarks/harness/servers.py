@@ -14,17 +14,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.load.wire import Wire
 from odradek.broker.version import VERSION
 from processes.apache_kafka import OWN_JVM, ApacheKafka
 from processes.jars import KAFKA_VERSION, java
-from processes.odradek_broker import READY, OdradekBroker
+from processes.odradek_broker import READY, OdradekBroker, settings_words
 
 OURS = f"Odradek {VERSION}"
 THEIRS = f"Apache Kafka {KAFKA_VERSION}"
 KAFKA_HEAP = "1g"
 """What kafka-server-start.sh sets."""
 DELETE_DELAY = {"log.segment.delete.delay.ms": "1000"}
-DELETE_DELAY_OPTIONS = [part for name, value in DELETE_DELAY.items() for part in ("--set", f"{name}={value}")]
+DELETE_DELAY_OPTIONS = settings_words(DELETE_DELAY)
 GONE_TIMEOUT_S = 60.0
 """Apache Kafka deletes for the first time half a minute after its start (LogManager.INITIAL_TASK_DELAY_MS)."""
 
@@ -55,6 +56,14 @@ class Server:
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
+
+    @property
+    def address(self) -> str:
+        return f"{self.process.host}:{self.process.port}"
+
+    def wire(self) -> Wire:
+        """A connection to it. Raises OSError."""
+        return Wire(self.process.host, self.process.port)
 
     def wait_gone(self, topic: str) -> None:
         """Returns when the files of a deleted topic are gone. Raises TimeoutError."""

@@ -21,7 +21,8 @@ from typing import Self
 from benchmarks.host.machine import REPOSITORY
 from benchmarks.load.fetch_frames import FetchAnswer, FetchQuestion, canned_answer
 from benchmarks.load.frames import Load, batches_of
-from benchmarks.load.load import RUN_TIMEOUT_S, LoadResult
+from benchmarks.load.generator import run_generator
+from benchmarks.load.load import LoadResult
 from benchmarks.load.replies import LoadFailed
 
 HEAD_ROOM_BYTES = 4096
@@ -93,11 +94,7 @@ def receive(sock: socket.socket, view: memoryview) -> None:
 
 def run_reading(host: str, port: int, reading: Reading) -> LoadResult:
     """Runs the generator as a process and waits for it. Raises LoadFailed."""
-    command = [sys.executable, "-m", "benchmarks.load.fetch_load", host, str(port), reading.to_json()]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S)
-    if done.returncode != 0:
-        raise LoadFailed(done.stderr.strip())
-    return LoadResult.from_json(done.stdout)
+    return LoadResult.from_json(run_generator("benchmarks.load.fetch_load", host, str(port), reading.to_json()))
 
 
 @contextlib.contextmanager

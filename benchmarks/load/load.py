@@ -9,18 +9,13 @@ at: its place in the order, its error code, its base offset. What came out is pr
 """
 
 import json
-import os
-import select
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from benchmarks.host.machine import REPOSITORY
 from benchmarks.load.frames import (
     CORRELATION_ID_POSITION,
     Load,
@@ -30,10 +25,9 @@ from benchmarks.load.frames import (
     frames_of,
     partition_position,
 )
+from benchmarks.load.generator import readable, run_generator, tell
 from benchmarks.load.replies import LoadFailed, Replies
 
-TIMEOUT_S = 60.0
-RUN_TIMEOUT_S = 600.0
 RECEIVE_BYTES = 64 * 1024
 
 
@@ -57,11 +51,7 @@ def run_load(host: str, port: int, load: Load) -> LoadResult:
 
 def run_load_to(addresses: Sequence[str], load: Load) -> LoadResult:
     """The same, with connections to several brokers in turn. Raises LoadFailed."""
-    command = [sys.executable, "-m", "benchmarks.load.load", load.to_json(), *addresses]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S)
-    if done.returncode != 0:
-        raise LoadFailed(done.stderr.strip())
-    result = LoadResult.from_json(done.stdout)
+    result = LoadResult.from_json(run_generator("benchmarks.load.load", load.to_json(), *addresses))
     if result.replies != load.batch_count:
         raise LoadFailed(f"{result.replies} replies to {load.batch_count} requests")
     return result
@@ -132,49 +122,9 @@ def produce(sockets: Sequence[socket.socket], load: Load) -> LoadResult:
     )
 
 
-def readable(lanes: Sequence[Lane]) -> Iterable[Lane]:
-    """Lanes for which something has come, until all are done. A single one need not be asked about: it may block."""
-    if len(lanes) == 1:
-        (lane,) = lanes
-        while not lane.is_done:
-            yield lane
-        return
-    with select.epoll() as epoll:
-        waiting = {lane.socket.fileno(): lane for lane in lanes if not lane.is_done}
-        for descriptor in waiting:
-            epoll.register(descriptor, select.EPOLLIN)
-        while waiting:
-            events = epoll.poll(TIMEOUT_S)
-            if not events:
-                raise TimeoutError(f"no reply for {TIMEOUT_S} s")
-            for descriptor, _event in events:
-                yield waiting[descriptor]
-                if waiting[descriptor].is_done:
-                    epoll.unregister(descriptor)
-                    del waiting[descriptor]
-
-
 def main(text: str, *addresses: str) -> int:
     load = Load.from_json(text)
-    with ExitStack() as stack:
-        sockets = [
-            stack.enter_context(connected(addresses[number % len(addresses)])) for number in range(load.connections)
-        ]
-        try:
-            result = produce(sockets, load)
-        except LoadFailed as error:
-            sys.stderr.write(f"{error}\n")
-            return 1
-    sys.stdout.write(json.dumps(asdict(result)) + os.linesep)
-    return 0
-
-
-def connected(address: str) -> socket.socket:
-    """Raises OSError."""
-    host, _, port = address.rpartition(":")
-    sock = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
+    return tell(addresses, load.connections, lambda sockets: asdict(produce(sockets, load)))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ from typing import Protocol
 
 from benchmarks.host.machine import REPOSITORY
 from benchmarks.load.frames import CORRELATION_ID_POSITION, Load, batches_of, frames_of
-from benchmarks.load.load import RECEIVE_BYTES, RUN_TIMEOUT_S, TIMEOUT_S
+from benchmarks.load.generator import RUN_TIMEOUT_S, TIMEOUT_S
+from benchmarks.load.load import RECEIVE_BYTES
 from benchmarks.load.pace import NS_PER_S, Pace, Paced, Schedule
 from benchmarks.load.replies import LoadFailed, Replies
 

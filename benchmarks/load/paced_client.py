@@ -10,7 +10,6 @@ process itself was: from due until librdkafka had taken the record.
 """
 
 import json
-import subprocess
 import sys
 import threading
 import time
@@ -23,8 +22,7 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from benchmarks.host.machine import REPOSITORY
-from benchmarks.load.load import RUN_TIMEOUT_S
+from benchmarks.load.generator import run_generator
 from benchmarks.load.pace import NS_PER_S, Schedule
 from benchmarks.load.paced import LEAD_NS, be_punctual
 from benchmarks.load.replies import LoadFailed
@@ -64,12 +62,7 @@ def run_client(job: ClientPace) -> ClientPaced:
     """Runs the process and waits for it. Raises LoadFailed."""
     with TemporaryDirectory(prefix="paced-client-") as directory:
         file = Path(directory, "latencies")
-        command = [sys.executable, "-m", "benchmarks.load.paced_client", job.to_json(), str(file)]
-        done = subprocess.run(
-            command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S
-        )
-        if done.returncode != 0:
-            raise LoadFailed(done.stderr.strip())
+        run_generator("benchmarks.load.paced_client", job.to_json(), str(file))
         both = array("q", file.read_bytes())
     if len(both) != 2 * job.count:
         raise LoadFailed(f"{len(both) // 2} latencies of {job.count} records")

@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33): replace all options that are set for a topic or a broker (KIP-133).
+"""AlterConfigs (key 33): replace all options that are set for a topic, a group or a broker (KIP-133).
 
 What the request does not name goes back to its default; that is why IncrementalAlterConfigs took its place (KIP-339).
 Otherwise it is like that one.
@@ -7,10 +7,11 @@ Versions: 2 flexible.
 """
 
 from odradek.broker.access.operations import Operation
-from odradek.broker.config.alterations import new_topic_overrides, replace_broker
+from odradek.broker.config.alterations import new_group_overrides, new_topic_overrides, replace_broker
 from odradek.broker.handling.config_resources import (
     broker_of,
     change_broker,
+    change_group,
     change_topic,
     repeated,
     require,
@@ -64,6 +65,8 @@ async def _replace(
         broker_id = broker_of(context, name)
         overrides = replace_broker(values, per_broker=broker_id is not None)
         await change_broker(context, changes, broker_id, lambda _: overrides, validate_only=validate_only)
+    elif resource.resource_type == ResourceType.GROUP:
+        await change_group(context, changes, name, lambda _: new_group_overrides(values), validate_only=validate_only)
     else:
         raise unsupported(resource.resource_type)
 

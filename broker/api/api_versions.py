@@ -1,19 +1,28 @@
 """ApiVersions (key 18): which APIs are served, in which versions; for most clients the first request of a connection.
 
 The answer follows from `SERVED`, in order of the keys. Clients infer the broker's version from the ranges (kafka-python
-reads Kafka 3.9), so they change together or not at all. There are no features: none is listed, and the epoch is -1. A
-version of this API that we do not know is answered by dispatch (KIP-511).
+reads Kafka 3.9), so they change together or not at all. Of the features (cluster/features.py) those are told that Kafka
+has, too; they are finalized by themselves. A version of this API that we do not know is answered by dispatch (KIP-511).
 
 Versions: 3 flexible, client software name and version (KIP-511), features (KIP-584). 4 a feature's minimum may be 0.
 """
 
 import re
 
+from odradek.broker.cluster.features import OF_CLIENTS, SUPPORTED
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 SOFTWARE_SINCE = 3
+MINIMUM_ZERO_SINCE = 4
+"""Before, a client takes a feature whose minimum is 0 for a mistake (KAFKA-17011)."""
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """ApiVersionsRequest.java: both the name and the version must look like this."""
 
@@ -24,12 +33,24 @@ async def handle(context: Context, call: Call, request: ApiVersionsRequest) -> A
         if not SOFTWARE.fullmatch(name) or not SOFTWARE.fullmatch(version):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "client software name and version must match KIP-511's pattern")
         call.caller.software = f"{name} {version}"
+    image = context.metadata.image
+    finalized = [(name, level) for name in OF_CLIENTS if (level := image.features.get(name, 0))]
     return ApiVersionsResponse(
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=0, max_version=SUPPORTED[name])
+            for name in OF_CLIENTS
+            if call.version >= MINIMUM_ZERO_SINCE
+        ],
+        finalized_features_epoch=image.features_revision if finalized else -1,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in finalized
+        ],
         api_keys=[
             ApiVersion(api_key=key, min_version=api.advertised[0], max_version=api.advertised[1])
             for key, api in sorted(context.served.items())
             if api.is_advertised
-        ]
+        ],
     )
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.internal_protection import require_growable
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.handling.topic_plans import enlarge, plan_partitions
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -45,6 +46,7 @@ async def _create(context: Context, changes: MetadataChange, topic: CreatePartit
     found = context.metadata.image.topics.get(topic.name)
     if found is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
+    require_growable(topic.name)
     assignments = None if topic.assignments is None else [given.broker_ids for given in topic.assignments]
     added = plan_partitions(context, found, topic.count, assignments)
     if not validate_only:

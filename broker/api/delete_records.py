@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_topic
-from odradek.broker.handling.client_view import is_internal
 from odradek.broker.handling.context import Call, Context, of_partition
+from odradek.broker.internal_topic_names import is_internal
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_records import (

@@ -12,6 +12,7 @@ from odradek.broker.access.resource import of_topic
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.internal_protection import require_deletable
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -27,10 +28,7 @@ DELETION_DISABLED_SINCE = 3
 
 async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     if not context.config.delete_topic_enable:
-        code = ErrorCode.TOPIC_DELETION_DISABLED
-        if call.version < DELETION_DISABLED_SINCE:
-            code = ErrorCode.INVALID_REQUEST
-        raise KafkaError(code, "Topic deletion is disabled.")
+        raise KafkaError(_disabled(call), "Topic deletion is disabled.")
     changes = MetadataChange(context, call, request.timeout_ms)
     wanted = _wanted(request)
     times = _times_named(context.metadata.image, wanted)
@@ -43,6 +41,7 @@ async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> 
                 context.access.require(call, Operation.DELETE, of_topic(topic.name))
             found = _find(context.metadata.image, topic, times)
             context.access.require(call, Operation.DELETE, of_topic(found.name))
+            _require_deletable(context, call, found)
             answer.name = found.name
             answer.topic_id = found.topic_id
             await _delete(context, changes, found)
@@ -50,6 +49,20 @@ async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> 
             answer.error_code = call.failed(error)
             answer.error_message = error.message
     return DeleteTopicsResponse(responses=responses)
+
+
+def _require_deletable(context: Context, call: Call, topic: TopicImage) -> None:
+    """Raises KafkaError, with a code that the version knows."""
+    try:
+        require_deletable(context, topic)
+    except KafkaError as error:
+        raise KafkaError(_disabled(call), error.message) from None
+
+
+def _disabled(call: Call) -> ErrorCode:
+    if call.version < DELETION_DISABLED_SINCE:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.TOPIC_DELETION_DISABLED
 
 
 async def _delete(context: Context, changes: MetadataChange, topic: TopicImage) -> None:

@@ -1,8 +1,8 @@
-"""DescribeConfigs (key 32): what counts for a topic, for this broker, or for all brokers, and where it comes from.
+"""DescribeConfigs (key 32): what counts for a topic, a group, this broker, or all brokers, and where it comes from.
 
-A topic and a broker answer every option, or those of `configuration_keys` (null or none: all; unknown names are left
-out). The broker "" answers what was set for all brokers at run time only; the loggers of this broker, their levels.
-Each resource has its own error; other types are not supported (INVALID_REQUEST).
+A topic, a consumer group (there or not) and a broker answer every option, or those of `configuration_keys` (null or
+none: all; unknown names are left out). The broker "" answers what was set for all brokers at run time only; the loggers
+of this broker, their levels. Each resource has its own error; other types are not supported (INVALID_REQUEST).
 
 Versions: 1 source and synonyms (KIP-226). 3 type and documentation (KIP-569). 4 flexible.
 """
@@ -53,6 +53,11 @@ def _entries(context: Context, resource: DescribeConfigsResource) -> list[Config
         if broker_of(context, resource.resource_name) is None:
             return context.config.describe_default_broker(names)
         return context.config.describe_broker(names)
+    if resource.resource_type == ResourceType.GROUP:
+        if not resource.resource_name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        overrides = context.metadata.image.configs_of_group(resource.resource_name)
+        return context.config.describe_group(overrides, names)
     if resource.resource_type == ResourceType.BROKER_LOGGER:
         return describe_loggers(context, resource.resource_name, names)
     raise unsupported(resource.resource_type)

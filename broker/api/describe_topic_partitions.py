@@ -11,8 +11,9 @@ from odradek.broker.access.operations import TOPIC_OPERATIONS, Operation
 from odradek.broker.access.resource import of_topic
 from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.keys import check_topic_name
-from odradek.broker.handling.client_view import is_internal, last_known, leader_for, offline_replicas
+from odradek.broker.handling.client_view import last_known, leader_for, offline_replicas
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.internal_topic_names import is_internal
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,

@@ -2,8 +2,8 @@
 
 All operations on one resource happen, or none does and the resource answers why. The others of the request are not
 concerned. A change counts when the answer is out. `validate_only` checks everything and changes nothing. A broker's
-option of an unknown name is stored, without effect; a topic's is refused (INVALID_CONFIG). Log levels of this broker
-count until it ends.
+option of an unknown name is stored, without effect; a topic's or a group's is refused (INVALID_CONFIG). Log levels of
+this broker count until it ends.
 
 Versions: 1 flexible.
 """
@@ -11,12 +11,13 @@ Versions: 1 flexible.
 from functools import partial
 
 from odradek.broker.access.operations import Operation
-from odradek.broker.config.alterations import Alteration, alter_broker, alter_topic, check_operations
+from odradek.broker.config.alterations import Alteration, alter_broker, alter_group, alter_topic, check_operations
 from odradek.broker.config.topic_options import TOPIC_OPTIONS
 from odradek.broker.handling.broker_loggers import alter_loggers
 from odradek.broker.handling.config_resources import (
     broker_of,
     change_broker,
+    change_group,
     change_topic,
     repeated,
     require,
@@ -74,6 +75,9 @@ async def _alter(
         broker_id = broker_of(context, name)
         change = partial(alter_broker, alterations=alterations, per_broker=broker_id is not None)
         await change_broker(context, changes, broker_id, change, validate_only=validate_only)
+    elif resource.resource_type == ResourceType.GROUP:
+        change = partial(alter_group, alterations=alterations)
+        await change_group(context, changes, name, change, validate_only=validate_only)
     elif resource.resource_type == ResourceType.BROKER_LOGGER:
         alter_loggers(context, name, alterations, validate_only=validate_only)
     else:

@@ -20,14 +20,15 @@ from odradek.broker.cluster.image import ClusterImage, TopicImage
 from odradek.broker.cluster.keys import PartitionState, check_topic_name
 from odradek.broker.handling.client_view import (
     controller_for,
-    is_internal,
     leader_for,
     offline_replicas,
     usable_brokers,
 )
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
+from odradek.broker.handling.offsets_topic import ensure_offsets_topic
 from odradek.broker.handling.topic_plans import DEFAULT, check_new_name, create, plan_topic, require_create
+from odradek.broker.internal_topic_names import OFFSETS_TOPIC, is_internal
 from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -104,6 +105,9 @@ async def _create_missing(
             continue
         try:
             require_create(context, call, name)
+            if name == OFFSETS_TOPIC:
+                await ensure_offsets_topic(context)
+                continue
             check_new_name(context.metadata.image, name)
             await create(context, changes, plan_topic(context, name, DEFAULT, DEFAULT, (), {}))
         except KafkaError as error:

@@ -11,10 +11,13 @@ Versions: 3 transactional id, magic 2 only (KIP-98). 5 log start offset. 7 zstd 
 advertised and not served: librdkafka switches gzip and snappy off unless it sees 0 (KAFKA-18659).
 """
 
+from typing import Final
+
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, CloseConnection, Context, of_partition
+from odradek.broker.handling.internal_protection import require_appendable
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused
 from odradek.broker.replica.acknowledgements import ACKS_ALL
 from odradek.broker.replica.append_ticket import AppendTicket, outcomes
@@ -32,6 +35,7 @@ from odradek.protocol.messages.produce import (
 
 ZSTD_SINCE = 7
 CURRENT_LEADER_SINCE = 10
+WRITE: Final = Operation.WRITE  # an enum looks its members up slowly, and each partition of each request asks
 
 Appends = list[tuple[str, AppendTicket, PartitionProduceResponse]]
 """What was appended: topic, ticket, and the answer to complete."""
@@ -75,8 +79,9 @@ def _append(
     now_ms: int,
 ) -> AppendTicket:
     """Checks and appends one partition's batch. Raises KafkaError, and then nothing was appended."""
-    context.access.require(call, Operation.WRITE, of_topic(topic))
-    partition = context.partitions.leader(topic, data.index)
+    context.access.require(call, WRITE, of_topic(topic))
+    require_appendable(call, topic)
+    partition = context.partitions.find(topic, data.index)
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"no batch for {topic}-{data.index}; exactly one is required")
     with_zstd = call.version >= ZSTD_SINCE
@@ -88,7 +93,7 @@ def _append(
         call.times.conversions_s += context.environment.precise_s() - begun_s
     answer.base_offset = ticket.appended.base_offset
     answer.log_append_time_ms = ticket.appended.log_append_time_ms
-    answer.log_start_offset = partition.log.log_start_offset
+    answer.log_start_offset = partition.log.end.log_start_offset
     return ticket
 
 

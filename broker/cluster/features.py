@@ -4,7 +4,7 @@ A broker says with its registration which levels it has (`NodeState.features`). 
 not, has a level, the controller writes it down as finalized, and brokers rely on it from then on. It is never taken
 back: a broker of an earlier release does not join such a cluster any more.
 
-These are brokers' among themselves; clients are told of none (ApiVersions).
+Most are brokers' among themselves; clients are told of Kafka's (`OF_CLIENTS`, ApiVersions).
 """
 
 from collections.abc import Collection, Mapping
@@ -17,8 +17,14 @@ Levels = Mapping[str, int]
 
 ENVELOPE: Final = "forwarding.envelope"
 """A request that another broker sends on comes in an Envelope (handling/forwarding.py)."""
-SUPPORTED: Final[Levels] = {ENVELOPE: 1}
+GROUPS: Final = "group.coordinator"
+"""It coordinates groups, and so `__consumer_offsets` may be created (handling/offsets_topic.py)."""
+GROUP_VERSION: Final = "group.version"
+"""Kafka's: 1 are consumer groups (KIP-848)."""
+SUPPORTED: Final[Levels] = {ENVELOPE: 1, GROUPS: 1, GROUP_VERSION: 1}
 """What this release can do."""
+OF_CLIENTS: Final = (GROUP_VERSION,)
+"""Those that clients are told of."""
 
 
 def to_finalize(registered: Collection[int], nodes: Mapping[int, NodeState], finalized: Levels) -> dict[str, int]:

@@ -109,6 +109,8 @@ class ClusterImage:
     controller_revision: int = 0
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """Broker id as text, or `default` -> dynamic configuration."""
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """What groups set for themselves; one without a configuration of its own is not there."""
     features: Mapping[str, int] = field(default_factory=dict[str, int])
     """What all brokers can do, and rely on (features.py)."""
     features_revision: int = 0
@@ -137,6 +139,10 @@ class ClusterImage:
     def configs_of_broker(self, broker_id: int | None) -> Mapping[str, str]:
         """The dynamic configuration of one broker, or with None of all of them."""
         return self.broker_configs.get("default" if broker_id is None else str(broker_id), NO_CONFIGS)
+
+    def configs_of_group(self, group_id: str) -> Mapping[str, str]:
+        """The group's own configuration; empty when it has none."""
+        return self.group_configs.get(group_id, NO_CONFIGS)
 
     @property
     def partition_count(self) -> int:
@@ -276,7 +282,6 @@ class ClusterImage:
             return self, delta
         cluster_id, controller = self.cluster_id, (self.controller_id, self.controller_revision)
         brokers, nodes, stopping = dict(self.brokers), dict(self.nodes), set(self.stopping)
-        broker_configs = dict(self.broker_configs)
         features = self.features, self.features_revision
         for kind, name, event in others:
             revision = revisions.get(event.key, self.revision)
@@ -294,8 +299,6 @@ class ClusterImage:
                     nodes[broker_id] = decode_node(event.value, broker_id, revision)
             elif kind is KeyKind.STOPPING:
                 (stopping.discard if event.value is None else stopping.add)(parse_broker_id(name))
-            elif kind is KeyKind.BROKER_CONFIG:
-                _put_or_remove(broker_configs, name, event, decode_configs)
             elif kind is KeyKind.CONTROLLER:
                 gone = NO_CONTROLLER, 0
                 controller = gone if event.value is None else (decode_controller(event.value), revision)
@@ -309,7 +312,8 @@ class ClusterImage:
             brokers=brokers,
             nodes=nodes,
             stopping=frozenset(stopping),
-            broker_configs=broker_configs,
+            broker_configs=_changed_configs(self.broker_configs, KeyKind.BROKER_CONFIG, others),
+            group_configs=_changed_configs(self.group_configs, KeyKind.GROUP_CONFIG, others),
             controller_id=controller[0],
             controller_revision=controller[1],
             features=features[0],
@@ -381,6 +385,19 @@ def _compare_topics(
         vanished=tuple(topic for topic in gone if topic.name not in deleted),
         changed=tuple(changed),
     )
+
+
+def _changed_configs(
+    configs: Mapping[str, Mapping[str, str]], kind: KeyKind, events: Iterable[tuple[KeyKind, str, Event]]
+) -> Mapping[str, Mapping[str, str]]:
+    """With what these events say of this kind."""
+    of_kind = [(name, event) for each, name, event in events if each is kind]
+    if not of_kind:
+        return configs
+    changed = dict(configs)
+    for name, event in of_kind:
+        _put_or_remove(changed, name, event, decode_configs)
+    return changed
 
 
 def _put_or_remove(

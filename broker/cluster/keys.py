@@ -13,6 +13,7 @@
     /changing/<topic>            somebody writes partition keys of this topic in several commits (topics.py)
     /configs/topics/<name>       a topic's own configuration
     /configs/brokers/<id>        a broker's dynamic configuration; `default` for all of them
+    /configs/groups/<id>         what a group of consumers sets for itself, whether it is there or not
     /producer-ids                the first producer id that no broker has taken
     /features                    what all brokers can do, and rely on (features.py)
 
@@ -52,6 +53,7 @@ PARTITIONS_PREFIX = "/partitions/"
 CHANGING_PREFIX = "/changing/"
 TOPIC_CONFIGS_PREFIX = "/configs/topics/"
 BROKER_CONFIGS_PREFIX = "/configs/brokers/"
+GROUP_CONFIGS_PREFIX = "/configs/groups/"
 DEFAULT_BROKER = "default"
 """In place of a broker id: the configuration of all brokers."""
 
@@ -76,6 +78,7 @@ class KeyKind(Enum):
     CHANGING = CHANGING_PREFIX
     TOPIC_CONFIG = TOPIC_CONFIGS_PREFIX
     BROKER_CONFIG = BROKER_CONFIGS_PREFIX
+    GROUP_CONFIG = GROUP_CONFIGS_PREFIX
     COMMIT = COMMITS_PREFIX
     INCARNATION = INCARNATIONS_PREFIX
     ORIGIN = ORIGIN_KEY
@@ -95,6 +98,7 @@ _PREFIX_KINDS = (
     KeyKind.STOPPING,
     KeyKind.TOPIC_CONFIG,
     KeyKind.BROKER_CONFIG,
+    KeyKind.GROUP_CONFIG,
     KeyKind.CHANGING,
     KeyKind.COMMIT,
     KeyKind.INCARNATION,
@@ -147,6 +151,11 @@ def topic_config_key(topic: str) -> str:
 def broker_config_key(broker_id: int | None) -> str:
     """None: the configuration of all brokers."""
     return f"{BROKER_CONFIGS_PREFIX}{DEFAULT_BROKER if broker_id is None else broker_id}"
+
+
+def group_config_key(group_id: str) -> str:
+    """A group's id may hold any characters, `/` too."""
+    return GROUP_CONFIGS_PREFIX + group_id
 
 
 def parse_key(key: str) -> tuple[KeyKind, str]:

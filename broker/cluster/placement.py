@@ -11,6 +11,7 @@ not all land on the first broker.
 Errors are Kafka's, in Kafka's words.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -98,8 +99,9 @@ def widened(
 ) -> tuple[Assignment, ...]:
     """The replicas of partitions that are there, each with as many more as it lacks and as there are brokers for.
 
-    What is there stays, in its order. Each time the broker is added whose rack the partition uses least, one that is
-    there before one that is not, and that holds the fewest replicas of these partitions.
+    What is there stays. Each time the broker is added whose rack the partition uses least, one that is there before one
+    that is not, and that holds the fewest replicas of these partitions. Where replicas are added, the one comes first,
+    to be the preferred leader, whose broker is that of the fewest partitions, and is there.
     """
     loads = {broker.broker_id: 0 for broker in brokers}
     racks = {broker.broker_id: broker.rack for broker in brokers}
@@ -121,7 +123,22 @@ def widened(
             loads[best.broker_id] += 1
             chosen.append(best.broker_id)
         after.append(tuple(chosen))
-    return tuple(after)
+    return _leads_spread(present, after, {broker.broker_id for broker in brokers if not broker.is_fenced})
+
+
+def _leads_spread(
+    present: Sequence[Assignment], after: Sequence[Assignment], unfenced: Collection[int]
+) -> tuple[Assignment, ...]:
+    leads = Counter(replicas[0] for before, replicas in zip(present, after, strict=True) if before == replicas)
+    spread: list[Assignment] = []
+    for before, replicas in zip(present, after, strict=True):
+        if before != replicas:
+            able = [broker_id for broker_id in replicas if broker_id in unfenced] or replicas
+            first = min(able, key=lambda broker_id: leads[broker_id])
+            leads[first] += 1
+            replicas = (first, *(broker_id for broker_id in replicas if broker_id != first))
+        spread.append(replicas)
+    return tuple(spread)
 
 
 def _choose(leader: UsableBroker, others: list[UsableBroker], replication_factor: int) -> Assignment:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from odradek.broker.config.broker_options import BROKER_OPTIONS
+from odradek.broker.config.consumer_group_options import CONSUMER_GROUP_OPTIONS, group_row
 from odradek.broker.config.kafka_options import is_fixed, needs_broker, needs_listener
 from odradek.broker.config.option import ConfigError, ConfigType, Dynamic, Option, unknown_name
 from odradek.broker.config.topic_options import TOPIC_OPTIONS, TopicOptions
@@ -68,6 +69,19 @@ def replace_broker(values: Mapping[str, str | None], *, per_broker: bool) -> dic
     return _checked_of_broker(
         {name: value for name, value in values.items() if value is not None}, per_broker=per_broker
     )
+
+
+def alter_group(current: Mapping[str, str], alterations: Sequence[Alteration]) -> dict[str, str]:
+    """A group's overrides after IncrementalAlterConfigs; the broker's bounds are another question
+    (`BrokerConfig.check_group`). Raises ConfigError."""
+    overrides = _altered(current, alterations, CONSUMER_GROUP_OPTIONS)
+    changed = {name: overrides[name] for name, _, _ in alterations if name in overrides}
+    return overrides | new_group_overrides(changed)
+
+
+def new_group_overrides(values: Mapping[str, str | None]) -> dict[str, str]:
+    """What is stored for a group that AlterConfigs replaces all overrides of, as `alter_group`. Raises ConfigError."""
+    return {name: group_row(name).normalised(value) for name, value in values.items() if value is not None}
 
 
 def check_operations(alterations: Sequence[Alteration], rows: Mapping[str, Option[Any]]) -> None:

@@ -12,9 +12,15 @@ alterations.py.
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from odradek.broker.config.broker_options import BROKER_OPTIONS, BrokerOptions
+from odradek.broker.config.consumer_group_options import (
+    CONSUMER_GROUP_OPTIONS,
+    ConsumerGroupOptions,
+    highest_of,
+    lowest_of,
+)
 from odradek.broker.config.kafka_options import reason_for
 from odradek.broker.config.option import (
     LONG_MAX,
@@ -34,6 +40,7 @@ __all__ = [
     "ConfigError",
     "ConfigSource",
     "ConfigType",
+    "ConsumerGroupConfig",
     "Synonym",
     "TopicConfig",
     "broker_row",
@@ -41,6 +48,8 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+
+V = TypeVar("V")
 
 VIEWS_MAX = 10_000
 WARNINGS_MAX = 20
@@ -57,6 +66,7 @@ class ConfigSource(IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     DYNAMIC_BROKER_LOGGER = 6
+    GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -111,6 +121,13 @@ class TopicConfig(TopicOptions):
         )
 
 
+class ConsumerGroupConfig(ConsumerGroupOptions):
+    """What counts for one consumer group. Immutable; a change makes another one."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.__dict__.update(values)
+
+
 class BrokerConfig(BrokerOptions):
     """What counts for this broker. `update` changes the dynamic part in place."""
 
@@ -127,11 +144,13 @@ class BrokerConfig(BrokerOptions):
         self._unknown: tuple[tuple[ConfigSource, frozenset[str]], ...] = ()
         self._unusable: dict[str, dict[str, str]] = {}
         self._topic_values: dict[str, Any] = {}
+        self._group_view = ConsumerGroupConfig(NOTHING)
         self._views: dict[int, tuple[Mapping[str, str], TopicConfig]] = {}
+        self._group_views: dict[int, tuple[Mapping[str, str], ConsumerGroupConfig]] = {}
         self.update(dynamic_default, dynamic)
 
     def update(self, dynamic_default: Mapping[str, str], dynamic: Mapping[str, str]) -> None:
-        """Takes over what is stored for all brokers and for this one. Views of topics are made anew when asked for.
+        """Takes over what is stored for all brokers and for this one. Views of topics and groups are made anew later.
 
         What has no effect is warned of when it is new, and not at each change of another option.
         """
@@ -150,7 +169,10 @@ class BrokerConfig(BrokerOptions):
             text = self._dynamic.get(row.name, self._dynamic_default.get(row.name, self._static.get(row.name)))
             values[row.attribute] = row.default if text is None else row.parse(text)
         self._topic_values = {row.attribute: self._inherited(row) for row in TOPIC_OPTIONS.values()}
-        self._views = {}
+        self._group_view = ConsumerGroupConfig(
+            {row.attribute: values[BROKER_OPTIONS[row.synonym].attribute] for row in CONSUMER_GROUP_OPTIONS.values()}
+        )
+        self._views, self._group_views = {}, {}
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
@@ -164,11 +186,7 @@ class BrokerConfig(BrokerOptions):
         found = self._views.get(id(overrides))
         if found is not None:
             return found[1]
-        view = TopicConfig(self._topic_values, overrides, self.producer_id_expiration_ms)
-        if len(self._views) >= VIEWS_MAX:
-            self._views.clear()
-        self._views[id(overrides)] = overrides, view  # holding the mapping, so that its id is not given to another
-        return view
+        return _kept(self._views, overrides, TopicConfig(self._topic_values, overrides, self.producer_id_expiration_ms))
 
     def _inherited(self, row: Option[Any]) -> Any:
         """What a topic without a value of its own gets."""
@@ -184,6 +202,44 @@ class BrokerConfig(BrokerOptions):
                 value = min(coarse * fallback.factor, LONG_MAX) if coarse >= 0 else -1
         return row.default if value is None else value
 
+    def consumer_group(self, overrides: Mapping[str, str] = NOTHING) -> ConsumerGroupConfig:
+        """What counts for a group with these overrides; those that cannot be used are left out. The same object for
+        the same mapping, as `topic`: each heartbeat asks."""
+        if not overrides:
+            return self._group_view
+        if (found := self._group_views.get(id(overrides))) is not None:
+            return found[1]
+        usable, _ = _usable(overrides, CONSUMER_GROUP_OPTIONS)
+        values = dict(self._group_view.__dict__)
+        for name, text in usable.items():
+            row = CONSUMER_GROUP_OPTIONS[name]
+            lowest, highest = self._bounds_of(name)
+            values[row.attribute] = max(lowest, min(row.parse(text), highest))
+        return _kept(self._group_views, overrides, ConsumerGroupConfig(values))
+
+    def check_group(self, overrides: Mapping[str, str]) -> None:
+        """Whether a group may have these overrides, which are usable each for itself (GroupConfig.validateValues).
+        Raises ConfigError."""
+        for name, text in overrides.items():
+            lowest, highest = self._bounds_of(name)
+            value = CONSUMER_GROUP_OPTIONS[name].parse(text)
+            if value < lowest:
+                raise ConfigError(f"{name} must be greater than or equal to {lowest_of(name)}, which is {lowest}")
+            if value > highest:
+                raise ConfigError(f"{name} must be less than or equal to {highest_of(name)}, which is {highest}")
+        view = self.consumer_group(overrides)
+        if view.consumer_session_timeout_ms <= view.consumer_heartbeat_interval_ms:
+            session, heartbeat = (
+                ConsumerGroupOptions.consumer_session_timeout_ms,
+                ConsumerGroupOptions.consumer_heartbeat_interval_ms,
+            )
+            raise ConfigError(f"{session.name} must be greater than {heartbeat.name}")
+
+    def _bounds_of(self, name: str) -> tuple[int, int]:
+        """Of an option of groups."""
+        lowest, highest = BROKER_OPTIONS[lowest_of(name)], BROKER_OPTIONS[highest_of(name)]
+        return self.__dict__[lowest.attribute], self.__dict__[highest.attribute]
+
     # -- describing ---------------------------------------------------------------------------------------------
 
     def describe_topic(self, overrides: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
@@ -195,6 +251,17 @@ class BrokerConfig(BrokerOptions):
             synonyms = self._synonyms(row.synonym) if row.synonym else ()
             if row.name in view.overrides:
                 synonyms = (Synonym(row.name, text, ConfigSource.DYNAMIC_TOPIC), *synonyms)
+            entries.append(_entry(row, text, synonyms, is_read_only=False))
+        return entries
+
+    def describe_group(self, overrides: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
+        """All options of a consumer group, or those named; unknown names are left out."""
+        entries: list[ConfigEntry] = []
+        for row in _selected(CONSUMER_GROUP_OPTIONS, names):
+            text, synonyms = row.text(self._group_view.__dict__[row.attribute]), self._synonyms(row.synonym)
+            if row.name in overrides:
+                text = overrides[row.name]
+                synonyms = (Synonym(row.name, text, ConfigSource.GROUP), *synonyms)
             entries.append(_entry(row, text, synonyms, is_read_only=False))
         return entries
 
@@ -295,6 +362,14 @@ def broker_row(name: str) -> Option[Any]:
     if (reason := reason_for(name)) is not None:
         raise ConfigError(f"{name} is an option of Apache Kafka's without effect here ({reason})")
     raise unknown_name("broker", name, tuple(BROKER_OPTIONS))
+
+
+def _kept(views: dict[int, tuple[Mapping[str, str], V]], overrides: Mapping[str, str], view: V) -> V:
+    """By the identity of the mapping, which is held, so that its id is not given to another."""
+    if len(views) >= VIEWS_MAX:
+        views.clear()
+    views[id(overrides)] = overrides, view
+    return view
 
 
 def _usable(stored: Mapping[str, str], rows: Mapping[str, Option[Any]]) -> tuple[dict[str, str], dict[str, str]]:

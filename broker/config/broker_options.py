@@ -11,6 +11,7 @@ docs/configuration.md is made from these rows (pages/configuration_page.py).
 import sys
 from typing import Any
 
+from odradek.broker.config.group_options import GroupOptions
 from odradek.broker.config.listeners import check_listeners
 from odradek.broker.config.option import (
     BOOLEAN,
@@ -43,7 +44,7 @@ _INTERNAL = "Kafka takes it, too, but does not describe it."
 
 # Rows are read by their names, down the page: one argument a line would make a dozen pages of them.
 # fmt: off
-class BrokerOptions:
+class BrokerOptions(GroupOptions):
     """What is set for a broker, by file, command line or at run time, in order of the names."""
 
     advertised_listeners = Option[tuple[str, ...] | None](
@@ -333,6 +334,11 @@ class BrokerOptions:
         "metadata.store", STRING, "embedded:",
         "Where the metadata lives: `embedded:`, `memory:`, or `etcd://HOST:PORT,HOST:PORT/prefix`.",
         check=check_store_address, deviation=OURS,
+    )
+    metrics_group_lag_max_series = Option(
+        "metrics.group.lag.max.series", INT, 0,
+        "How many series `odradek_group_lag` may have on the metrics page of a broker; 0: it is not there.",
+        minimum=0, maximum=2000, dynamic=CLUSTER_WIDE, deviation=OURS,
     )
     min_insync_replicas = Option(
         "min.insync.replicas", INT, 1, "For topics without a number of their own.", minimum=1,

@@ -73,19 +73,12 @@ _NAMES_BY_REASON: dict[str, str] = {
         group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
         group.streams.num.standby.replicas group.streams.session.timeout.ms
     """,
-    "consumer groups are not built yet": """
-        group.consumer.assignment.interval.ms group.consumer.assignors group.consumer.heartbeat.interval.ms
-        group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms
-        group.consumer.max.session.timeout.ms group.consumer.max.size group.consumer.migration.policy
-        group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-        group.consumer.min.session.timeout.ms group.consumer.session.timeout.ms
-        group.coordinator.append.linger.ms group.coordinator.background.threads
-        group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols
-        group.coordinator.threads group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size
-        group.min.session.timeout.ms offset.metadata.max.bytes offsets.commit.timeout.ms
-        offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes
-        offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.replication.factor
-        offsets.topic.segment.bytes
+    "groups are coordinated by the broker's one thread, from what is read in slices": """
+        group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes group.coordinator.threads
+        offsets.load.buffer.size
+    """,
+    "both kinds of groups are always there, the newer one by the feature group.version": """
+        group.coordinator.rebalance.protocols
     """,
     "transactions are not built yet": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
@@ -212,7 +205,7 @@ _NAMES_BY_CHANGE: dict[_Changed, str] = {
     """,
     _Changed.CLUSTER_WIDE: """
         background.threads config.providers follower.fetch.last.tiered.offset.enable
-        group.consumer.assignment.interval.ms group.coordinator.cached.buffer.max.bytes
+        group.coordinator.cached.buffer.max.bytes
         group.share.assignment.interval.ms group.streams.assignment.interval.ms max.connection.creation.rate
         max.connections.per.ip max.connections.per.ip.overrides metric.reporters num.io.threads
         num.network.threads num.recovery.threads.per.data.dir num.replica.fetchers remote.fetch.max.wait.ms

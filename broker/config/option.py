@@ -291,6 +291,7 @@ _PARSERS: dict[ConfigType, Callable[[str], Value]] = {
     ConfigType.BOOLEAN: _parse_boolean,
     ConfigType.STRING: _parse_string,
     ConfigType.INT: _parse_whole(-INT_MAX - 1, INT_MAX),
+    ConfigType.SHORT: _parse_whole(-(2**15), 2**15 - 1),
     ConfigType.LONG: _parse_whole(-LONG_MAX - 1, LONG_MAX),
     ConfigType.DOUBLE: _parse_decimal,
     ConfigType.LIST: _parse_list,
@@ -300,6 +301,7 @@ _KINDS = {
     ConfigType.BOOLEAN: "true or false",
     ConfigType.STRING: "text",
     ConfigType.INT: "a whole number of 32 bits",
+    ConfigType.SHORT: "a whole number of 16 bits",
     ConfigType.LONG: "a whole number of 64 bits",
     ConfigType.DOUBLE: "a decimal number",
     ConfigType.LIST: "a list separated by commas",
@@ -319,6 +321,7 @@ def _java_double(value: float) -> str:
 
 # Short names for the rows of broker_options.py and topic_options.py.
 BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
+SHORT = ConfigType.SHORT
 DOUBLE, LIST, PASSWORD = ConfigType.DOUBLE, ConfigType.LIST, ConfigType.PASSWORD
 CLUSTER_WIDE = Dynamic.CLUSTER_WIDE
 STORED = Effect.STORED
@@ -336,5 +339,6 @@ def gzip_level(level: int) -> str | None:
 
 
 def rows(owner: type) -> dict[str, "Option[Any]"]:
-    """The options of a class of rows, by name."""
-    return {row.name: row for row in vars(owner).values() if isinstance(row, Option)}
+    """The options of a class of rows and of those that it inherits, in order of their names."""
+    found: list[Option[Any]] = [row for one in owner.__mro__ for row in vars(one).values() if isinstance(row, Option)]
+    return {row.name: row for row in sorted(found, key=lambda row: row.name)}

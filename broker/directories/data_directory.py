@@ -21,7 +21,7 @@ from odradek.broker.directories.checkpoints import Checkpoints, Key
 from odradek.broker.directories.meta_properties import ForeignDirectory, MetaProperties
 from odradek.broker.directories.partition_directories import (
     DELETE_SUFFIX,
-    KAFKAS_OWN,
+    KEPT,
     STRAY_SUFFIX,
     partition_of,
     renamed,
@@ -127,7 +127,7 @@ class DataDirectory:
 
     def sweep(self, image: ClusterImage) -> set[Key]:
         """Finishes interrupted deletions, and moves aside what does not belong to a topic of the image; the partitions
-        that stay. Raises OSError."""
+        that stay, and those of internal topics that may yet be taken over. Raises OSError."""
         here: set[Key] = set()
         kept: list[str] = []
         names = self._disk.list_dir(self.path)
@@ -144,8 +144,9 @@ class DataDirectory:
             if place is None or not self._disk.is_dir(path):
                 continue
             topic = image.topics.get(place[0])
-            if topic is None and place[0] in KAFKAS_OWN:
+            if topic is None and place[0] in KEPT:
                 kept.append(name)
+                here.add(place)
             elif not self._is_stray(name, place, topic):
                 here.add(place)
         if kept:

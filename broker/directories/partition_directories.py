@@ -16,15 +16,12 @@ NAME_BYTES_MAX: Final = 255
 DIGITS: Final = 32
 
 KAFKAS_OWN: Final = frozenset(
-    {
-        "__cluster_metadata",
-        "__consumer_offsets",
-        "__remote_log_metadata",
-        "__share_group_state",
-        "__transaction_state",
-    }
+    {"__cluster_metadata", "__remote_log_metadata", "__share_group_state", "__transaction_state"}
 )
 """Topics that Kafka keeps for itself. An adopted data directory has them, and they are left where they are."""
+KEPT: Final = KAFKAS_OWN | {"__consumer_offsets"}
+"""What is not put aside where the metadata has no such topic. Earlier releases left the last one where it was at an
+adoption, and it is taken over when there are groups (handling/offsets_topic.py)."""
 
 _RENAMED = re.compile(rf".+\.[0-9a-f]{{{DIGITS}}}(-delete|-stray|-future)", re.DOTALL)
 _PARTITION = re.compile(r"(.+)-([0-9]+)", re.DOTALL)

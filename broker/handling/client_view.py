@@ -12,11 +12,6 @@ from odradek.broker.handling.context import Call, Context, Endpoint
 from odradek.protocol.errors import ErrorCode
 
 NO_CONTROLLER = -1
-INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-
-
-def is_internal(topic: str) -> bool:
-    return topic in INTERNAL_TOPICS
 
 
 def usable_brokers(image: ClusterImage, listener: str) -> list[BrokerState]:

@@ -1,4 +1,4 @@
-"""The resources whose configuration clients read and change: topics, this broker ("0"), and all brokers ("").
+"""The resources whose configuration clients read and change: topics, groups, this broker ("0"), all brokers ("").
 
 A change reads what is stored, computes all new overrides of the resource, and stores them only if nobody else has
 stored any meanwhile; otherwise it starts anew. So concurrent changes of different options never undo one another, and
@@ -9,18 +9,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import CLUSTER, of_topic
+from odradek.broker.access.resource import CLUSTER, of_group, of_topic
 from odradek.broker.cluster.image import TopicImage
 from odradek.broker.cluster.keys import (
     broker_config_key,
     check_topic_name,
     decode_configs,
     encode_configs,
+    group_config_key,
     topic_config_key,
 )
 from odradek.broker.cluster.store import Conflict, MetadataStore, Txn
 from odradek.broker.cluster.topics import write_topic_configs
+from odradek.broker.config.consumer_group_options import CONSUMER_GROUP_OPTIONS
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.internal_protection import require_configs
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.protocol.configs import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -43,7 +46,7 @@ def unsupported(resource_type: int) -> KafkaError:
         return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
     return KafkaError(
         ErrorCode.INVALID_REQUEST,
-        f"Resources of type {kind} are not supported; TOPIC, BROKER and BROKER_LOGGER are",
+        f"Resources of type {kind} are not supported; TOPIC, BROKER, BROKER_LOGGER and GROUP are",
     )
 
 
@@ -79,6 +82,8 @@ def require(context: Context, call: Call, operation: Operation, resource: Resour
     kind, name = resource
     if kind == ResourceType.TOPIC:
         context.access.require(call, operation, of_topic(name))
+    elif kind == ResourceType.GROUP:
+        context.access.require(call, operation, of_group(name))
     elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         context.access.require(call, operation, CLUSTER)
 
@@ -99,7 +104,7 @@ async def change_topic(
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     check_topic_name(name)
-    change(context.metadata.image.topic_configs(name))
+    require_configs(name, change(context.metadata.image.topic_configs(name)))
     topic = topic_of(context, name)
     if not validate_only:
         await changes.apply(lambda: _store_of_topic(context.metadata.store, topic, change))
@@ -111,7 +116,25 @@ async def change_broker(
     """Raises KafkaError: as `change`, and as `MetadataChange.apply`."""
     change(context.metadata.image.configs_of_broker(broker_id))
     if not validate_only:
-        await changes.apply(lambda: _store_of_broker(context.metadata.store, broker_id, change))
+        await changes.apply(lambda: _store_at(context.metadata.store, broker_config_key(broker_id), change))
+
+
+async def change_group(
+    context: Context, changes: MetadataChange, group_id: str, change: Change, *, validate_only: bool
+) -> None:
+    """Whether there is such a group does not matter, as in Kafka. Raises KafkaError: as `change`, as
+    `BrokerConfig.check_group`, and as `MetadataChange.apply`."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+
+    def checked(present: Overrides) -> dict[str, str]:
+        changed = change(present)
+        context.config.check_group({name: changed[name] for name in changed.keys() & CONSUMER_GROUP_OPTIONS.keys()})
+        return changed
+
+    checked(context.metadata.image.configs_of_group(group_id))
+    if not validate_only:
+        await changes.apply(lambda: _store_at(context.metadata.store, group_config_key(group_id), checked))
 
 
 async def _store_of_topic(store: MetadataStore, topic: TopicImage, change: Change) -> int:
@@ -125,8 +148,8 @@ async def _store_of_topic(store: MetadataStore, topic: TopicImage, change: Chang
     raise Conflict(f"others keep changing {key}")
 
 
-async def _store_of_broker(store: MetadataStore, broker_id: int | None, change: Change) -> int:
-    key = broker_config_key(broker_id)
+async def _store_at(store: MetadataStore, key: str, change: Change) -> int:
+    """What is set under a key that exists only while anything is."""
     for _ in range(ATTEMPTS_MAX):
         revision, present = await _read(store, key)
         configs = change(present)

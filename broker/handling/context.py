@@ -19,8 +19,11 @@ from odradek.broker.access.resource import ResourceType
 from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.security_protocol import SecurityProtocol
+from odradek.broker.coordinator.shards import Shards
 from odradek.broker.disk.disk import Disk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
+from odradek.broker.group.group_counts import GroupCounts
+from odradek.broker.group.machine import GroupMachine
 from odradek.broker.handling.interceptors import Interceptors
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.observability.request_metrics import RequestMetrics
@@ -195,6 +198,8 @@ class Api:
     is_eager: bool = False
     """Whether a request begins while others like it, of the same connection and before it, still wait for something:
     what it does before it waits is done in their order, and so are the replies (decision 003)."""
+    has_records: bool = False
+    """Whether its requests are large because of records, which decoding leaves as they are."""
     key: int = field(init=False)
     name: str = field(init=False)
 
@@ -239,6 +244,8 @@ class Context:
     access: Access
     sessions: Sessions
     producer_ids: ProducerIds
+    groups: Shards[GroupMachine]
+    group_counts: GroupCounts
     metrics: RequestMetrics
     served: Mapping[int, Api]
     interceptors: Interceptors = field(default_factory=Interceptors)
@@ -267,6 +274,7 @@ class Context:
     def stop(self) -> None:
         """No new requests from here on; those that wait are told."""
         self.stopping = True
+        self.groups.stop()
         for interrupt in tuple(self._interrupts):
             interrupt()
 

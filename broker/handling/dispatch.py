@@ -7,6 +7,7 @@
 | an advertised version that is not served (Produce 0 to 2) | the connection closes; no current client sends it |
 | a body that does not parse | the connection closes (`MalformedMessage`) |
 | bytes after the body | ignored, as Kafka does: librdkafka sends some |
+| more than `LARGE_BYTES` that are no records | a helper thread decodes it, and encodes the answer |
 | a handler's unexpected failure | UNKNOWN_SERVER_ERROR in the API's own shape, and the trace in the log |
 """
 
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from odradek.broker.handling.context import Api, Call, Caller, CloseConnection, Context
+from odradek.broker.handling.large_requests import is_large
 from odradek.broker.observability.logged_request import LoggedRequest
 from odradek.broker.observability.request_log import log_request, request_logger
 from odradek.broker.observability.request_times import RequestTimes
@@ -50,8 +52,12 @@ async def dispatch(
     started_s = context.environment.precise_s()
     is_flexible = api.request.is_flexible(version)
     header, position = read_request_header(frame, is_flexible)
+    large = is_large(api, times.size_bytes)
     try:
-        request = decode(api.request, version, frame, position)
+        if large:
+            request = await context.environment.run_computing(decode, api.request, version, frame, position)
+        else:
+            request = decode(api.request, version, frame, position)
     except TrailingBytes as error:
         # librdkafka 2.16 sends three bytes too many when it asks for all topics (Metadata v9 and later).
         request = error.message
@@ -64,7 +70,7 @@ async def dispatch(
     reply = None
     try:
         # ApiVersions answers with the old header always, so that a client can read it before it knows us (KIP-511).
-        reply = await _reply(context, api, call, request, is_flexible and api_key != API_VERSIONS)
+        reply = await _reply(context, api, call, request, is_flexible and api_key != API_VERSIONS, large)
     finally:  # also where the connection closes, or the client is gone
         size_bytes = 0 if reply is None else sum(map(len, reply))
         times.completed(size_bytes, context.environment.precise_s())
@@ -91,7 +97,7 @@ async def dispatch_alone(
 
 
 async def _reply(
-    context: Context, api: Api, call: Call, request: Any, has_flexible_header: bool
+    context: Context, api: Api, call: Call, request: Any, has_flexible_header: bool, large: bool
 ) -> list[Buffer] | None:
     try:
         if context.interceptors.requests:
@@ -99,6 +105,8 @@ async def _reply(
             answer = await context.interceptors.answer(call, api, request, handle)
         else:
             answer = await api.handle(context, call, request)
+        if large:
+            return await context.environment.run_computing(_framed, call, has_flexible_header, answer)
         return _framed(call, has_flexible_header, answer)
     except KafkaError as error:
         code = call.failed(error)

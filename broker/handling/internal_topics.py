@@ -13,7 +13,7 @@ from odradek.broker.cluster.image import TopicImage
 from odradek.broker.cluster.placement import UsableBroker, widened
 from odradek.broker.handling.context import Call, Caller, Context
 from odradek.broker.handling.forwarding import forward
-from odradek.broker.handling.metadata_change import MetadataChange
+from odradek.broker.handling.metadata_change import Commit, MetadataChange
 from odradek.broker.handling.partition_plans import reassign
 from odradek.broker.handling.topic_plans import create, plan_topic
 from odradek.broker.observability.request_times import RequestTimes
@@ -35,6 +35,8 @@ class InternalTopic:
     partition_count: int
     replication_factor: int
     configs: Mapping[str, str] = field(default_factory=dict[str, str])
+    topic_id: bytes | None = None
+    """Where its partitions lie on this broker already, with this id; None: it gets a new one."""
 
 
 async def ensure_internal_topic(context: Context, wanted: InternalTopic, timeout_ms: float) -> TopicImage:
@@ -48,7 +50,9 @@ async def ensure_internal_topic(context: Context, wanted: InternalTopic, timeout
         if (present := image.topics.get(wanted.name)) is not None:
             return present
         factor = max(1, min(wanted.replication_factor, len(image.registered)))
-        plan = plan_topic(context, wanted.name, wanted.partition_count, factor, (), wanted.configs)
+        plan = plan_topic(
+            context, wanted.name, wanted.partition_count, factor, (), wanted.configs, topic_id=wanted.topic_id
+        )
         try:
             await create(context, changes, plan)
         except KafkaError as error:
@@ -61,7 +65,8 @@ async def ensure_internal_topic(context: Context, wanted: InternalTopic, timeout
 
 async def add_replicas(context: Context, wanted: InternalTopic, timeout_ms: float) -> int:
     """Has the partitions that have fewer replicas than are asked for, and can be had, get more: those that they have
-    stay, in their order. Returns how many partitions that concerns; the replicas join when they have caught up.
+    stay, and preferred leaders are spread over the brokers. Returns how many partitions that concerns; the replicas
+    join when they have caught up.
 
     Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT, and what AlterPartitionReassignments answers for
     one of them.
@@ -83,6 +88,11 @@ async def add_replicas(context: Context, wanted: InternalTopic, timeout_ms: floa
     if moves:
         await _reassign(context, wanted.name, moves, timeout_ms)
     return len(moves)
+
+
+async def apply_own_change(context: Context, commit: Commit, timeout_ms: float) -> None:
+    """A change that this broker makes by itself. Raises KafkaError, as `MetadataChange.apply`."""
+    await MetadataChange(context, _own_call(context), timeout_ms).apply(commit)
 
 
 def _own_call(context: Context) -> Call:

@@ -68,8 +68,10 @@ def plan_topic(
     replication_factor: int,
     assignments: Sequence[tuple[int, Sequence[int]]],
     configs: Mapping[str, str],
+    topic_id: bytes | None = None,
 ) -> TopicPlan:
-    """A topic with a new id, replicas placed by us or, where `assignments` (partition and brokers) are given, by hand.
+    """A topic with a new id, or with this one; replicas placed by us or, where `assignments` (partition and brokers)
+    are given, by hand.
 
     Name and configs were checked before. Raises KafkaError: INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
     INVALID_REPLICA_ASSIGNMENT, INVALID_REQUEST, POLICY_VIOLATION.
@@ -94,7 +96,7 @@ def plan_topic(
         except KafkaError as error:
             text = f"Unable to replicate the partition {replication_factor} time(s): {error.message}"
             raise KafkaError(error.code, text) from None
-    topic_id = context.environment.random_uuid()
+    topic_id = topic_id or context.environment.random_uuid()
     partitions = _partitions(image, topic_id, 0, placed)
     return TopicPlan(name, topic_id, partitions, configs)
 

@@ -1,16 +1,15 @@
 """Runs a broker in a process: from settings to the line that says it is ready, and from a signal to a clean end."""
 
 import asyncio
-import gc
 import signal
-from collections.abc import Callable, Coroutine, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import click
 
 from odradek.broker.config.listeners import Listener
 from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
+from odradek.broker.launch.collector import collector_paused, short_collections
 from odradek.broker.launch.serving import HELPER_THREADS, running
 from odradek.broker.server import Broker, Settings, logger
 from odradek.broker.startup_errors import REFUSALS, explained
@@ -37,7 +36,8 @@ async def _until_signal(work: Callable[[Environment, asyncio.Event], Coroutine[A
     for number in (signal.SIGTERM, signal.SIGINT):
         environment.loop.add_signal_handler(number, stop.set)
     try:
-        await work(environment, stop)
+        with short_collections(environment.loop):
+            await work(environment, stop)
     except REFUSALS as error:
         click.echo(f"Error: {explained(error) or error}", err=True)
         return 1
@@ -59,18 +59,6 @@ async def _run(settings: Settings, environment: Environment, stop: asyncio.Event
         if broker.failure is None:
             await stop.wait()
         logger.info("stopping")
-
-
-@contextmanager
-def collector_paused() -> Generator[None]:
-    """What is made here stays: partitions, which the garbage collector need not walk over while they are opened, nor
-    ever after, when the loop would wait for it."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def warn_of_exposure(listeners: Iterable[Listener]) -> None:

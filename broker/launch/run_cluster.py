@@ -22,8 +22,10 @@ from odradek.broker.config.listeners import Listener
 from odradek.broker.config.security_protocol import parse_protocol_map
 from odradek.broker.directories.data_directory import LOCK_FILE
 from odradek.broker.disk.file_disk import FileDisk
+from odradek.broker.launch.broker_settings import with_defaults
+from odradek.broker.launch.collector import collector_paused
 from odradek.broker.launch.listen_options import check_protocols
-from odradek.broker.launch.run_broker import collector_paused, run_until_signal, warn_of_exposure
+from odradek.broker.launch.run_broker import run_until_signal, warn_of_exposure
 from odradek.broker.server import Broker, Settings, disk_for, logger
 from odradek.broker.startup_errors import BrokerFailed, StartRefused
 from odradek.broker.version import VERSION
@@ -45,7 +47,7 @@ def cluster_settings(count: int, listener: Listener, data_dir: str | None, stati
             {
                 "default.replication.factor": str(min(count, 3)),
                 "min.insync.replicas": "2" if count >= 3 else "1",
-                **static,
+                **with_defaults(static, memory=data_dir is None),
                 "node.id": str(node_id),
                 "broker.rack": f"rack-{node_id}",
                 "listeners": str(here),

@@ -52,7 +52,7 @@ def serve(
     Prints one line when it accepts connections. SIGTERM and SIGINT stop it cleanly.
     """
     from odradek.broker.config.broker_config import BrokerConfig, ConfigError, load_static
-    from odradek.broker.launch.broker_settings import settings_of
+    from odradek.broker.launch.broker_settings import settings_of, with_defaults
     from odradek.broker.launch.listen_options import ListenerError, parse_address
     from odradek.broker.launch.logging_format import configure_logging
     from odradek.broker.launch.run_broker import run
@@ -72,7 +72,7 @@ def serve(
             static["metadata.store"] = metadata
         if node_id is not None:
             static["node.id"] = str(node_id)
-        settings = settings_of(BrokerConfig(static), memory, metrics)
+        settings = settings_of(BrokerConfig(with_defaults(static, memory=memory)), memory, metrics)
     except (ConfigError, ListenerError, OSError, UnicodeDecodeError) as error:
         raise click.ClickException(str(error)) from error
     sys.exit(run(settings))

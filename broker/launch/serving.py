@@ -16,7 +16,7 @@ from typing import Final
 from odradek.broker.cluster.open_store import open_shared_store, wait_for_store
 from odradek.broker.config.broker_config import BrokerConfig, ConfigError
 from odradek.broker.disk.file_disk import FileDisk
-from odradek.broker.launch.broker_settings import settings_of
+from odradek.broker.launch.broker_settings import settings_of, with_defaults
 from odradek.broker.launch.listen_options import parse_address
 from odradek.broker.server import Broker, Settings, disk_for
 from odradek.broker.startup_errors import BrokerFailed
@@ -124,4 +124,4 @@ def _settings(
     static = {**config, "listeners": str(parse_address(listen, "listen")), "node.id": str(node_id)}
     if data_dir is not None:
         static["log.dirs"] = os.fspath(data_dir)
-    return settings_of(BrokerConfig(static), memory, metrics)
+    return settings_of(BrokerConfig(with_defaults(static, memory=memory)), memory, metrics)

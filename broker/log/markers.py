@@ -13,7 +13,7 @@ from struct import Struct, error
 from typing import NamedTuple
 
 from odradek.protocol.batches.batch import BatchHeader, read_header
-from odradek.protocol.batches.records import iterate_records
+from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.primitives import Buffer
 
@@ -42,14 +42,24 @@ def read_marker(batch: Buffer, header: BatchHeader | None = None) -> Marker | No
         return None
     try:
         record = next(iterate_records(batch))
+    except (KafkaError, StopIteration) as reason:
+        raise _no_marker(header.base_offset, reason) from reason
+    return marker_of(record, header.base_offset)
+
+
+def marker_of(record: Record, base_offset: int) -> Marker | None:
+    """The marker in the record of the control batch at `base_offset`. Returns and raises as `read_marker`."""
+    try:
         key_version, kind = _KEY.unpack_from(record.key or b"")
         if key_version >= 0 and kind not in (ABORT, COMMIT):
             return None
         value_version, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
         if min(key_version, value_version) < 0:
             raise ValueError(f"version {min(key_version, value_version)}")
-    except (KafkaError, StopIteration, ValueError, error) as reason:
-        raise MalformedMessage(
-            f"the control batch at offset {header.base_offset} holds no marker: {reason}"
-        ) from reason
+    except (ValueError, error) as reason:
+        raise _no_marker(base_offset, reason) from reason
     return Marker(kind == ABORT, coordinator_epoch)
+
+
+def _no_marker(base_offset: int, reason: Exception) -> MalformedMessage:
+    return MalformedMessage(f"the control batch at offset {base_offset} holds no marker: {reason}")

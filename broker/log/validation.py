@@ -54,6 +54,9 @@ class Origin(Enum):
     """This broker: it may be a control batch, and is what it says."""
 
 
+_COORDINATOR: Final = Origin.COORDINATOR  # an enum looks its members up slowly, and each batch asks
+
+
 class RecordError(NamedTuple):
     """What is wrong with one record of a batch. `batch_index` counts the batch's records from 0."""
 
@@ -81,7 +84,7 @@ def validated(
     """
     if len(batch) > config.max_message_bytes:
         raise _too_large(len(batch), config)
-    if origin is Origin.COORDINATOR:
+    if origin is _COORDINATOR:
         return batch, read_header(batch)
     header = check_batch(batch)
     if not with_zstd and header.codec is Codec.ZSTD:

@@ -2,8 +2,9 @@
 
 Requests are *applied* one after the other, and replies go out in their order, which is what Kafka's muted channels give
 and what clients rely on. The next request starts after the reply to the previous one is queued, but for one case: a
-Produce that follows Produces starts although these still wait for their replicas (decision 003). What a Produce does to
-the log it does before it waits, so the order in the log is that of the requests.
+Produce that follows Produces starts although these still wait for their replicas (decision 003), and so does an
+OffsetCommit that follows others. What these do to the log they do before they wait, so the order in the log is that of
+the requests.
 
 Replies to what arrived together are written together. Reading goes on meanwhile, up to `READ_AHEAD_REQUESTS` whole
 requests and `READ_AHEAD_BYTES`, those that wait for their replicas included; then it pauses until there are fewer.
@@ -23,8 +24,9 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, cast
 
-from odradek.broker.handling.context import Caller, CloseConnection, Context, never
+from odradek.broker.handling.context import Api, Caller, CloseConnection, Context, never
 from odradek.broker.handling.dispatch import dispatch, request_ended
+from odradek.broker.handling.large_requests import is_large
 from odradek.broker.network.connection_state import ConnectionCondition, ConnectionState, established, initial
 from odradek.broker.network.connection_table import ConnectionTable
 from odradek.broker.network.direct_send import can_send_directly
@@ -134,6 +136,7 @@ class Connection(asyncio.BufferedProtocol):
             self.caller.on_close()
         if self._worker is not None:
             self._worker.cancel()
+            self._worker = None
         self._replies.drop()
         # A request under way gives its own bytes back when its task has ended; these will never be run.
         while self.requests:
@@ -149,34 +152,37 @@ class Connection(asyncio.BufferedProtocol):
     def is_busy(self) -> bool:
         """Whether a request is being answered, waits for its turn, or its reply is still being sent."""
         replies = self._replies
-        return self._running or bool(self.requests) or replies.later_count > 0 or replies.writable is not None
+        return self._running or bool(self.requests) or bool(replies.later) or replies.writable is not None
 
     def _has_more(self) -> bool:
         return bool(self.requests)
 
     async def _work(self) -> None:
         context, replies, condition = self._context, self._replies, self._condition
+        waiting_api = None
+        """What `replies.later` waits for."""
         while self.transport is not None and not context.stopping:
             if not self.requests:
                 self.last_active_ms = context.environment.monotonic_ms()
                 await self._arrival.wait()
                 continue
             frame, received_s = self.requests.popleft()
-            size_bytes, is_eager = _size_bytes(frame), self._is_eager(frame)
+            size_bytes = _size_bytes(frame)
+            eager_api = self._eager_api(frame, size_bytes)
             times = RequestTimes(received_s, size_bytes)
             self._running = True
             try:
-                if replies.later_count and not is_eager:
+                if replies.later and eager_api is not waiting_api:
                     await replies.drained()
                 if context.interceptors.connections or not condition.admits_all:
                     answer = self._intercepted(frame, times)
                 else:
                     answer = dispatch(context, self.caller, frame, times)
                 del frame  # else the receive buffer counts as held, and is never used again
-                begun = EagerCall(answer) if is_eager else None
-                if begun is not None and (replies.later_count or not begun.is_done):
+                begun = None if eager_api is None else EagerCall(answer)
+                if begun is not None and (replies.later or not begun.is_done):
                     replies.put_later(begun, times)
-                    size_bytes = 0
+                    size_bytes, waiting_api = 0, eager_api
                 else:
                     replies.put(await self.reply(begun or answer), times, self.requests)
                 del answer, begun
@@ -213,10 +219,11 @@ class Connection(asyncio.BufferedProtocol):
                 f"{what} version {version} is not served on a {self.caller.protocol.name} connection in state {state}"
             )
 
-    def _is_eager(self, frame: memoryview) -> bool:
-        """Whether the request may begin while those before it wait (`Api.is_eager`)."""
+    def _eager_api(self, frame: memoryview, size_bytes: int) -> Api | None:
+        """The API of the request, if it may begin while others of that API wait (`Api.is_eager`): a large one waits
+        itself before it has done anything, and the next one would overtake it."""
         api = self._context.served.get(int.from_bytes(frame[:2], "big"))
-        return api is not None and api.is_eager
+        return api if api is not None and api.is_eager and not is_large(api, size_bytes) else None
 
     # -- its replies call these (`Answering`) -------------------------------------------------------------------------
 
@@ -228,11 +235,8 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(error)
             return None
 
-    def write(self) -> None:
-        try:
-            self._replies.write_to(self.transport)
-        except OSError as error:
-            self._close(f"an answer cannot be completed: {error}")
+    def cannot_complete(self, error: OSError) -> None:
+        self._close(f"an answer cannot be completed: {error}")
 
     def sent(self, requests: Sequence[RequestTimes], written_s: float, sent_s: float) -> None:
         for times in requests:
@@ -261,7 +265,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str) -> None:
         """Closes from outside: idle, or the server ends. Replies already queued are still sent."""
         logger.debug("closing the connection of %s: %s", self.caller.peer, reason)
-        self.write()
+        self._replies.write()
         if self.transport is not None:
             self.transport.close()
 
@@ -274,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
         logger.warning("closed the connection of %s on listener %s: %s", self.caller.peer, self.caller.listener, reason)
         while self.requests:
             self._finish(_size_bytes(self.requests.popleft()[0]))
-        self.write()
+        self._replies.write()
         if self.transport is not None:
             self.transport.close()
 
@@ -283,7 +287,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def _is_ahead(self) -> bool:
         """Whether enough has been read ahead. A request that is alone may be as large as it likes."""
-        count = len(self.requests) + self._replies.later_count
+        count = len(self.requests) + len(self._replies.later)
         return (self._running or count > 0) and (
             count >= READ_AHEAD_REQUESTS or self._request_bytes + self._partial_bytes >= READ_AHEAD_BYTES
         )

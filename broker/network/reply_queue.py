@@ -32,8 +32,11 @@ Reply = list[Buffer] | None
 class Answering(Protocol):
     """The connection, as its replies see it."""
 
-    def write(self) -> None:
-        """Writes what is queued (`write_to`)."""
+    transport: asyncio.Transport | None
+    """None before there is one, and once it is lost."""
+
+    def cannot_complete(self, error: OSError) -> None:
+        """An answer of which the client has a part will have no end."""
         ...
 
     async def reply(self, answer: Awaitable[Reply]) -> Reply:
@@ -53,7 +56,9 @@ class Answering(Protocol):
 class Nobody:
     """In place of a connection that is lost."""
 
-    def write(self) -> None: ...
+    transport: asyncio.Transport | None = None
+
+    def cannot_complete(self, error: OSError) -> None: ...
 
     async def reply(self, answer: Awaitable[Reply]) -> Reply:
         return await answer
@@ -80,13 +85,13 @@ class ReplyQueue:
         "_clock_s",
         "_connection",
         "_drained",
-        "_later",
         "_loop",
         "_parts",
         "_size_bytes",
         "_start",
         "_unsent",
         "_written_s",
+        "later",
         "writable",
     )
 
@@ -108,8 +113,8 @@ class ReplyQueue:
         self._unsent: list[RequestTimes] = []
         """Whose replies the transport has, and holds more than it may."""
         self._written_s = 0.0
-        self._later: deque[tuple[EagerCall[Reply], RequestTimes]] = deque()
-        """What has begun; the first may be done, and is answered first."""
+        self.later: deque[tuple[EagerCall[Reply], RequestTimes]] = deque()
+        """What has begun and is not answered; the first may be done, and is answered first."""
         self._answerer: asyncio.Task[None] | None = None
         self._begun = Wakeup(loop)
         self._drained = Wakeup(loop)
@@ -126,26 +131,29 @@ class ReplyQueue:
             self._connection.sent((times,), now_s, now_s)
             return
         if not self._parts and more:
-            self._loop.call_soon(self._connection.write)
+            self._loop.call_soon(self.write)
         self._answered.append(times)
         self._parts += reply
         self._size_bytes += sum(map(len, reply))
         if not more or self._size_bytes >= REPLIES_TOGETHER_BYTES:
-            self._connection.write()
+            self.write()
 
-    def write_to(self, transport: asyncio.Transport | None) -> None:
-        """Writes everything. A transport that is closing, or none, takes nothing more: uvloop raises, asyncio warns.
-
-        Raises OSError where an answer cannot be completed.
-        """
+    def write(self) -> None:
+        """Writes everything. A transport that is closing, or none, takes nothing more: uvloop raises, asyncio warns."""
         parts, self._parts, self._size_bytes = self._parts, [], 0
         answered, self._answered = self._answered, []
+        transport = self._connection.transport
         if not parts or transport is None or transport.is_closing():
             self._end(answered)
             return
         self._written_s = written_s = self._clock_s()
         if FileSlice in map(type, parts):
-            parts = send_directly(transport, parts)
+            try:
+                parts = send_directly(transport, parts)
+            except OSError as error:
+                self._end(answered)
+                self._connection.cannot_complete(error)
+                return
             sent_s = self._clock_s()
         else:
             sent_s = written_s
@@ -164,16 +172,11 @@ class ReplyQueue:
 
     # -- replies that come later ------------------------------------------------------------------------------------
 
-    @property
-    def later_count(self) -> int:
-        """How many have begun and are not answered."""
-        return len(self._later)
-
     def put_later(self, answer: EagerCall[Reply], times: RequestTimes) -> None:
         """Has the reply written when it is there, behind those before it; the request ends then."""
         if not answer.is_done:
             times.waits(self._clock_s())
-        self._later.append((answer, times))
+        self.later.append((answer, times))
         if self._answerer is None:
             self._answerer = self._start(self._answer_in_order())
         else:
@@ -182,11 +185,11 @@ class ReplyQueue:
     async def _answer_in_order(self) -> None:
         """One answer after the other, for as long as the connection stands."""
         while True:
-            while self._later:
-                answer, times = self._later[0]
+            while self.later:
+                answer, times = self.later[0]
                 reply = await self._connection.reply(answer)
-                self._later.popleft()
-                self.put(reply, times, self._later and self._later[0][0].is_ready)
+                self.later.popleft()
+                self.put(reply, times, self.later and self.later[0][0].is_ready)
                 self._connection.ended(times.size_bytes)
                 if (writable := self.writable) is not None:
                     await writable
@@ -195,7 +198,7 @@ class ReplyQueue:
 
     async def drained(self) -> None:
         """Returns when nothing that has begun waits any more."""
-        if self._later:
+        if self.later:
             await self._drained.wait()
 
     # -- the client does not read -----------------------------------------------------------------------------------
@@ -220,8 +223,8 @@ class ReplyQueue:
         self._parts = []
         self.resume()
         self._end(self._answered)
-        while self._later:
-            answer, times = self._later.popleft()
+        while self.later:
+            answer, times = self.later.popleft()
             answer.cancel()
             self._end((times,))
             self._connection.ended(times.size_bytes)

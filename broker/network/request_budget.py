@@ -53,7 +53,9 @@ class RequestBudget:
         """The reply to a whole request is queued, or the request will not be run."""
         self._complete_bytes -= size_bytes
         assert self._complete_bytes >= 0
-        self.dropped(size_bytes)
+        self.held_bytes -= size_bytes
+        if self._waiting:
+            self._admit()
 
     def dropped(self, size_bytes: int) -> None:
         """Bytes of a request that never became whole are gone with their connection."""

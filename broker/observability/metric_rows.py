@@ -24,6 +24,10 @@ def _phase(name: str, doc: str) -> Metric:
     return row._replace(bounds=PHASE_BOUNDS_MS)
 
 
+def _of_groups(name: str, instrument: Instrument, unit: Unit, doc: str, labels: tuple[str, ...] = ()) -> Metric:
+    return Metric(f"kafka_server_group_coordinator_metrics_{name}", instrument, unit, doc, labels)
+
+
 REQUESTS: Final = _of_requests(
     "requests", _COUNTER, Unit.REQUESTS, "Requests answered, and those without an answer.", ("request", "version")
 )
@@ -107,6 +111,46 @@ LOG_START_OFFSET: Final = Metric(
     "kafka_log_log_logstartoffset", _GAUGE, Unit.OFFSET, "The first offset in it.", _PARTITION
 )
 LOG_END_OFFSET: Final = Metric("kafka_log_log_logendoffset", _GAUGE, Unit.OFFSET, "The next to be given.", _PARTITION)
+
+GROUPS: Final = _of_groups(
+    "group_count", _GAUGE, Unit.GROUPS, "Groups coordinated here, by kind and state.", ("protocol", "state")
+)
+COORDINATOR_PARTITIONS: Final = _of_groups(
+    "num_partitions",
+    _GAUGE,
+    Unit.PARTITIONS,
+    "Partitions of `__consumer_offsets` led here, by whether they are loaded.",
+    ("state",),
+)
+COORDINATOR_LOAD_TIME: Final = _of_groups(
+    "partition_load_time_max", _GAUGE, Unit.MILLISECONDS, "The longest time that one of them took to load."
+)
+COMMITTED_OFFSETS: Final = _of_groups("offset_count", _GAUGE, Unit.OFFSETS, "Offsets that are kept here.")
+OFFSET_COMMITS: Final = _of_groups("offset_commit", _COUNTER, Unit.OFFSETS, "Offsets committed.")
+OFFSET_EXPIRATIONS: Final = _of_groups(
+    "offset_expiration", _COUNTER, Unit.OFFSETS, "Offsets removed since their time was up."
+)
+OFFSET_DELETIONS: Final = _of_groups("offset_deletion", _COUNTER, Unit.OFFSETS, "Offsets that clients had deleted.")
+REBALANCES: Final = _of_groups(
+    "group_rebalance", _COUNTER, Unit.TIMES, "Rebalances begun, by what began them.", ("reason",)
+)._replace(is_ours=True)
+GROUP_LAG: Final = Metric(
+    "odradek_group_lag",
+    _GAUGE,
+    Unit.RECORDS,
+    "High watermark less committed offset, of groups coordinated here and partitions with a replica here; with "
+    "`metrics.group.lag.max.series`.",
+    ("group", "topic", "partition"),
+    is_ours=True,
+)
+GROUP_LAG_LEFT_OUT: Final = Metric(
+    "odradek_group_lag_series_left_out",
+    _GAUGE,
+    Unit.OFFSETS,
+    "Committed offsets that were not looked at, for there were enough series before them; those of partitions without "
+    "a replica here count, too.",
+    is_ours=True,
+)
 
 ACTIVE_CONTROLLERS: Final = Metric(
     "kafka_controller_kafkacontroller_activecontrollercount",

@@ -71,7 +71,8 @@ class RequestTimes:
 
     def completed(self, reply_bytes: int, now_s: float) -> None:
         """The answer is there, or that there is none."""
-        self.goes_on(now_s)
+        if self.waits_since_s:
+            self.goes_on(now_s)
         self.reply_bytes = reply_bytes
         self.completed_s = now_s
 

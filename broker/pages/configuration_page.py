@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 from odradek.broker.config.broker_options import BROKER_OPTIONS
+from odradek.broker.config.consumer_group_options import CONSUMER_GROUP_OPTIONS
 from odradek.broker.config.option import Option
 from odradek.broker.config.topic_options import TOPIC_OPTIONS
 
@@ -35,7 +36,7 @@ def documentation() -> str:
             "Names, defaults and meanings are those of Apache Kafka 4.3.1; what differs stands in italics. Options",
             "are given by `--config FILE` (Kafka's properties syntax) and by `--set name=value`, which wins; those",
             "that may change at run time also by AlterConfigs and IncrementalAlterConfigs, for one broker or for all.",
-            "What a topic sets for itself counts before what its broker has.",
+            "What a topic or a consumer group sets for itself counts before what its broker has.",
             "",
             "An unknown name, or a value out of bounds, is refused: at start with exit code 1 and a line for each",
             "mistake, in a request with INVALID_CONFIG. So is a value whose effect is not built yet where storing it",
@@ -49,6 +50,13 @@ def documentation() -> str:
             "## Topics",
             "",
             *_table(TOPIC_OPTIONS, of_topics=True),
+            "",
+            "## Consumer groups",
+            "",
+            "Set with resource GROUP, for groups of KIP-848, whether there is such a group or not. A value lies within",
+            "the broker's `group.consumer.min.…` and `group.consumer.max.…`.",
+            "",
+            *_table(CONSUMER_GROUP_OPTIONS, of_topics=True),
             "",
             "## Brokers",
             "",

@@ -60,6 +60,20 @@ DEVIATIONS = (
     "two topics in one CreateTopics whose names collide in metrics (`a.b`, `a_b`) the second is refused; Kafka "
     "creates both. The 10,000 partitions of a CreateTopics are those of each topic; Kafka's are those of the whole "
     "request.",
+    "`__consumer_offsets` is not deleted (TOPIC_DELETION_DISABLED, before version 3 INVALID_REQUEST), gets no more "
+    "partitions (INVALID_PARTITIONS), is created only with `offsets.topic.num.partitions`, and stays compacted "
+    "(INVALID_CONFIG); Kafka does each of these when asked, and every group loses its offsets.",
+    "FindCoordinator and Metadata answer once `__consumer_offsets` is created; Kafka says COORDINATOR_NOT_AVAILABLE or "
+    "UNKNOWN_TOPIC_OR_PARTITION, and creates it meanwhile. While a broker of an earlier release is registered there "
+    "are no coordinators.",
+    "A JoinGroup or SyncGroup that waits is answered REBALANCE_IN_PROGRESS when its member sends another one; Kafka "
+    "never answers it.",
+    "A consumer group whose last member of KIP-848 gives its instance id to a classic member becomes a classic group "
+    "that rebalances; Kafka's does not. A classic member whose subscription does not parse is refused there "
+    "(INCONSISTENT_GROUP_PROTOCOL); Kafka: UNKNOWN_SERVER_ERROR.",
+    "DescribeGroups from version 5 on and ConsumerGroupDescribe tell why a group rebalanced last, in a tagged field of "
+    "our own with the number 20292 (`0x4F44`), which Kafka's clients pass over.",
+    "Options of share and streams groups are refused (INVALID_CONFIG) and not described.",
     "A partition that AlterPartitionReassignments names twice is changed twice, one after the other; Kafka looks at "
     "both as it was before.",
 )

@@ -137,6 +137,11 @@ class Partitions:
         waiting = [self._places[key] for key in self._unopened]
         return [one.path for one in self.directories.online if one.lacks_the_newest and one not in waiting]
 
+    def left_over(self, topic: str) -> dict[int, bytes | None]:
+        """What the disk has of a topic that there is not: by partition the topic id that its directory names. Raises
+        OSError, CorruptCheckpoint."""
+        return {key[1]: place.topic_id_of(key) for key, place in sorted(self._places.items()) if key[0] == topic}
+
     def place(self, partition: Partition) -> DataDirectory:
         """Where the partition lies, whether or not it still does."""
         return self.directories.of_log(partition.log.directory)
@@ -146,6 +151,10 @@ class Partitions:
         return self.place(partition).checkpoints
 
     # -- finding ------------------------------------------------------------------------------------------------
+
+    def open_at(self, topic: str, index: int) -> Partition | None:
+        """The partition if it is open; one that is not stays so."""
+        return self._partitions.get((topic, index))
 
     def find(self, topic: str, index: int) -> Partition:
         """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when its replicas are on other brokers

@@ -108,7 +108,7 @@ class Acknowledgements:
 
     def _advance(self, offset: int) -> None:
         if self.high_watermark.advance(offset):
-            self._log.producers.high_watermark_moved(offset)
+            self._log.end.producers.high_watermark_moved(offset)
             self._moved()
 
     def truncated(self) -> None:
@@ -128,7 +128,7 @@ class Acknowledgements:
 
     def require_replicas(self) -> None:
         """Raises KafkaError NOT_ENOUGH_REPLICAS when acks=all could not be kept; nothing is to be appended then."""
-        if not self.has_enough_replicas:
+        if not self.replicas.has_enough_before_append(self.min_insync_replicas):
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self._name} has {len(self.replicas.isr)} replicas in sync, "

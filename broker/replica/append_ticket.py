@@ -9,10 +9,11 @@ since it appended them, for who leads next may have cut them off; and, where no 
 and 1), that this broker still has its place in the cluster.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from odradek.broker.log.log_end import Appended
 from odradek.broker.replica.acknowledgements import ACKS_ALL, Acknowledgements
+from odradek.broker.replica.partition_host import PartitionHost
 from odradek.broker.replica.role import Role
 from odradek.protocol.errors import KafkaError
 from odradek.runtime.environment import Environment
@@ -21,7 +22,7 @@ from odradek.runtime.environment import Environment
 class AppendTicket:
     """One append, of one batch."""
 
-    __slots__ = ("_acknowledgements", "_is_over", "_require_lease", "_role", "_terms_ended", "acks", "appended")
+    __slots__ = ("_acknowledgements", "_host", "_is_over", "_role", "_terms_ended", "acks", "appended", "waits")
 
     def __init__(
         self,
@@ -29,21 +30,18 @@ class AppendTicket:
         acks: int,
         role: Role,
         acknowledgements: Acknowledgements,
-        require_lease: Callable[[], None],
+        host: PartitionHost,
     ) -> None:
         """To be made right after the append; the others are the partition's."""
         self.appended = appended
         self.acks = acks
         self._role = role
         self._acknowledgements = acknowledgements
-        self._require_lease = require_lease
+        self._host = host
         self._terms_ended = role.terms_ended
         self._is_over = False
-
-    @property
-    def waits(self) -> bool:
-        """Whether an acknowledgement may have to wait at all."""
-        return self.acks == ACKS_ALL or (self.acks != 0 and self._acknowledgements.durability.waits)
+        self.waits = acks == ACKS_ALL or (acks != 0 and acknowledgements.durability.waits)
+        """Whether an acknowledgement may have to wait at all: as the topic's options were at the append."""
 
     async def acknowledged(self, timeout_ms: float) -> None:
         """Returns once it is. Raises KafkaError: REQUEST_TIMED_OUT, after which it may still come to be;
@@ -67,9 +65,10 @@ class AppendTicket:
             raise
 
     def _require_place(self) -> None:
-        self._role.require_term(self._terms_ended)
+        if self._role.terms_ended != self._terms_ended:
+            self._role.require_term(self._terms_ended)
         if self.acks != ACKS_ALL:
-            self._require_lease()  # it may have ended meanwhile
+            self._host.require_lease()  # it may have ended meanwhile
 
 
 async def outcomes(

@@ -72,7 +72,7 @@ class Durability:
     @property
     def end_offset(self) -> int:
         """Everything before it counts."""
-        return self.durable.value if self.waits else self._log.log_end_offset
+        return self.durable.value if self.waits else self._log.end.log_end_offset
 
     def configure(self, config: TopicConfig) -> None:
         """Takes the topic's options over: those that it has when it is opened, and later ones.

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.config.broker_config import TopicConfig
 from odradek.broker.log.log import Log
+from odradek.broker.log.log_end import NO_TIMESTAMP, Appended
 from odradek.broker.log.validation import Origin, validated
 from odradek.broker.replica.acknowledgements import ACKS_ALL, Acknowledgements
 from odradek.broker.replica.append_ticket import AppendTicket
@@ -180,16 +181,16 @@ class Partition:
         else:
             self.host.require_lease()
         data, header = validated(memoryview(batch), self.config, now_ms, origin=origin, with_zstd=with_zstd)
-        log = self.log
-        appended = log.append(data, header, self.role.leader_epoch, now_ms)
+        end = self.log.end
+        appended = end.append(data, header, self.role.leader_epoch, now_ms)
         if not appended.is_duplicate:
             if self.durability.waits:
                 self.durability.appended()
-            if log.has_rolled:
+            if end.has_rolled:
                 self._sync_closed_segments()
             self.reader.appended(len(data))
             self.acknowledgements.update()
-        return AppendTicket(appended, acks, self.role, self.acknowledgements, self.host.require_lease)
+        return AppendTicket(appended, acks, self.role, self.acknowledgements, self.host)
 
     def append_all(self, batches: Sequence[Buffer], acks: int, now_ms: int) -> AppendTicket:
         """Appends several batches of a coordinator, at least one, one after the other; one ticket for all. Raises as
@@ -198,6 +199,11 @@ class Partition:
         first, last = tickets[0].appended, tickets[-1]
         last.appended = last.appended._replace(base_offset=first.base_offset)
         return last
+
+    def ticket_for(self, last_offset: int) -> AppendTicket:
+        """For acks=all of what is in the log already: a coordinator's, from before this broker led."""
+        appended = Appended(last_offset, last_offset, NO_TIMESTAMP, True)
+        return AppendTicket(appended, ACKS_ALL, self.role, self.acknowledgements, self.host)
 
     def _sync_closed_segments(self) -> None:
         self.log.has_rolled = False

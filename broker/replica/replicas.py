@@ -157,7 +157,8 @@ class Replicas:
     def has_enough_after_append(self, min_insync_replicas: int) -> bool:
         """Whether what the high watermark has passed is on enough replicas; judged by the maximal ISR, which the
         high watermark had to wait for."""
-        return len(self.maximal_isr) >= self.effective_min_insync(min_insync_replicas)
+        in_sync = self.maximal_isr if self.pending_isr else self.isr
+        return len(in_sync) >= self.effective_min_insync(min_insync_replicas)
 
     def high_watermark(
         self,

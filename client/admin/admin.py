@@ -1,4 +1,4 @@
-"""The admin client: topics, partitions, replicas, options, records and brokers of any Kafka cluster.
+"""The admin client: topics, partitions, replicas, options, records, brokers, groups, features of any Kafka cluster.
 
     async with Admin("localhost:9092") as admin:
         await admin.create_topic("orders", partitions=6, configs={"retention.ms": "3600000"})
@@ -35,6 +35,9 @@ from odradek.client.admin.configs import (
     describe_configs_request,
     described_configs,
 )
+from odradek.client.admin.feature_calls import FeatureCalls
+from odradek.client.admin.group_calls import GroupCalls
+from odradek.client.admin.group_offset_calls import GroupOffsetCalls
 from odradek.client.admin.replication_calls import ReplicationCalls
 from odradek.client.admin.topic_calls import TopicCalls
 from odradek.client.admin.topics import TopicDescription
@@ -52,7 +55,7 @@ __all__ = ["Admin"]
 V = TypeVar("V")
 
 
-class Admin(TopicCalls, ReplicationCalls):
+class Admin(TopicCalls, ReplicationCalls, GroupCalls, GroupOffsetCalls, FeatureCalls):
     """Asks and changes a cluster. The settings are those of `AdminConfig`, by name, or one ready `config`."""
 
     # ----------------------------------------------------------------------------------------------- options
@@ -65,7 +68,7 @@ class Admin(TopicCalls, ReplicationCalls):
         documentation: bool = False,
         timeout_ms: float | None = None,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
-        """The options of topics and brokers, by name. `names`: of those wanted; None: all.
+        """The options of topics, groups and brokers, by name. `names`: of those wanted; None: all.
 
         `synonyms`: with all places where each can be set; `documentation`: with what Kafka says of it.
         """

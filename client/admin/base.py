@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar, overload
 
 from odradek.client.admin.calls import Calls, Deadline
 from odradek.client.admin.config import AdminConfig
+from odradek.client.admin.coordinators import Coordinators
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.arguments import require_iterable, require_kind, require_timeout
 from odradek.client.cluster.cluster import Cluster
@@ -17,7 +18,7 @@ from odradek.client.network.backoff import Backoff
 from odradek.client.taking import taken
 from odradek.runtime.tasks import Tasks
 
-__all__ = ["AdminBase", "items_of", "keys_of", "only"]
+__all__ = ["AdminBase", "items_of", "keys_of", "only", "require_group"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -54,6 +55,7 @@ class AdminBase:
             backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._environment.random),
             retries=config.retries,
         )
+        self._coordinators = Coordinators(self._open_calls)
         try:
             await self.cluster.start(config.default_api_timeout_ms)
         except BaseException:
@@ -122,6 +124,11 @@ def keys_of(name: str, mapping: Mapping[Any, Any], wanted: str) -> Collection[An
     """Raises TypeError for what is no mapping."""
     require_kind(name, mapping, Mapping, f"a mapping by {wanted}")
     return mapping.keys()
+
+
+def require_group(group_id: object) -> None:
+    """Raises TypeError."""
+    require_kind("group_id", group_id, str, "a group's id (str)")
 
 
 async def only(item: K, call: Awaitable[Mapping[K, V]]) -> V:

@@ -96,8 +96,18 @@ class Calls:
         return min(left_ms, self._request_timeout_ms)
 
     # ------------------------------------------------------------------------------------------ one question
-    async def ask(self, request: Request[R], deadline: Deadline, *, node: int | None = None, at_least: int = 0) -> R:
-        """Asks a broker, the CONTROLLER, or (None) the least loaded broker, once. `at_least`: the version it needs.
+    async def ask(
+        self,
+        request: Request[R],
+        deadline: Deadline,
+        *,
+        node: int | None = None,
+        at_least: int = 0,
+        at_most: int | None = None,
+    ) -> R:
+        """Asks a broker, the CONTROLLER, or (None) the least loaded broker, once.
+
+        `at_least`: the version that the request needs; `at_most`: the last one that carries it.
 
         Raises ClientError, also for a request that holds what its version cannot carry; after a retriable one the
         request may have been carried out nevertheless.
@@ -107,7 +117,7 @@ class Calls:
         connection = await self._cluster.connection_to(node, deadline.at_ms)
         kind = type(request)
         name = kind.__name__.removesuffix("Request")
-        version = connection.version_of(kind)
+        version = connection.version_of(kind, at_most)
         if version < at_least:
             raise UnsupportedVersion(name, connection.broker, (at_least, kind.max_version), (kind.min_version, version))
         try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from odradek.client.errors.base import ClientError
 from odradek.client.errors.client_errors import broker_error
-from odradek.client.topic_partition import TopicPartition
+from odradek.client.topic_partition import TopicPartition, by_topic
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -102,14 +102,6 @@ def describe_log_dirs_request(partitions: Iterable[TopicPartition] | None) -> De
     return DescribeLogDirsRequest(
         topics=[DescribableLogDirTopic(topic=name, partitions=indexes) for name, indexes in topics]
     )
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition indexes by topic, in the order in which they come."""
-    topics: dict[str, list[int]] = {}
-    for partition in partitions:
-        topics.setdefault(partition.topic, []).append(partition.partition)
-    return topics
 
 
 def described_log_dirs(response: DescribeLogDirsResponse, node_id: int) -> tuple[LogDirDescription, ...] | ClientError:

@@ -1,4 +1,4 @@
-"""The options of topics and brokers as Admin takes and returns them, and what that is on the wire. Pure.
+"""The options of topics, groups and brokers as Admin takes and returns them, and what that is on the wire. Pure.
 
 Numbers and names are those of ConfigResource.java, ConfigEntry.java and AlterConfigOp.java.
 """
@@ -37,7 +37,8 @@ __all__ = [
 
 
 class ConfigResource(NamedTuple):
-    """Whose options: a topic by its name, a broker by its id. The broker named "" stands for the default of all."""
+    """Whose options: a topic by its name, a consumer group (KIP-848) by its id, a broker by its id. The broker named ""
+    stands for the default of all."""
 
     type: ResourceType
     name: str
@@ -50,6 +51,10 @@ class ConfigResource(NamedTuple):
     def broker(cls, node_id: int | None = None) -> "ConfigResource":
         """A broker, or the default of all brokers."""
         return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
+
+    @classmethod
+    def group(cls, group_id: str) -> "ConfigResource":
+        return cls(ResourceType.GROUP, group_id)
 
     @property
     def node_id(self) -> int | None:

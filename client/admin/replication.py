@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from odradek.client.admin.cluster import by_topic
 from odradek.client.errors.base import ClientError
 from odradek.client.errors.client_errors import broker_error
-from odradek.client.topic_partition import TopicPartition
+from odradek.client.topic_partition import TopicPartition, by_topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -1,4 +1,4 @@
-"""`odradek configs`: show, set and delete the options of topics and brokers."""
+"""`odradek configs`: show, set and delete the options of topics, groups and brokers."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from odradek.client.admin.configs import ConfigResource
 
 EVERY_BROKER: Final = "default"
-RESOURCE: Final = click.argument("kind", metavar="topic|broker", type=click.Choice(["topic", "broker"]))
+RESOURCE: Final = click.argument("kind", metavar="topic|group|broker", type=click.Choice(["topic", "group", "broker"]))
 NAME: Final = click.argument("name", metavar="NAME")
 
 
 @click.group(epilog=EXIT_CODES_HELP)
 def configs() -> None:
-    """Show and change the options of topics and brokers.
+    """Show and change options of topics, groups and brokers.
 
-    NAME is that of a topic, the id of a broker, or "default" for what holds for all brokers.
+    NAME is that of a topic, the id of a group or of a broker, or "default" for what holds for all brokers.
     """
 
 
@@ -127,6 +127,8 @@ def resource_of(kind: str, name: str) -> "ConfigResource":
 
     if kind == "topic":
         return ConfigResource.topic(name)
+    if kind == "group":
+        return ConfigResource.group(name)
     if name == EVERY_BROKER:
         return ConfigResource.broker()
     if not name.isascii() or not name.isdecimal():

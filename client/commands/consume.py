@@ -1,15 +1,15 @@
-"""`odradek consume`: prints the records of a topic, read by partition and without a group."""
+"""`odradek consume`: prints the records of a topic, read by partition, or as a member of a group."""
 
 import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from odradek.client.commands.failures import EXIT_CODES_HELP, NO_ANSWER, CommandFailed
+from odradek.client.commands.failures import EXIT_CODES_HELP, NO_ANSWER, USAGE, CommandFailed
+from odradek.client.commands.moment import parse_moment
 from odradek.client.commands.options import Assignment, Target, on_target
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 BY_NAME: Final = {"earliest": -2, "latest": -1}
 """The special timestamps of ListOffsets."""
-MILLISECONDS: Final = re.compile(r"@(\d{1,18})")
 OFFSET: Final = re.compile(r"-?\d{1,18}")
 
 
@@ -30,6 +29,9 @@ class Beginning(NamedTuple):
 
     offset: int | None = None
     timestamp: int | None = None
+
+
+NAMES: Final = {Beginning(timestamp=timestamp): name for name, timestamp in BY_NAME.items()}
 
 
 class From(click.ParamType[Beginning]):
@@ -45,12 +47,10 @@ class From(click.ParamType[Beginning]):
             return Beginning(timestamp=BY_NAME[text])
         if OFFSET.fullmatch(text):
             return Beginning(offset=int(text))
-        if match := MILLISECONDS.fullmatch(text):
-            return Beginning(timestamp=int(match[1]))
-        try:
-            return Beginning(timestamp=max(0, int(datetime.fromisoformat(text).timestamp() * 1000)))
-        except (ValueError, OverflowError, OSError):
+        timestamp = parse_moment(text)
+        if timestamp is None:
             self.fail(f"{text!r} is none of: earliest, latest, 42, -10, 2026-08-01T12:00, @1700000000000", param, ctx)
+        return Beginning(timestamp=timestamp)
 
 
 @click.command(epilog=EXIT_CODES_HELP)
@@ -67,6 +67,12 @@ class From(click.ParamType[Beginning]):
 @click.option("--max", "count_max", type=click.IntRange(1), metavar="N", help="End after so many records.")
 @click.option("--partition", "-p", "numbers", type=click.IntRange(0), multiple=True, help="Only this one; repeatable.")
 @click.option("--follow", "-f", is_flag=True, help="Wait for new records, until Ctrl-C.")
+@click.option(
+    "--group",
+    "group_id",
+    metavar="GROUP",
+    help="Read as a member of this group, from its offsets on (else --from earliest or latest), and commit.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a record, with all there is.")
 @click.option("--key-separator", metavar="TEXT", help="Print the key, and this, before the value.")
 @click.option(
@@ -80,6 +86,7 @@ async def consume(
     count_max: int | None,
     numbers: tuple[int, ...],
     follow: bool,
+    group_id: str | None,
     as_json: bool,
     key_separator: str | None,
     settings: tuple[tuple[str, str], ...],
@@ -87,7 +94,7 @@ async def consume(
     """Print the records of a topic.
 
     It ends behind those that are there now, unless it is to --follow. Records of a partition come in their order,
-    partitions as their brokers answer. No group is joined, and no offset is stored.
+    partitions as their brokers answer. Without --group no group is joined, and no offset is stored.
     """
     import asyncio
 
@@ -96,6 +103,7 @@ async def consume(
     from odradek.client.fetching.config import FetchConfig
     from odradek.client.fetching.fetch_settings import Start
     from odradek.client.fetching.fetcher import Fetcher, settings_of
+    from odradek.protocol.batches.records import Record
     from odradek.runtime.environment import Environment
 
     separator = None if key_separator is None else os.fsencode(key_separator)  # any bytes, as they were written
@@ -104,6 +112,23 @@ async def consume(
         return json_of(topic, partition, record) if as_json else line_of(record, separator)
 
     given: dict[str, object] = dict(settings)
+    if group_id is not None:
+        from odradek.client.commands.group_reader import print_as_member
+
+        if numbers:
+            raise CommandFailed("With --group, the group gives out the partitions: leave out --partition.", USAGE)
+        await print_as_member(
+            target,
+            topic,
+            group_id,
+            NAMES.get(beginning),
+            given,
+            Writer(sys.stdout.fileno(), asyncio.get_running_loop()).write,
+            lambda record: text(record.partition, Record(*record[2:])),
+            count_max,
+            follow=follow,
+        )
+        return
     # Refuses what is no setting of fetching. Those of connections go to the admin client, over whose it reads.
     fetch_config = target.config(FetchConfig, given)
     async with target.admin(given) as admin:

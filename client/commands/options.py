@@ -76,7 +76,7 @@ class Target:
             return {}
         from odradek.client.admin.config import AdminConfig
         from odradek.client.configuration.settings import rows
-        from odradek.client.fetching.config import FetchConfig
+        from odradek.client.consumer.config import ConsumerConfig
         from odradek.client.producer.config import ProducerConfig
         from odradek.runtime.properties import parse_properties
 
@@ -87,7 +87,7 @@ class Target:
         known = rows(kind)
         others = {
             name
-            for other in (AdminConfig, FetchConfig, ProducerConfig)
+            for other in (AdminConfig, ConsumerConfig, ProducerConfig)
             for field, row in rows(other).items()
             if field not in known
             for name in (field, row.kafka_name)

@@ -19,9 +19,9 @@ V = TypeVar("V")
 
 
 class Failures:
-    """Of several calls of Admin, each failure once. `but`: an error that is none to the command."""
+    """Of several calls of Admin, each failure once. `but`: errors that are none to the command."""
 
-    def __init__(self, but: type[ClientError] | None = None) -> None:
+    def __init__(self, but: type[ClientError] | tuple[type[ClientError], ...] | None = None) -> None:
         self._but = but
         self._errors: dict[object, ClientError] = {}
 

@@ -25,7 +25,7 @@ _JAVA: Final = "It is about Java; leave it out."
 
 NOT_HERE: Final = {
     "bootstrap.controllers": "Set bootstrap_servers; the brokers pass on what is for controllers.",
-    "client.rack": "Records are read from the leaders, wherever these stand (KIP-392 is not built); leave it out.",
+    "client.rack": "A consumer has it, to read from a replica nearby; what goes to leaders alone leaves it out.",
     "config.providers": "Look the values up before, and hand over the result.",
     "enable.metrics.push": "Metrics are not pushed to brokers (KIP-714); leave it out.",
     "metrics.num.samples": _METRICS,

@@ -259,9 +259,11 @@ def converted(
     kind: Kind = Kind.CONVERTED,
     expected: str,
     kafka_name: str = "",
+    is_ours: bool = False,
 ) -> Any:
     """A setting with a function of its own."""
-    return _field(default, Row(kind, default, doc, convert=convert, kafka_name=kafka_name, expected=expected))
+    row = Row(kind, default, doc, convert=convert, kafka_name=kafka_name, expected=expected, is_ours=is_ours)
+    return _field(default, row)
 
 
 def metadata_of(convert: Callable[[object], object], doc: str, *, expected: str) -> dict[str, Row]:

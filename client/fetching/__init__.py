@@ -1,1 +1,1 @@
-"""The plain fetch loop, by partition and without a group; the consumer will grow from it."""
+"""The fetch loop, by partition and without a group: consumers and `odradek consume` stand on it."""

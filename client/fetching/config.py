@@ -14,7 +14,7 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FetchConfig(ClientConfig):
-    """The settings of the plain fetch loop, from which the consumer will grow."""
+    """The settings of the fetch loop; a consumer adds its own."""
 
     NAME: ClassVar[str] = "fetcher"
 

@@ -1,4 +1,4 @@
-"""A plain Fetch loop: reads partitions from their leaders, without a group. The consumer will grow from it.
+"""A plain Fetch loop: reads partitions from their leaders, without a group. Consumers stand on it.
 
     async with Fetcher(cluster, environment, settings) as fetcher:
         fetcher.assign(TopicPartition("orders", 0), Start.earliest())
@@ -10,10 +10,10 @@ Fetch a node at a time, and sets a timer to the moment at which something is due
 are read, within `buffer_bytes`, so the next fetch is under way while records are handed out, and nothing is fetched
 while nobody reads. `next` gives the loop a turn before each batch: a reader who finds enough that waits, and so never
 waits, would keep everybody else from running, the next fetch first of all. What is due, and what an answer means, is
-decided in `odradek.client.fetching.positions`.
+decided in `odradek.client.fetching.positions`; what is said to a broker that remembers, in `session`. A consumer takes
+columns instead (`take_columns`, after `prepare`), and gives the loop its turns itself (`wait`).
 
-(Source: Fetcher.java, AbstractFetch.java; not built yet: sessions (KIP-227), fetching from followers (KIP-392), and
-noticing a truncated log by its epochs (KIP-320).)
+(Source: Fetcher.java, AbstractFetch.java.)
 """
 
 import asyncio
@@ -24,13 +24,17 @@ from typing import Final, Literal, Self
 
 from odradek.client.arguments import require_kind, require_partitions, require_timeout
 from odradek.client.cluster.cluster import Cluster
+from odradek.client.cluster.waiters import Waiters
+from odradek.client.errors.base import printable
 from odradek.client.errors.client_errors import ClientError, UnsupportedVersion, broker_error
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
-from odradek.client.fetching.fetched import FetchedBatch
+from odradek.client.fetching.fetched import FetchedBatch, unpack
 from odradek.client.fetching.list_offsets import list_offsets_request, listed_offsets, lowest_version
-from odradek.client.fetching.positions import Asked, Position, Positions
+from odradek.client.fetching.position import Position
+from odradek.client.fetching.positions import Asked, Positions, Taken
 from odradek.client.fetching.request import highest_version
+from odradek.client.fetching.session import FetchSession
 from odradek.client.network.connection import Connection
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
@@ -82,7 +86,10 @@ class Fetcher:
         self._positions = Positions(self.settings, environment.random)
         self._fetching: set[int] = set()
         """Nodes with a Fetch under way."""
-        self._reader: asyncio.Future[None] | None = None
+        self._sessions: dict[int, FetchSession] = {}
+        self._awaited: set[str] = set()
+        """Topics that do not exist, and of which that was said."""
+        self._readers = Waiters(environment)
         self._failure: Exception | None = None
         """What ended all reading."""
         self._is_scheduled = False
@@ -104,7 +111,7 @@ class Fetcher:
         self._unsubscribe()
         if self._timer is not None:
             self._timer.cancel()
-        self._wake_reader()
+        self._readers.wake()
 
     # ------------------------------------------------------------------------------------------- what is read
     def assign(self, partition: TopicPartition, start: Start, end_offset: int | None = None) -> None:
@@ -133,6 +140,16 @@ class Fetcher:
         require_partitions("partition", (partition,))
         return self._positions[partition].position
 
+    def pause(self, partition: TopicPartition) -> None:
+        """Hands nothing out of it, and fetches nothing more, until `resume`. Raises KeyError: it is not read."""
+        self._positions.pause(partition)
+        self._schedule()  # there may be room for others now
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Ends `pause`."""
+        self._positions.resume(partition)
+        self._schedule()
+
     @property
     def is_finished(self) -> bool:
         """Every partition has come to its end offset, or to an error that `next` has raised."""
@@ -153,7 +170,8 @@ class Fetcher:
         deadline_ms = self._environment.monotonic_ms() + timeout_ms
         await breathe()  # before anything is taken, which would be lost if this is cancelled
         while not self._is_closed:
-            self._check()
+            self.check()
+            await self.prepare(None)
             waiting_bytes = self._positions.buffered_bytes
             try:
                 batch = self._positions.take()
@@ -162,28 +180,50 @@ class Fetcher:
                     self._schedule()  # there is room again
             if batch is not None or self._positions.is_finished:
                 return batch
-            if not await self._changed_before(deadline_ms):
+            if self._environment.monotonic_ms() >= deadline_ms:
                 return None
+            await self._readers.wait(deadline_ms)
         return None
 
-    def _check(self) -> None:
-        """Raises what ended all reading."""
+    # ------------------------------------------------------------------------------------------- for a consumer
+    def take_columns(self, partition: TopicPartition | None, count_min: int) -> Taken | None:
+        """The next records of a partition, or (None) of any; None: nothing has come yet. It never waits.
+
+        `count_min`: batches are put together until there are so many, as far as one answer has them. Raises what ends
+        the partition, once.
+        """
+        waiting_bytes = self._positions.buffered_bytes
+        try:
+            return self._positions.take_columns(partition, count_min)
+        finally:
+            if self._positions.buffered_bytes < waiting_bytes:
+                self._schedule()  # there is room again
+
+    def is_packed(self, partition: TopicPartition | None) -> bool:
+        """Whether `prepare` has something to do before the next records can be taken without much work."""
+        return self._positions.packed(partition) is not None
+
+    async def prepare(self, partition: TopicPartition | None) -> None:
+        """Decompresses what is taken next in a helper thread, if it is much. Whoever is cancelled loses nothing."""
+        if (found := self._positions.packed(partition)) is not None:
+            chunk, packed = found
+            chunk.unpacked(packed, await self._environment.run_computing(unpack, packed))
+
+    async def wait(self, deadline_ms: float = NEVER) -> None:
+        """Returns when something may have come, or at the deadline, on the loop's clock; at once when it is closed."""
+        if not self._is_closed:
+            await self._readers.wait(deadline_ms)
+
+    def wake(self) -> None:
+        """Has all who wait look again."""
+        self._readers.wake()
+
+    def check(self) -> None:
+        """Raises what has ended all reading."""
         if isinstance(self._failure, ClientError):
             raise self._failure.fresh()
         if self._failure is not None:
             raise RuntimeError(f"fetching has failed: {self._failure!r}") from self._failure
-
-    async def _changed_before(self, deadline_ms: float) -> bool:
-        assert self._reader is None, "one caller of `next` at a time"
-        self._reader = self._environment.loop.create_future()
-        try:
-            async with asyncio.timeout_at(deadline_ms / 1000.0):
-                await self._reader
-        except TimeoutError:
-            return False
-        finally:
-            self._reader = None
-        return True
 
     # -------------------------------------------------------------------------------------------------- rounds
     def _schedule(self) -> None:
@@ -206,15 +246,15 @@ class Fetcher:
             except Exception as error:  # noqa: BLE001
                 # Nobody awaits a callback: without this, a mistake here would be a reader that waits for ever.
                 self._failure = error
-        self._wake_reader()
+        self._readers.wake()
 
     def _round(self, now_ms: float) -> None:
         """Asks whom there is to ask, and sets the timer."""
         due: dict[int, tuple[list[Position], list[Position]]] = {}
         for position in (*self._positions.unplaced(now_ms), *self._positions.fetchable(now_ms)):
-            leader = self._leader(position, now_ms)
-            if leader >= 0:
-                unplaced, fetchable = due.setdefault(leader, ([], []))
+            node_id = self._node(position, now_ms)
+            if node_id >= 0:
+                unplaced, fetchable = due.setdefault(node_id, ([], []))
                 (unplaced if position.fetch_offset < 0 else fetchable).append(position)
         look_at_ms = NEVER
         for node_id, (unplaced, fetchable) in due.items():
@@ -224,7 +264,10 @@ class Fetcher:
             if connection is None:
                 look_at_ms = min(look_at_ms, max(self._cluster.retry_at_ms(node_id), now_ms + LOOK_AGAIN_MS))
                 error = broker_error(ErrorCode.NETWORK_EXCEPTION, "", f"connecting to broker {node_id}")
+                is_backing_off = self._cluster.retry_at_ms(node_id) != NEVER
                 for position in (*unplaced, *fetchable):
+                    if position.replica_id == node_id and is_backing_off:
+                        position.leave_replica(now_ms)
                     self._positions.blocked(position, error, now_ms)
                 continue
             if unplaced:
@@ -234,12 +277,27 @@ class Fetcher:
         self._tell()
         self._set_timer(min(look_at_ms, self._positions.next_ms(now_ms)), now_ms)
 
+    def _node(self, position: Position, now_ms: float) -> int:
+        """The node to ask about a partition; -1: none."""
+        leader = self._leader(position, now_ms)
+        replica = position.replica_id
+        if leader < 0 or replica < 0 or position.fetch_offset < 0:
+            return leader
+        if now_ms >= position.replica_until_ms or self._cluster.metadata.node(replica) is None:
+            position.replica_id = replica = -1
+        return leader if replica < 0 else replica
+
     def _leader(self, position: Position, now_ms: float) -> int:
         """The node to ask about a partition; -1 where there is none, and the partition counts as failing."""
         topic, partition = position.partition
         metadata = self._cluster.metadata
         metadata.use(topic, now_ms)
         leader, _ = metadata.leader_of(topic, partition)
+        if (known := metadata.topic(topic)) is not None:
+            self._awaited.discard(topic)
+            self._positions.names(position, known.topic_id)
+            if position.is_stopped:
+                return -1
         if leader >= 0:
             return leader
         if (error := metadata.error_of(topic)) is not None:
@@ -247,10 +305,18 @@ class Fetcher:
             return -1
         heard = metadata.heard(topic)
         code = ErrorCode.LEADER_NOT_AVAILABLE if heard is None or not heard.code else heard.code
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.settings.retry_timeout_ms is None:
+            self._await_topic(topic)
         what = f"looking for the leader of {position.partition}"
         self._positions.blocked(position, broker_error(code, "", what), now_ms)
         self._positions.metadata_is_stale = True
         return -1
+
+    def _await_topic(self, topic: str) -> None:
+        """Says once that a topic does not exist."""
+        if topic not in self._awaited:
+            self._awaited.add(topic)
+            logger.warning("topic %s does not exist; it is read as soon as there is one", printable(topic))
 
     def _tell(self) -> None:
         """What the positions want others to know."""
@@ -268,10 +334,6 @@ class Fetcher:
         if at_ms != NEVER:
             at_ms = max(at_ms, now_ms)
             self._timer = self._environment.loop.call_at((at_ms + TIMER_SLACK_MS) / 1000.0, self._run, at_ms)
-
-    def _wake_reader(self) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
 
     # ------------------------------------------------------------------------------------------------- questions
     def _place(self, connection: Connection, positions: list[Position], now_ms: float) -> None:
@@ -311,22 +373,30 @@ class Fetcher:
         metadata = self._cluster.metadata
         topics = {position.partition.topic for position in positions}
         ids = {name: known.topic_id for name in topics if (known := metadata.topic(name)) is not None}
-        asked = self._positions.ask(positions, self._epochs(positions), ids)
-        self._fetching.add(connection.node_id)
-        done = partial(self._fetched, connection.node_id, asked)
+        node_id = connection.node_id
+        rack = self.settings.client_rack if not any(each.shuns_replicas(now_ms) for each in positions) else ""
+        asked = self._positions.ask(positions, self._epochs(positions), ids, node_id, rack)
+        self._fetching.add(node_id)
+        done = partial(self._fetched, node_id, asked)
+        session = self._sessions.setdefault(node_id, FetchSession())
         try:
             version = connection.version_of(FetchRequest, highest_version(asked.request))
             timeout_ms = self.settings.request_timeout_ms + self.settings.fetch_max_wait_ms
-            connection.send(asked.request, version, done, timeout_ms=timeout_ms)
+            request = session.next_request(asked.request, version)
+            asked.is_full = session.is_full
+            connection.send(request, version, done, timeout_ms=timeout_ms)
         except ClientError as error:
             done(error)
 
     def _fetched(self, node_id: int, asked: Asked, answer: FetchResponse | ClientError) -> None:
         self._fetching.discard(node_id)
         now_ms = self._environment.monotonic_ms()
+        session = self._sessions[node_id]
         if isinstance(answer, ClientError):
+            session.lost()
             self._positions.not_fetched(asked, answer, now_ms)
         else:
+            session.answered(answer)
             self._take_hints(asked, answer)
             self._positions.fetched(asked, answer, now_ms)
         self._schedule()

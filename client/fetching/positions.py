@@ -9,135 +9,68 @@ partitions that are `unplaced`, those that are `fetchable`, and when to look aga
 
 An error that passes is met by asking again, with backoff, for `retry_timeout_ms`; time in which the buffer is full, so
 that nothing is asked for, does not count. An offset out of range places the partition anew where `auto_offset_reset`
-says. Anything else `take` raises, after the records before it, and once; the partition rests then, until it is
-assigned again.
+says; so does a log that was truncated below what was read (KIP-320), at the offset where it parted, and with
+`follows_new_topics` a topic that was deleted and created again, at its beginning. Anything else `take` raises, after
+the records before it, and once; the partition rests then, until it is assigned again.
+
+A leader may name a replica to read from instead (KIP-392): `replica_id`, until that replica fails, does not know the
+offset, or `replica_max_age_ms` have passed.
 
 (Source: SubscriptionState.java, AbstractFetch.java, FetchCollector.java.)
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import NamedTuple
 
 from odradek.client.errors.base import ClientError
-from odradek.client.errors.client_errors import BrokerError, broker_error
+from odradek.client.errors.client_errors import broker_error
+from odradek.client.fetching.columns import Columns
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
-from odradek.client.fetching.fetched import Chunk, FetchedBatch
+from odradek.client.fetching.fetched import Chunk, FetchedBatch, Packed
 from odradek.client.fetching.list_offsets import ListedOffset
-from odradek.client.fetching.request import answers, fetch_request
+from odradek.client.fetching.position import (
+    NEVER,
+    OUT_OF_RANGE,
+    PASSING,
+    STALE_METADATA,
+    LogTruncated,
+    OffsetOutOfRange,
+    Position,
+)
+from odradek.client.fetching.request import WantedPartition, answers, fetch_request
+from odradek.client.fetching.session import SESSION_ERRORS
 from odradek.client.network.backoff import Backoff
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from odradek.protocol.primitives import ZERO_UUID
 
-__all__ = ["Asked", "OffsetOutOfRange", "Position", "Positions"]
-
-NEVER: Final = float("inf")
-OUT_OF_RANGE: Final = int(ErrorCode.OFFSET_OUT_OF_RANGE)
-
-# The leader, or what is known of the topic, has changed: metadata is asked for (FetchCollector.java).
-STALE_METADATA: Final = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.LISTENER_NOT_FOUND,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    }
-)
-PASSING: Final = STALE_METADATA | {
-    ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.UNKNOWN_LEADER_EPOCH,
-    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-    # No session is ever asked for; such an answer says nothing of the partition.
-    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
-    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
-}
-
-
-class OffsetOutOfRange(BrokerError):
-    """The partition has no such offset, any more or yet, and `auto_offset_reset` is "none"."""
-
-    def __init__(self, partition: TopicPartition, offset: int) -> None:
-        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, what=f"reading {partition} from offset {offset}")
-        self.partition = partition
-        self.offset = offset
-
-
-class Position:
-    """One partition that is read. It is replaced when it is assigned anew, so that late answers are told."""
-
-    __slots__ = (
-        "end_offset",
-        "error",
-        "failing_since_ms",
-        "failures",
-        "fetch_offset",
-        "is_asked",
-        "is_stopped",
-        "partition",
-        "position",
-        "retry_at_ms",
-        "start",
-        "waiting_count",
-    )
-
-    def __init__(self, partition: TopicPartition, start: Start, end_offset: int | None) -> None:
-        self.partition = partition
-        self.start = start
-        self.end_offset = end_offset
-        """Where reading ends; None: nowhere."""
-        self.fetch_offset = self.position = -1 if start.offset is None else start.offset
-        """-1: not known yet, ListOffsets has to say."""
-        self.waiting_count = 0
-        """The chunks that `take` has not finished."""
-        self.is_asked = False
-        """A request for it is under way."""
-        self.is_stopped = False
-        """It ended by an error."""
-        self.retry_at_ms = 0.0
-        self.failures = 0
-        self.failing_since_ms = NEVER
-        self.error: ClientError | None = None
-        """Why nothing comes, since `failing_since_ms`; tried again until it has lasted for too long."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Nothing more will be asked for."""
-        return self.is_stopped or (self.end_offset is not None and self.fetch_offset >= self.end_offset)
-
-    @property
-    def is_finished(self) -> bool:
-        """Nothing more will be handed out."""
-        return self.has_ended and not self.waiting_count
-
-    def is_due(self, now_ms: float) -> bool:
-        return not self.is_asked and not self.has_ended and now_ms >= self.retry_at_ms
-
-    def succeeded(self) -> None:
-        self.is_asked = False
-        self.failures = 0
-        self.failing_since_ms = NEVER
-        self.error = None
-        self.retry_at_ms = 0.0
+__all__ = ["Asked", "LogTruncated", "OffsetOutOfRange", "Position", "Positions", "Taken"]
 
 
 class Asked:
-    """A Fetch under way: the request, and the partitions in it."""
+    """A Fetch under way: the request as it stands for itself, the partitions in it, and who is asked (-1: the leader).
 
-    __slots__ = ("positions", "request")
+    `is_full`: it was sent like that, so that each of the partitions has to be answered.
+    """
 
-    def __init__(self, request: FetchRequest, positions: list[Position]) -> None:
+    __slots__ = ("is_full", "node_id", "positions", "request")
+
+    def __init__(self, request: FetchRequest, positions: list[Position], node_id: int) -> None:
         self.request = request
         self.positions = positions
+        self.node_id = node_id
+        self.is_full = True
+
+
+class Taken(NamedTuple):
+    """Records that were taken of a partition. `next_offset`: behind them; `leader_epoch`: of the last of them."""
+
+    partition: TopicPartition
+    columns: Columns
+    next_offset: int
+    leader_epoch: int
 
 
 class Positions:
@@ -176,6 +109,31 @@ class Positions:
         if position is not None:
             self._drop_waiting(position)
 
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._positions
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Asks for nothing more of it and hands nothing out, until `resume`. What is fetched stays while there is room.
+
+        Raises KeyError for one that is not read.
+        """
+        self._positions[partition].is_paused = True
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Ends `pause`."""
+        self._positions[partition].is_paused = False
+
+    def names(self, position: Position, topic_id: bytes) -> None:
+        """Metadata says that its topic, of which nothing is asked for at the moment, has this id."""
+        known, position.topic_id = position.topic_id, topic_id
+        if known in (b"", ZERO_UUID, topic_id) or not self.settings.follows_new_topics:
+            return
+        if self.settings.auto_offset_reset == "none":
+            self._stop(position, OffsetOutOfRange(position.partition, position.fetch_offset))
+            return
+        self.notices.append(f"{position.partition} belongs to a topic that was created again: its beginning is read")
+        self._place_again(position, Start.earliest())
+
     @property
     def is_finished(self) -> bool:
         """Every partition has come to its end, or to an error that was raised."""
@@ -189,12 +147,18 @@ class Positions:
     def fetchable(self, now_ms: float) -> list[Position]:
         """The partitions to fetch from, whoever has waited longest first; none while there is no room."""
         if self._is_full:
+            self._drop_paused()
+        if self._is_full:
             self._full_since_ms = min(self._full_since_ms, now_ms)
         elif self._full_since_ms != NEVER:
             self._excuse_pause(now_ms)
         if self.room_bytes <= 0:
             return []
-        return [position for position in self if position.fetch_offset >= 0 and position.is_due(now_ms)]
+        return [
+            position
+            for position in self
+            if position.fetch_offset >= 0 and position.is_due(now_ms) and not position.is_paused
+        ]
 
     @property
     def room_bytes(self) -> int:
@@ -205,7 +169,7 @@ class Positions:
         """When a backoff ends, or errors have lasted too long; infinity: nothing is due by itself."""
         due = NEVER
         for position in self:
-            is_paused = self._is_full and position.fetch_offset >= 0
+            is_paused = position.fetch_offset >= 0 and (self._is_full or position.is_paused)
             if not position.is_asked and not position.has_ended and not is_paused:
                 times = (position.retry_at_ms, self._gives_up_at_ms(position))
                 due = min([due, *(time for time in times if time > now_ms)])
@@ -213,16 +177,31 @@ class Positions:
 
     # ------------------------------------------------------------------------------------------------- asking
     def ask(
-        self, positions: Iterable[Position], leader_epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, bytes]
+        self,
+        positions: Iterable[Position],
+        leader_epochs: Mapping[TopicPartition, int],
+        topic_ids: Mapping[str, bytes],
+        node_id: int = -1,
+        client_rack: str = "",
     ) -> Asked:
-        """A Fetch of fetchable partitions that have one leader. It ends by `fetched` or `not_fetched`."""
-        wanted = {each.partition: (each.fetch_offset, leader_epochs.get(each.partition, -1)) for each in positions}
+        """A Fetch of fetchable partitions that one broker is asked for. It ends by `fetched` or `not_fetched`.
+
+        `client_rack`: the broker may name a replica there; empty: it is to answer itself.
+        """
+        wanted = {
+            each.partition: WantedPartition(
+                each.fetch_offset, leader_epochs.get(each.partition, -1), each.last_fetched_epoch
+            )
+            for each in positions
+        }
         settings = self.settings
         assert self.room_bytes > 0, "nothing is fetchable without room"
         # No more than can come of so many partitions: it is room that other brokers are not asked to fill meanwhile.
         most_bytes = len(wanted) * settings.max_partition_fetch_bytes
         max_bytes = max(1, min(settings.fetch_max_bytes, self.room_bytes, most_bytes))
-        asked = Asked(fetch_request(wanted, topic_ids, settings, max_bytes), list(positions))
+        request = fetch_request(wanted, topic_ids, settings, max_bytes)
+        request.rack_id = client_rack
+        asked = Asked(request, list(positions), node_id)
         self._expected_bytes += max_bytes
         for position in asked.positions:
             position.is_asked = True
@@ -231,6 +210,11 @@ class Positions:
 
     def fetched(self, asked: Asked, response: FetchResponse, now_ms: float) -> None:
         """Takes over the answer."""
+        if response.error_code in SESSION_ERRORS and not asked.is_full:
+            self._expected_bytes -= asked.request.max_bytes
+            for position in asked.positions:
+                position.is_asked = False
+            return
         if response.error_code:
             self.not_fetched(asked, broker_error(response.error_code, "", "Fetch"), now_ms)
             return
@@ -240,20 +224,20 @@ class Positions:
             answer = found.get(position.partition)
             if not self._is_read(position):
                 continue
-            if answer is None:
+            if answer is not None:
+                self._answered(position, answer, asked.node_id, now_ms)
+            elif asked.is_full:
                 missing = self._error(position, ErrorCode.NOT_LEADER_OR_FOLLOWER, ", which the answer leaves out,")
                 self.failed(position, missing, now_ms)
-            elif answer.error_code == OUT_OF_RANGE:
-                self._reset(position)
-            elif answer.error_code:
-                self.failed(position, self._error(position, answer.error_code), now_ms)
             else:
-                self._keep(position, answer)
+                position.succeeded()  # there is nothing new
 
     def not_fetched(self, asked: Asked, error: ClientError, now_ms: float) -> None:
         """There will be no answer."""
         self._expected_bytes -= asked.request.max_bytes
         for position in asked.positions:
+            if position.replica_id == asked.node_id >= 0:
+                position.leave_replica(now_ms)
             self.failed(position, error, now_ms)
 
     def placed(self, position: Position, outcome: ListedOffset | ClientError, now_ms: float) -> None:
@@ -295,29 +279,88 @@ class Positions:
 
         Raises the ClientError that ended a partition, once, after the records before it.
         """
-        while self._waiting:
-            position, chunk = self._waiting[0]
+        while (entry := self._first(None)) is not None:
+            position, chunk = entry
             try:
                 batch = chunk.take(position.end_offset)
             except ClientError:
-                position.position = chunk.position
-                position.is_stopped = True
-                self._drop_waiting(position)  # what comes behind the gap would hide it
+                self._broke(position, chunk)
                 raise
             position.position = chunk.position
             if batch is not None:
                 return batch
-            self._waiting.popleft()
-            self.buffered_bytes -= chunk.size_bytes
-            position.waiting_count -= 1
-            if not position.waiting_count and position.fetch_offset >= 0:
-                position.position = position.fetch_offset
+            self._used_up(entry)
         return None
 
+    def take_columns(self, partition: TopicPartition | None, count_min: int) -> Taken | None:
+        """The same in columns: records of one partition, of as many batches as it takes to have so many.
+
+        Fewer where an answer ends before. `partition`: of this one alone. Raises as `take`.
+        """
+        while (entry := self._first(partition)) is not None:
+            position, chunk = entry
+            try:
+                columns = chunk.take_columns(position.end_offset, count_min)
+            except ClientError:
+                self._broke(position, chunk)
+                raise
+            position.position = chunk.position
+            if columns is not None:
+                return Taken(position.partition, columns, chunk.position, chunk.leader_epoch)
+            self._used_up(entry)
+        return None
+
+    def packed(self, partition: TopicPartition | None) -> tuple[Chunk, Packed] | None:
+        """What to decompress in a helper thread before the next records are taken; None: they can be taken at once."""
+        entry = self._first(partition)
+        packed = None if entry is None else entry[1].packed()
+        return None if entry is None or packed is None else (entry[1], packed)
+
     # -------------------------------------------------------------------------------------------------- within
+    def _first(self, partition: TopicPartition | None) -> tuple[Position, Chunk] | None:
+        """What waits for longest, of this partition or of any, but for those that are paused."""
+        for entry in self._waiting:
+            position = entry[0]
+            if (partition is None or position.partition == partition) and not position.is_paused:
+                return entry
+        return None
+
+    def _used_up(self, entry: tuple[Position, Chunk]) -> None:
+        position, chunk = entry
+        if self._waiting[0] is entry:
+            self._waiting.popleft()
+        else:
+            self._waiting.remove(entry)
+        self.buffered_bytes -= chunk.size_bytes
+        position.waiting_count -= 1
+        if not position.waiting_count and position.fetch_offset >= 0:
+            position.position = position.fetch_offset
+
+    def _broke(self, position: Position, chunk: Chunk) -> None:
+        position.position = chunk.position
+        position.is_stopped = True
+        self._drop_waiting(position)  # what comes behind the gap would hide it
+
     def _is_read(self, position: Position) -> bool:
         """Whether it was neither released nor assigned anew since it was asked for."""
         return self._positions.get(position.partition) is position
+
+    def _answered(self, position: Position, answer: PartitionData, node_id: int, now_ms: float) -> None:
+        if answer.error_code and position.replica_id == node_id >= 0:
+            # The leader knows better: a replica may not have what was read elsewhere, or what is committed.
+            position.leave_replica(now_ms)
+            position.succeeded()
+        elif answer.error_code == OUT_OF_RANGE:
+            self._reset(position)
+        elif answer.error_code:
+            self.failed(position, self._error(position, answer.error_code), now_ms)
+        elif answer.diverging_epoch is not None and answer.diverging_epoch.end_offset >= 0:
+            self._diverged(position, min(answer.diverging_epoch.end_offset, position.fetch_offset))
+        else:
+            if answer.preferred_read_replica >= 0:
+                position.replica_id = answer.preferred_read_replica
+                position.replica_until_ms = now_ms + self.settings.replica_max_age_ms
+            self._keep(position, answer)
 
     def _keep(self, position: Position, answer: PartitionData) -> None:
         position.succeeded()
@@ -329,6 +372,7 @@ class Positions:
             position.partition, position.fetch_offset, answer.records, check_crcs=settings.check_crcs, aborted=aborted
         )
         position.fetch_offset = chunk.after
+        position.last_fetched_epoch = chunk.last_epoch
         position.is_stopped = chunk.error is not None
         self._put(position, chunk)
         # Who got something goes to the end: a broker fills its answer in the order of the request (KIP-74).
@@ -344,8 +388,26 @@ class Positions:
         self.notices.append(
             f"{position.partition} has no offset {position.fetch_offset}: reading goes on at its {policy} offset"
         )
-        position.start = Start.earliest() if policy == "earliest" else Start.latest()
-        position.fetch_offset = -1
+        self._place_again(position, Start.earliest() if policy == "earliest" else Start.latest())
+
+    def _diverged(self, position: Position, end_offset: int) -> None:
+        """The log was truncated, and what was read from `end_offset` on is not in it any more."""
+        position.succeeded()
+        if self.settings.auto_offset_reset == "none":
+            self._stop(position, LogTruncated(position.partition, position.fetch_offset, end_offset))
+            return
+        self.notices.append(
+            f"{position.partition} was truncated below {position.fetch_offset}: reading goes on at {end_offset}, where "
+            "its records are others now"
+        )
+        self._drop_waiting(position)
+        position.position = min(position.position, end_offset)
+        self._place_again(position, Start.at_offset(position.position))
+
+    def _place_again(self, position: Position, start: Start) -> None:
+        position.start = start
+        position.fetch_offset = -1 if start.offset is None else start.offset
+        position.last_fetched_epoch = start.leader_epoch
 
     def _stop(self, position: Position, error: ClientError) -> None:
         position.is_stopped = True
@@ -360,6 +422,14 @@ class Positions:
         self.buffered_bytes -= sum(chunk.size_bytes for owner, chunk in self._waiting if owner is position)
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not position)
         position.waiting_count = 0
+
+    def _drop_paused(self) -> None:
+        """Gives the room of paused partitions to the others; it is fetched again when they are resumed."""
+        for position in self:
+            if position.is_paused and position.waiting_count and not (position.is_asked or position.is_stopped):
+                self._drop_waiting(position)
+                position.fetch_offset = position.position
+                position.last_fetched_epoch = -1
 
     def _to_the_end(self, position: Position) -> None:
         """The partition is asked for, and has records asked of it, behind the others."""

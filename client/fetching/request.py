@@ -1,26 +1,37 @@
 """One Fetch: the question to a leader about the partitions that it leads, and which answer belongs to which. Pure.
 
-No session is asked for (KIP-227: id 0, epoch -1), so every request names all that it wants and every answer stands for
-itself. Topics are named by their ids where all of them have one (KIP-516), so a topic that was deleted and created
-again is not mistaken for the old one; by their names otherwise.
+Such a request stands for itself (KIP-227: session id 0, epoch -1) and names all that is wanted; `session` makes of it
+what has to be said to a broker that remembers. Topics are named by their ids where all of them have one (KIP-516), so a
+topic that was deleted and created again is not mistaken for the old one; by their names otherwise.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from odradek.client.fetching.fetch_settings import FetchSettings
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from odradek.protocol.primitives import ZERO_UUID
 
-__all__ = ["Wanted", "answers", "fetch_request", "highest_version"]
+__all__ = ["LAST_VERSION_WITH_NAMES", "Wanted", "WantedPartition", "answers", "fetch_request", "highest_version"]
 
 CONSUMER: Final = -1
 """As `replica_id`: the one who asks is no broker."""
 LAST_VERSION_WITH_NAMES: Final = 12
 
-Wanted = Mapping[TopicPartition, tuple[int, int]]
-"""The offset to fetch from, and the leader epoch that is known (-1: none), by partition."""
+
+class WantedPartition(NamedTuple):
+    """The offset to fetch from, the leader epoch that is known, and that of the record before the offset (-1: none).
+
+    By the latter a broker finds out that the log was truncated, and that its records are others now (KIP-320).
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+
+
+Wanted = Mapping[TopicPartition, WantedPartition]
 
 
 def fetch_request(
@@ -28,12 +39,13 @@ def fetch_request(
 ) -> FetchRequest:
     """Asks one leader for the partitions, in their order: it fills its answer in that order (KIP-74)."""
     topics: dict[str, list[FetchPartition]] = {}
-    for partition, (offset, leader_epoch) in wanted.items():
+    for partition, (offset, leader_epoch, last_fetched_epoch) in wanted.items():
         topics.setdefault(partition.topic, []).append(
             FetchPartition(
                 partition=partition.partition,
                 current_leader_epoch=leader_epoch,
                 fetch_offset=offset,
+                last_fetched_epoch=last_fetched_epoch,
                 partition_max_bytes=settings.max_partition_fetch_bytes,
             )
         )

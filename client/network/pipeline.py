@@ -55,6 +55,9 @@ RESPONSE_BYTES_MAX: Final = 100 * 1024 * 1024
 """A larger response is refused: the bound that brokers set for requests (socket.request.max.bytes)."""
 GREETING_BYTES_MAX: Final = 1024 * 1024
 """The bound before the connection is ready. So what speaks another protocol is found out by its first bytes."""
+ANSWER_GROWTH: Final = 8
+"""How many times what has come of an answer its buffer may be. With 2, an answer to Fetch of 12 MiB moves three times
+rather than once, and a record of 1 KiB took 3.2 µs in `get_batch` rather than 2.7."""
 TIMER_SLACK_MS: Final = 1.0
 """A deadline so near has passed: uvloop's timers count whole milliseconds."""
 NEVER: Final = float("inf")
@@ -121,7 +124,7 @@ class Pipeline(asyncio.BufferedProtocol):
         self._framer = Framer(client_id)
         self._correlation_id = 0
 
-        self._reader = FrameReader(GREETING_BYTES_MAX)
+        self._reader = FrameReader(GREETING_BYTES_MAX, growth=ANSWER_GROWTH)
         self._transport: asyncio.Transport | None = None
         self._culprit: Sent | None = None
         self._lost: asyncio.Future[None] = self._loop.create_future()

@@ -18,6 +18,7 @@ from ssl import SSLContext
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
+from odradek.runtime.stall_watch import StallListener, watch_stalls
 from odradek.runtime.tls_transport import start_tls
 
 __all__ = ["NS_PER_MS", "Environment", "Forkable", "ThreadFuture", "loop_factory", "tell_when_forked"]
@@ -108,6 +109,10 @@ class Environment:
                 return file.read().strip()
         except OSError:
             return None
+
+    def watch_stalls(self, listener: StallListener) -> Callable[[], None]:
+        """Has it told when code has blocked the loop for a second or more, until what is returned is called."""
+        return watch_stalls(self.loop, listener)
 
     def random_bytes(self, size: int) -> bytes:
         return os.urandom(size)

@@ -37,6 +37,8 @@ class Unit(Enum):
     PARTITIONS = "partitions"
     BROKERS = "brokers"
     DIRECTORIES = "directories"
+    GROUPS = "groups"
+    OFFSETS = "offsets"
     OFFSET = "offset"
     YES_OR_NO = "1 or 0"
 

@@ -118,10 +118,9 @@ class BatchHeader(NamedTuple):
     @property
     def codec(self) -> Codec:
         """Raises KafkaError: UNSUPPORTED_COMPRESSION_TYPE for 5, 6 and 7, which no codec has."""
-        number = self.attributes & _CODEC_MASK
-        codec = _CODECS.get(number)
+        codec = _CODECS.get(self.attributes & _CODEC_MASK)
         if codec is None:
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no codec has number {number}")
+            raise _no_codec(self.attributes)
         return codec
 
     @property
@@ -189,15 +188,16 @@ def check_batch(view: memoryview) -> BatchHeader:
 
 def _check_claims(header: BatchHeader) -> None:
     """The rules for what a header may claim, once its bytes are known to be those that the client sent."""
+    attributes = header.attributes  # its bits are looked at here: for each batch, a property each takes longer
     if header.base_offset != 0:
         raise _invalid(f"base_offset is {header.base_offset}; a client's is 0, since the leader assigns offsets")
     if header.record_count <= 0:
         raise _invalid(f"a batch of {header.record_count} records")
     if header.last_offset_delta != header.record_count - 1:
         raise _invalid(f"{header.record_count} records do not end at offset delta {header.last_offset_delta}")
-    if header.attributes & _CONTROL:
+    if attributes & _CONTROL:
         raise _invalid("clients may not write control records")
-    if header.attributes & _LOG_APPEND_TIME:
+    if attributes & _LOG_APPEND_TIME:
         # Kafka clears the bit where the topic keeps the clients' timestamps and these are within its bounds; otherwise
         # it answers as we always do. No client sets it.
         raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "clients may not say when their records are appended")
@@ -205,8 +205,15 @@ def _check_claims(header: BatchHeader) -> None:
         raise _invalid(
             f"producer {header.producer_id} with epoch {header.producer_epoch} and sequence {header.base_sequence}"
         )
-    if header.codec is Codec.NONE and RECORD_SIZE_MIN * header.record_count > header.size_bytes - HEADER_SIZE:
+    if attributes & _CODEC_MASK:
+        if attributes & _CODEC_MASK not in _CODECS:
+            raise _no_codec(attributes)
+    elif RECORD_SIZE_MIN * header.record_count > header.size_bytes - HEADER_SIZE:
         raise _invalid(f"{header.record_count} records cannot fit in {header.size_bytes - HEADER_SIZE} bytes")
+
+
+def _no_codec(attributes: int) -> KafkaError:
+    return KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no codec has number {attributes & _CODEC_MASK}")
 
 
 def _invalid(why: str) -> KafkaError:

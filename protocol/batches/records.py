@@ -42,6 +42,7 @@ __all__ = [
     "check_records",
     "iterate_records",
     "iterate_unpacked",
+    "read_headers",
     "unpack_records",
 ]
 
@@ -195,7 +196,7 @@ def _walk_record(  # noqa: C901 (one hot walk, no calls)
         position = value_end = position + (number >> 1)
 
     if data[position]:
-        headers, position = _read_headers(data, position)
+        headers, position = read_headers(data, position)
     else:
         headers = ()
         position += 1
@@ -214,7 +215,11 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
     return data[position : position + size], position + size
 
 
-def _read_headers(data: bytes, position: int) -> tuple[Headers, int]:
+def read_headers(data: bytes, position: int) -> tuple[Headers, int]:
+    """The headers that begin there with their number, and the position behind them.
+
+    Raises IndexError, ValueError or MalformedMessage where they are none.
+    """
     count, position = read_varint(data, position)
     if not 0 <= count <= HEADERS_MAX:
         raise ValueError(f"{count} headers, 0 to {HEADERS_MAX} are possible")

@@ -1,6 +1,7 @@
 """Encodes and decodes messages, each by a function compiled for it and its version on first use.
 
     decode(ProduceRequest, 9, frame, position)    bytes to a message; MalformedMessage for anything else
+    decode_prefix(…)                              the same, whatever follows
     encode_parts(response, 9)                     a message to buffers, records among them by reference
     python -m odradek.protocol ProduceRequest 9   prints the generated source
 
@@ -19,7 +20,7 @@ from odradek.protocol.codec.schema import Message
 from odradek.protocol.errors import MalformedMessage, TrailingBytes
 from odradek.protocol.primitives import Buffer
 
-__all__ = ["decode", "encode", "encode_parts"]
+__all__ = ["decode", "decode_prefix", "encode", "encode_parts"]
 
 M = TypeVar("M", bound=Message)
 
@@ -45,6 +46,15 @@ def decode(cls: type[M], version: int, data: Buffer, pos: int = 0) -> M:
     except (MalformedMessage, IndexError, struct.error, UnicodeDecodeError) as why:
         raise MalformedMessage(f"{cls.__name__} v{version}: {why}") from why
     return message
+
+
+def decode_prefix(cls: type[M], version: int, data: Buffer, pos: int = 0) -> M:
+    """The message that `data` holds from `pos` on; bytes left over behind it are ignored. Errors as in `decode`."""
+    try:
+        return decode(cls, version, data, pos)
+    except TrailingBytes as why:
+        message: M = why.message
+        return message
 
 
 def encode_parts(message: Message, version: int) -> list[Buffer]:

@@ -16,7 +16,18 @@ What makes it safe, for any bytes at all:
 from struct import Struct, unpack_from
 from typing import Final
 
-from odradek.protocol.codec.layout import Array, Blob, Kind, Layout, Nested, Slot, Text, smallest_size_bytes
+from odradek.protocol.codec.layout import (
+    NULL_MARK,
+    TAGGED_NULL_MARK,
+    Array,
+    Blob,
+    Kind,
+    Layout,
+    Nested,
+    Slot,
+    Text,
+    smallest_size_bytes,
+)
 from odradek.protocol.codec.source import Source
 from odradek.protocol.errors import MalformedMessage, TrailingBytes
 from odradek.protocol.primitives import Fixed, read_unsigned_varint, rest_of_unsigned_varint, skip_tags
@@ -76,16 +87,16 @@ class _Decoder(Source):
             self.line(f"{targets}{',' if len(run) == 1 else ''} = {unpack}(buf, pos)")
         self.line(f"pos += {sum(fixed.size_bytes for _target, fixed in run)}")
 
-    def _value(self, kind: Kind, target: str, is_nullable: bool) -> None:
+    def _value(self, kind: Kind, target: str, is_nullable: bool, null_mark: int = NULL_MARK) -> None:
         match kind:
             case Fixed():
                 self._run.append((target, kind))
             case Nested():
-                self._nested(kind, target, is_nullable)
+                self._nested(kind, target, is_nullable, null_mark)
             case _:
                 self._sized(kind, target, is_nullable)
 
-    def _nested(self, kind: Nested, target: str, is_nullable: bool) -> None:
+    def _nested(self, kind: Nested, target: str, is_nullable: bool, null_mark: int) -> None:
         var = self.local("part")
         if not is_nullable:
             self.struct(kind.layout, var)
@@ -93,7 +104,7 @@ class _Decoder(Source):
             return
         marker = self.local("marker")
         self._run.append((marker, Fixed("b", 1)))
-        with self.block(f"if {marker} < 0:"):
+        with self.block(f"if {marker} <= {null_mark}:"):
             self.line(f"{target} = None")
         with self.block("else:"):
             self.struct(kind.layout, var)
@@ -186,7 +197,7 @@ class _Decoder(Source):
             keyword = "if"
             for slot in known:
                 with self.block(f"{keyword} {tag} == {slot.tag}:"):
-                    self._value(slot.kind, f"{var}.{slot.name}", slot.is_nullable)
+                    self._value(slot.kind, f"{var}.{slot.name}", slot.is_nullable, TAGGED_NULL_MARK)
                 keyword = "elif"
             with self.block("else:"):
                 self.line(f"pos = {last}")

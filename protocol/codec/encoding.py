@@ -10,7 +10,7 @@ from typing import Final
 
 from odradek.protocol.codec.decoding import TEXT_SIZE_BYTES_MAX
 from odradek.protocol.codec.field import default_source
-from odradek.protocol.codec.layout import Array, Kind, Layout, Nested, Slot, Text
+from odradek.protocol.codec.layout import NULL_MARK, TAGGED_NULL_MARK, Array, Kind, Layout, Nested, Slot, Text
 from odradek.protocol.codec.source import Source
 from odradek.protocol.primitives import SMALL_UNSIGNED_VARINTS, Fixed, RecordsMark, unsigned_varint
 
@@ -64,7 +64,7 @@ class _Encoder(Source):
         else:
             self.line(f"write({bytes(len(run))!r})")
 
-    def _value(self, kind: Kind, expression: str, is_nullable: bool) -> None:
+    def _value(self, kind: Kind, expression: str, is_nullable: bool, null_mark: int = NULL_MARK) -> None:
         if isinstance(kind, Fixed):
             if kind.format == "16s":  # which would cut or fill silently
                 with self.block(f"if len({expression}) != 16:"):
@@ -76,7 +76,7 @@ class _Encoder(Source):
             self.flush()
             self.line(f"{var} = {expression}")
             with self.block(f"if {var} is None:"):
-                self._null(kind)
+                self._null(kind, null_mark)
             with self.block("else:"):
                 if isinstance(kind, Nested):
                     self._run.append(("1", Fixed("b", 1)))
@@ -84,9 +84,9 @@ class _Encoder(Source):
         else:
             self._content(kind, expression)
 
-    def _null(self, kind: Kind) -> None:
+    def _null(self, kind: Kind, mark: int) -> None:
         if isinstance(kind, Nested):
-            self._run.append(("-1", Fixed("b", 1)))
+            self._run.append((str(mark), Fixed("b", 1)))
         elif self.is_flexible:
             self._run.append(("", _ZERO))
         else:
@@ -161,7 +161,9 @@ class _Encoder(Source):
             with self.block(f"if {condition}:"):
                 self.line("outer, out = out, []".replace("outer", outer))
                 self.line("write = out.append")
-                self._value(slot.kind, f"{var}.{slot.name}", slot.is_nullable and isinstance(slot.kind, Nested))
+                # Where None is the default it means absent, and does not come here.
+                is_nullable = slot.is_nullable and (isinstance(slot.kind, Nested) or slot.declared.default is not None)
+                self._value(slot.kind, f"{var}.{slot.name}", is_nullable, TAGGED_NULL_MARK)
                 self.flush()
                 self.line(f'{content} = b"".join(out)')
                 self.line(f"out = {outer}")
@@ -175,6 +177,8 @@ class _Encoder(Source):
     def _differs(self, slot: Slot, expression: str) -> str:
         """The condition under which a tagged field is sent. Its value is a bool, for they are counted."""
         assert not isinstance(slot.kind, RecordsMark), f"{slot.name}: tagged records are not thought of"
+        if isinstance(slot.kind, Nested) and slot.is_nullable:
+            return "True"  # None is null, which is sent, too
         default = default_source(slot.declared)
         match default:
             case "None":

@@ -26,8 +26,15 @@ class Array(NamedTuple):
     element: "Kind"
 
 
+NULL_MARK: Final = -1
+TAGGED_NULL_MARK: Final = 0
+
+
 class Nested(NamedTuple):
-    """The fields of a struct. Where it may be null, an int8 stands before it: 1, or -1 for null."""
+    """The fields of a struct. Where it may be null, a byte stands before it: 1, or for null -1 and in a tagged field 0.
+
+    Kafka writes an int8 in the one case and an unsigned varint in the other (MessageDataGenerator).
+    """
 
     layout: "Layout"
 

@@ -20,7 +20,9 @@ Rules:
   default when it is decoded.
 - A field whose value belongs into no log is declared `is_sensitive`.
 - A tagged field (KIP-482) is sent when it differs from its default. A tagged struct is declared `X | None` with the
-  default None, meaning absent: Kafka's own default is a struct full of defaults, which it does not send either.
+  default None, meaning absent: Kafka's own default is a struct full of defaults, which it does not send either. With
+  `nullable_since` None means null, and that is sent, for to Kafka an absent one is that struct. So is a list that may
+  be null and has the default [].
 
 The decorators write `__slots__`; `Struct` brings equality and repr. Nothing is compiled at import: `constructor` and
 `codec` compile what builds, encodes and decodes a class when it is first used. That is why these are no dataclasses: a
@@ -28,7 +30,7 @@ slotted one costs 0.5 ms at import.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar, cast, dataclass_transform, get_args
+from typing import Any, ClassVar, Generic, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 from odradek.protocol.codec.constructor import compile_constructor
 from odradek.protocol.codec.field import MISSING, Field, field
@@ -162,8 +164,9 @@ def message(*, key: int, versions: tuple[int, int], flexible: int | None) -> Cal
             "max_version": last,
             "flexible_since": flexible,
         }
-        for base in vars(cls).get("__orig_bases__", ()):  # Request[XResponse]
-            (members["response_type"],) = get_args(base)
+        for base in vars(cls).get("__orig_bases__", ()):
+            if get_origin(base) is Request:  # Request[XResponse]
+                (members["response_type"],) = get_args(base)
         return _declared(cls, members)
 
     return declare

@@ -48,10 +48,10 @@ class Acknowledgements:
         self.first_error = self.first_error or error
 
 
-def create_topics(bootstrap: str, *names: str) -> None:
-    """Creates topics of one partition and one replica."""
+def create_topics(bootstrap: str, *names: str, partitions: int = 1) -> None:
+    """Creates topics of one replica."""
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
-        admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1) for name in names])
+        admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1) for name in names])
 
 
 def load(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]], completed: Completed) -> Digest:

@@ -35,23 +35,26 @@ def read_back(bootstrap: str, topic: str, completed: Completed) -> Digest:
 
 
 def read_records(bootstrap: str, topic: str) -> Iterator[ConsumerRecord]:
-    """The records of partition 0 from its start to where it ends now; raises DemoFailed when none come for a while."""
-    partition = TopicPartition(topic, 0)
+    """The records of all partitions from their starts to where they end now, each partition's in its order; raises
+    DemoFailed when none come for a while."""
     with KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, fetch_max_bytes=8 << 20) as consumer:
-        consumer.assign([partition])
-        consumer.seek_to_beginning(partition)
-        end_offset = consumer.end_offsets([partition])[partition]
+        partitions = [TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        ends = consumer.end_offsets(partitions)
+        starts = consumer.beginning_offsets(partitions)
+        left = {partition for partition in partitions if starts[partition] < ends[partition]}
         deadline = time.monotonic() + STALL_TIMEOUT_S
-        position = 0
-        while position < end_offset:
-            for record in consumer.poll(timeout_ms=1_000, max_records=10_000).get(partition, []):
-                if record.offset >= end_offset:
-                    return
-                yield record
-                position = record.offset + 1
+        while left:
+            for partition, records in consumer.poll(timeout_ms=1_000, max_records=10_000).items():
+                for record in records:
+                    if record.offset < ends[partition]:
+                        yield record
+                    if record.offset >= ends[partition] - 1:
+                        left.discard(partition)
                 deadline = time.monotonic() + STALL_TIMEOUT_S
             if time.monotonic() > deadline:
-                raise DemoFailed(f"{topic}: no record after offset {position - 1:,}, though it ends at {end_offset:,}")
+                raise DemoFailed(f"{topic}: no more records, though these have not come to their ends: {sorted(left)}")
 
 
 def record_count(bootstrap: str, topic: str) -> int:

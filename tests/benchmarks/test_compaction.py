@@ -17,7 +17,7 @@ from benchmarks.harness.results import Unavailable
 from benchmarks.harness.servers import Server, running_odradek
 from benchmarks.load.frames import Load
 from benchmarks.load.load import run_load
-from benchmarks.load.wire import Wire, create_topic
+from benchmarks.load.wire import create_topic
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_server_that_compacts_nothing_cannot_be_measured(server: Server) -> No
 
 def test_a_log_that_still_holds_everything_and_one_that_lacks_a_key_are_noticed(server: Server) -> None:
     load = Load("keyed", 1 << 20, time.time_ns() // 1_000_000, keys=100)
-    with Wire(server.process.host, server.process.port) as wire:
+    with server.wire() as wire:
         create_topic(wire, load.topic)
         run_load(server.process.host, server.process.port, load)
         with pytest.raises(LogDiffers, match="still holds all of its 1024 records"):

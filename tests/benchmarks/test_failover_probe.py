@@ -29,7 +29,7 @@ def test_what_is_lost_or_another_is_noticed(cluster: Cluster, told: Acknowledged
 
 
 def test_a_leader_that_must_not_be_asked_is_waited_out(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.failover_probe.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("benchmarks.harness.member_wires.TIMEOUT_S", 0.2)
     with replicated_topic(cluster, "waits", 3) as leaders, Probe("waits") as probe:
         others = {node_id: member for node_id, member in cluster.members.items() if node_id != leaders[0]}
         probe.connect(others)

@@ -14,14 +14,17 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from odradek.broker.access.access import Access
+from odradek.broker.cluster.features import GROUP_VERSION, GROUPS
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
+    FEATURES_KEY,
     BrokerState,
     PartitionState,
     broker_key,
     decode_partition,
     encode_controller,
+    encode_features,
     partition_key,
 )
 from odradek.broker.cluster.memory import MemoryStore
@@ -91,7 +94,8 @@ async def running_broker(
     directories = DataDirectories(disk, data_dirs, environment, tasks)
     store = MemoryStore() if store is None else store
     put = {broker_key(broker.broker_id): broker.encode() for broker in brokers}
-    await store.commit(Txn(put={**put, CONTROLLER_KEY: encode_controller(NODE_ID)}))
+    put |= {CONTROLLER_KEY: encode_controller(NODE_ID), FEATURES_KEY: encode_features({GROUPS: 1, GROUP_VERSION: 1})}
+    await store.commit(Txn(put=put))
     image = ClusterImage.from_snapshot(await store.read("/"))
     config = BrokerConfig(settings, image.configs_of_broker(None), image.configs_of_broker(NODE_ID))
     lease = await store.lease(2000)

@@ -1,6 +1,7 @@
 """Each API asks whether its caller may do what it wants: for what its row says, and refuses who may not.
 
-The requests here name things of which there are some (topic `orders`), so that nothing else is refused before.
+The requests here name things of which there are some (topic `orders`), so that nothing else is refused before; there
+is a group of that name, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,12 +22,16 @@ from odradek.protocol.messages.alter_configs import AlterConfigsResource as Reso
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
@@ -34,21 +39,46 @@ from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
 from odradek.protocol.messages.envelope import EnvelopeRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from odradek.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from odradek.protocol.messages.list_groups import ListGroupsRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.messages.sync_group import SyncGroupRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.broker.groups import make_consumer_group, make_group
 from tests.broker.support import ask, batch, make_topic, running_broker
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
+
+SETTINGS = {"auto.create.topics.enable": "true", "offsets.topic.num.partitions": "1"}
 
 Make = Callable[[bytes], Any]
 """From the topic's id to a request."""
@@ -85,6 +115,58 @@ REQUESTS: list[Make] = [
     lambda _: MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True),
     lambda _: FindCoordinatorRequest(coordinator_keys=["group"]),
     lambda _: FindCoordinatorRequest(key_type=1, coordinator_keys=["id"]),
+    lambda _: ConsumerGroupHeartbeatRequest(
+        group_id="newer",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+    ),
+    lambda _: ConsumerGroupDescribeRequest(group_ids=["newer"], include_authorized_operations=False),
+    lambda _: OffsetCommitRequest(
+        group_id="group",
+        topics=[
+            OffsetCommitRequestTopic(
+                name="orders",
+                partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")],
+            )
+        ],
+    ),
+    lambda _: OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequestGroup(
+                group_id="group", topics=[OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
+            )
+        ]
+    ),
+    lambda _: OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=None)]),
+    lambda _: OffsetDeleteRequest(
+        group_id="group",
+        topics=[OffsetDeleteRequestTopic(name="orders", partitions=[OffsetDeleteRequestPartition(partition_index=0)])],
+    ),
+    lambda _: JoinGroupRequest(
+        group_id="group",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    ),
+    lambda _: SyncGroupRequest(
+        group_id="group",
+        generation_id=1,
+        member_id="member",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[],
+    ),
+    lambda _: HeartbeatRequest(group_id="group", generation_id=1, member_id="member"),
+    lambda _: LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="member")]),
+    lambda _: DescribeGroupsRequest(groups=["group"], include_authorized_operations=True),
+    lambda _: ListGroupsRequest(),
+    lambda _: DeleteGroupsRequest(groups_names=["group"]),
+    lambda _: UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=1)]),
     lambda _: CreateTopicsRequest(
         timeout_ms=1000,
         topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])],
@@ -108,23 +190,24 @@ REQUESTS: list[Make] = [
     lambda _: DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
-            for kind, name in ((TOPIC, "orders"), (BROKER, "0"))
+            for kind, name in ((TOPIC, "orders"), (GROUP, "read"), (BROKER, "0"))
         ]
     ),
     lambda _: AlterConfigsRequest(
         resources=[
             ResourceOfAlter(resource_type=kind, resource_name=name, configs=[])
-            for kind, name in ((TOPIC, "orders"), (BROKER, "0"))
+            for kind, name in ((TOPIC, "orders"), (GROUP, "read"), (BROKER, "0"))
         ],
         validate_only=False,
     ),
     lambda _: IncrementalAlterConfigsRequest(
         resources=[
             AlterConfigsResource(resource_type=kind, resource_name=name, configs=[])
-            for kind, name in ((TOPIC, "orders"), (BROKER, "0"))
+            for kind, name in ((TOPIC, "orders"), (GROUP, "read"), (BROKER, "0"))
         ],
         validate_only=False,
     ),
+    lambda _: ListConfigResourcesRequest(),
     lambda _: DescribeLogDirsRequest(topics=None),
     lambda _: ElectLeadersRequest(topic_partitions=[], timeout_ms=0),
     lambda _: AlterPartitionReassignmentsRequest(topics=[], timeout_ms=0),
@@ -140,7 +223,7 @@ REQUESTS: list[Make] = [
     lambda topic_id: DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000),
 ]
 BY_NAME: Mapping[str, Api] = {api.request.__name__: api for api in SERVED}
-HIDES = ("topics=None", "topics=[]", "include_cluster_authorized_operations=True")
+HIDES = ("ListGroups", "topics=None", "topics=[]", "include_cluster_authorized_operations=True")
 """What leaves out what may not be seen, and refuses nothing."""
 
 
@@ -157,8 +240,16 @@ class Recording(Access):
         return self.allows
 
 
-async def answered(context: Context, make: Make, topic_id: bytes) -> tuple[Api, Any]:
+async def prepared(context: Context) -> bytes:
+    """The topic's id."""
+    topic_id = await make_topic(context, "orders")
+    await make_group(context, "orders")
+    await make_consumer_group(context, "newer")
     await context.member.controller.work()  # else it is waited for
+    return topic_id
+
+
+async def answered(context: Context, make: Make, topic_id: bytes) -> tuple[Api, Any]:
     request = make(topic_id)
     api = BY_NAME[type(request).__name__]
     return api, await ask(context, request, api.served[1])
@@ -180,13 +271,13 @@ async def test_all_that_rows_say_is_asked_and_nothing_else() -> None:
     asked: dict[str, set[Need]] = {api.name: set() for api in SERVED}
     for make in REQUESTS:
         access = Recording()
-        async with running_broker({"auto.create.topics.enable": "true"}, access=access) as context:
-            api, _ = await answered(context, make, await make_topic(context, "orders"))
+        async with running_broker(SETTINGS, access=access) as context:
+            api, _ = await answered(context, make, await prepared(context))
             asked[api.name] |= access.asked
             assert access.asked or api.is_before_authentication, f"{api.name} asks for nothing"
         access = Recording(allows=False)
-        async with running_broker({"auto.create.topics.enable": "true"}, access=access) as context:
-            api, _ = await answered(context, make, await make_topic(context, "orders"))
+        async with running_broker(SETTINGS, access=access) as context:
+            api, _ = await answered(context, make, await prepared(context))
             asked[api.name] |= access.asked
     assert asked == {api.name: {*api.needs} for api in SERVED}
 
@@ -194,9 +285,8 @@ async def test_all_that_rows_say_is_asked_and_nothing_else() -> None:
 @pytest.mark.parametrize("number", range(1, len(REQUESTS)))
 async def test_who_may_nothing_is_refused_or_sees_nothing(number: int) -> None:
     access = Recording(allows=False)
-    async with running_broker({"auto.create.topics.enable": "true"}, access=access) as context:
-        topic_id = await make_topic(context, "orders")
-        await context.member.controller.work()
+    async with running_broker(SETTINGS, access=access) as context:
+        topic_id = await prepared(context)
         before = context.metadata.image.revision
         _, answer = await answered(context, REQUESTS[number], topic_id)
         assert context.metadata.image.revision == before, "nothing was changed"

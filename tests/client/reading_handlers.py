@@ -3,6 +3,9 @@
     reading = serve_reading(cluster)
     reading.errors["orders", 0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]    # the next answers for this partition
 
+Sessions are kept where `reading.keeps_sessions` (KIP-227), and else declined. `reading.preferred` names, by partition,
+a replica to read from instead of the leader (KIP-392); replicas answer as the leader does.
+
 There is no waiting for `min_bytes`: without records the answer comes at once, so tests on virtual time give the
 network a delay, or the Fetch a fault.
 """
@@ -14,10 +17,12 @@ from odradek.protocol.batches.records import Record
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
@@ -34,6 +39,31 @@ from tests.client.broker_log import PartitionLog
 from tests.client.scripted_broker import Partition, ScriptedBroker, ScriptedCluster
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+SESSIONS_SINCE = 7
+
+
+class FetchSession:
+    """What a broker remembers of one reader."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        """Of the next request."""
+        self.wanted: dict[tuple[str, bytes, int], FetchPartition] = {}
+
+    def update(self, request: FetchRequest) -> None:
+        for topic in request.topics:
+            for part in topic.partitions:
+                self.wanted[topic.topic, topic.topic_id, part.partition] = part
+        for gone in request.forgotten_topics_data:
+            for index in gone.partitions:
+                self.wanted.pop((gone.topic, gone.topic_id, index), None)
+        self.epoch += 1
+
+    def topics(self) -> list[FetchTopic]:
+        return [
+            FetchTopic(topic=topic, topic_id=topic_id, partitions=[part])
+            for (topic, topic_id, _), part in self.wanted.items()
+        ]
 
 
 class Reading:
@@ -41,31 +71,83 @@ class Reading:
 
     def __init__(self) -> None:
         self.errors: dict[tuple[str, int], list[int]] = defaultdict(list)
+        self.keeps_sessions = False
+        self.sessions: dict[int, FetchSession] = {}
+        self.preferred: dict[tuple[str, int], int] = {}
+        self.truncated: dict[tuple[str, int], tuple[int, int]] = {}
+        """By partition: what a reader of a later epoch or offset is told of where the logs part: epoch and end."""
 
     def fetch(self, call: Call) -> Response:
         request = call.exchange.request
         assert isinstance(request, FetchRequest)
-        if request.session_id != 0 or request.session_epoch != -1:
-            call.broker.violated("a Fetch with a session, which nobody has opened")
+        if request.session_epoch == -1 or call.exchange.version < SESSIONS_SINCE:
+            return self._fetch_all(call, request.topics)
+        if request.session_epoch == 0:
+            self.sessions.pop(request.session_id, None)
+            response = self._fetch_all(call, request.topics)
+            if self.keeps_sessions:
+                response.session_id = 1 + max(self.sessions, default=0)
+                self.sessions[response.session_id] = FetchSession()
+                self.sessions[response.session_id].update(request)
+            return response
+        session = self.sessions.get(request.session_id)
+        if session is None:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
+        if session.epoch != request.session_epoch:
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, responses=[])
+        session.update(request)
+        response = self._fetch_all(call, session.topics())
+        response.session_id = request.session_id
+        for topic in response.responses:
+            topic.partitions = [
+                each
+                for each in topic.partitions
+                if each.records or each.error_code or each.preferred_read_replica >= 0 or each.diverging_epoch
+            ]
+        response.responses = [topic for topic in response.responses if topic.partitions]
+        return response
+
+    def _fetch_all(self, call: Call, topics: list[FetchTopic]) -> FetchResponse:
+        request = call.exchange.request
+        assert isinstance(request, FetchRequest)
         endpoints: dict[int, NodeEndpoint] = {}
         left = request.max_bytes
         answers: list[FetchableTopicResponse] = []
-        for topic in request.topics:
+        for topic in topics:
             name = topic.topic or _name(call.broker.cluster, topic.topic_id)
             parts: list[PartitionData] = []
             for part in topic.partitions:
-                data = self._fetch(call.broker, name, part, left, endpoints)
+                data = self._fetch(call.broker, name, part, left, endpoints, request.rack_id)
                 left -= len(data.records or b"")
                 parts.append(data)
             answers.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=parts))
         return FetchResponse(responses=answers, node_endpoints=list(endpoints.values()))
 
     def _fetch(
-        self, broker: ScriptedBroker, topic: str, part: FetchPartition, left: int, endpoints: dict[int, NodeEndpoint]
+        self,
+        broker: ScriptedBroker,
+        topic: str,
+        part: FetchPartition,
+        left: int,
+        endpoints: dict[int, NodeEndpoint],
+        rack: str,
     ) -> PartitionData:
         index = part.partition
+        preferred = self.preferred.get((topic, index), -1)
+        if rack and preferred >= 0 and preferred != broker.node_id:
+            return PartitionData(
+                partition_index=index, high_watermark=-1, preferred_read_replica=preferred, records=b""
+            )
+        parted = self.truncated.get((topic, index))
+        if (
+            parted is not None
+            and part.last_fetched_epoch >= 0
+            and parted < (part.last_fetched_epoch, part.fetch_offset)
+        ):
+            told = EpochEndOffset(epoch=parted[0], end_offset=parted[1])
+            return PartitionData(partition_index=index, high_watermark=-1, diverging_epoch=told, records=b"")
         try:
-            state = self._led(broker, topic, index, part.current_leader_epoch)
+            state = self._led(broker, topic, index, part.current_leader_epoch, may_follow=preferred == broker.node_id)
             log = state.log
             if not log.start_offset <= part.fetch_offset <= log.end_offset:
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -118,8 +200,10 @@ class Reading:
             partition_index=index, offset=offset, timestamp=timestamp, leader_epoch=state.leader_epoch
         )
 
-    def _led(self, broker: ScriptedBroker, topic: str, index: int, leader_epoch: int) -> Partition:
-        """The partition, if this broker leads it and the epoch is the current one. Raises KafkaError."""
+    def _led(
+        self, broker: ScriptedBroker, topic: str, index: int, leader_epoch: int, *, may_follow: bool = False
+    ) -> Partition:
+        """The partition, if this broker leads it or may follow, and the epoch is current. Raises KafkaError."""
         scripted = self.errors[topic, index]
         if scripted and (code := scripted.pop(0)):
             raise KafkaError(ErrorCode(code))
@@ -129,7 +213,7 @@ class Reading:
         if known is None or index >= len(known.partitions):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         state = known.partitions[index]
-        if state.leader != broker.node_id:
+        if state.leader != broker.node_id and not may_follow:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if 0 <= leader_epoch < state.leader_epoch:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)

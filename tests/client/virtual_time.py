@@ -37,6 +37,7 @@ from contextvars import Context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack, cast
 
 from odradek.runtime.environment import NS_PER_MS, Environment
+from odradek.runtime.stall_watch import StallListener
 from odradek.runtime.tasks import running_tasks
 
 T = TypeVar("T")
@@ -325,6 +326,10 @@ class VirtualEnvironment(Environment):
     def boot_id(self) -> str | None:
         return "virtual-boot"
 
+    def watch_stalls(self, listener: StallListener) -> Callable[[], None]:
+        """Nothing blocks a loop whose clock stands still meanwhile."""
+        return _nothing
+
     def jump_ms(self, by_ms: float) -> None:
         """Sets the wall clock forward, or back. Clocks that only measure time do not notice."""
         self._wall_clock_offset_ms += by_ms
@@ -353,3 +358,6 @@ def _describe(task: asyncio.Task[Any]) -> str:
 def _first(value: object, *names: str) -> Any:
     """The first of these attributes that the value has: coroutines and generators name the same thing differently."""
     return next((found for name in names if (found := getattr(value, name, None)) is not None), None)
+
+
+def _nothing() -> None: ...

@@ -8,7 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from tests.cluster import client_producers, client_readers, librdkafka_reader
+from tests.cluster import (
+    client_producers,
+    client_readers,
+    group_members,
+    librdkafka_member,
+    librdkafka_reader,
+    offsets_register,
+)
 from tests.cluster.client_session import TELLING_SIGNAL, Job, Session
 
 KINDS: Final[dict[str, Callable[[Session], None]]] = {
@@ -18,6 +25,10 @@ KINDS: Final[dict[str, Callable[[Session], None]]] = {
     "kafka-python-reader": client_readers.read_with_kafka_python,
     "librdkafka-reader": librdkafka_reader.read_with_librdkafka,
     "odradek-reader": client_readers.read_with_our_own,
+    "kafka-python-member": group_members.take_part_with_kafka_python,
+    "aiokafka-member": group_members.take_part_with_aiokafka,
+    "librdkafka-member": librdkafka_member.take_part_with_librdkafka,
+    "register": offsets_register.keep_register,
 }
 
 

@@ -47,6 +47,12 @@ class Job:
     burst: int = 10
     """A producer pauses after so many records."""
     payload_bytes: int = 200
+    group: str = ""
+    """Of a member: the group that it joins."""
+    instance_id: str = ""
+    """Of a static member."""
+    commits_in_background: bool = False
+    """Of a member: it goes on while a commit is under way. Else it waits."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

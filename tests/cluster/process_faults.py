@@ -7,6 +7,7 @@ struck is chosen when it happens: the role may have moved in the round before.
 import os
 import random
 import signal
+from collections.abc import Sequence
 from typing import Final
 
 from processes.child_process import ChildProcess
@@ -27,7 +28,7 @@ def killed(role: Role) -> Fault:
         broker = cluster.who(role)
         cluster.happened("process crash", broker.name, role)
         broker.kill()
-        _back(cluster, broker, rng)
+        back(cluster, broker, rng)
 
     return fault
 
@@ -46,7 +47,7 @@ def killed_alone(cluster: RealCluster, rng: random.Random) -> None:
     for each in followers:
         cluster.happened("continue", each.name)
         each.resume()
-    _back(cluster, broker, rng)
+    back(cluster, broker, rng)
 
 
 def paused(role: Role, duration_s: tuple[float, float]) -> Fault:
@@ -68,37 +69,28 @@ def restarted(role: Role) -> Fault:
         broker = cluster.who(role)
         cluster.happened("clean stop", broker.name, role)
         broker.stop()
-        _back(cluster, broker, rng)
+        back(cluster, broker, rng)
 
     return fault
 
 
 def all_killed(cluster: RealCluster, rng: random.Random) -> None:
     """SIGKILL of all brokers, in one moment."""
-    processes = cluster.broker_processes()
-    for process in processes:
-        cluster.happened("process crash", process.name, "all at once")
-        os.kill(process.pid, signal.SIGKILL)
-    for process in processes:
-        process.kill()
-    lasts(rng.choice(AWAY_S))
-    for process in processes:
-        cluster.happened("start", process.name)
-    cluster.processes.start(*processes)
+    all_back(cluster, kill_all(cluster), rng)
 
 
 def etcd_killed(cluster: RealCluster, rng: random.Random) -> None:
     etcd = _etcd(cluster)
     cluster.happened("store fault", etcd.name, "SIGKILL")
     etcd.kill()
-    _back(cluster, etcd, rng)
+    back(cluster, etcd, rng)
 
 
 def etcd_restarted(cluster: RealCluster, rng: random.Random) -> None:
     etcd = _etcd(cluster)
     cluster.happened("store fault", etcd.name, "SIGTERM")
     etcd.stop()
-    _back(cluster, etcd, rng)
+    back(cluster, etcd, rng)
 
 
 def etcd_paused(duration_s: tuple[float, float]) -> Fault:
@@ -130,15 +122,35 @@ def gone_without_etcd(*, is_clean: bool) -> Fault:
         lasts(rng.choice(AWAY_S))
         cluster.happened("heal", etcd.name)
         etcd.resume()
-        _back(cluster, broker, rng)
+        back(cluster, broker, rng)
 
     return fault
 
 
-def _back(cluster: RealCluster, process: ChildProcess, rng: random.Random) -> None:
+def kill_all(cluster: RealCluster) -> list[ChildProcess]:
+    """The brokers' processes, each of which got SIGKILL before the end of any was waited for."""
+    processes = cluster.broker_processes()
+    for process in processes:
+        cluster.happened("process crash", process.name, "all at once")
+        os.kill(process.pid, signal.SIGKILL)
+    for process in processes:
+        process.kill()
+    return processes
+
+
+def back(cluster: RealCluster, process: ChildProcess, rng: random.Random) -> None:
+    """Starts it, now or when it has been away for a while."""
     lasts(rng.choice(AWAY_S))
     cluster.happened("start", process.name)
     process.start()
+
+
+def all_back(cluster: RealCluster, processes: Sequence[ChildProcess], rng: random.Random) -> None:
+    """The same for all of them together."""
+    lasts(rng.choice(AWAY_S))
+    for process in processes:
+        cluster.happened("start", process.name)
+    cluster.processes.start(*processes)
 
 
 def _etcd(cluster: RealCluster) -> ChildProcess:

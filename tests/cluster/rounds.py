@@ -22,7 +22,6 @@ from types import TracebackType
 from typing import Final, Self
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from odradek.testing.sim.checking.checker import check
 from odradek.testing.sim.checking.history import History, Phase, Placed, Polled, Record
@@ -32,12 +31,12 @@ from tests.cluster.clients import PRODUCERS, READERS, Clients
 from tests.cluster.gaps import Figures, longest_gap_ms
 from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster
 from tests.compat.producer_load import read_back
+from tests.compat.watermarks import log_ends
 
 ROUNDS: Final = int(os.environ.get("PROCESS_ROUNDS", "1"))
 IS_SHORT: Final = "PROCESS_ROUNDS" not in os.environ
 """Then the most telling kind is run, and the others are left to `make rounds` (three of each) and `make soak`."""
 SEED: Final = int(os.environ.get("PROCESS_SEED", "0")) or random.randrange(1, 2**31)
-READING_TIMEOUT_S: Final = 30.0
 FINAL: Final = "final"
 OWN_ERROR: Final = re.compile(r"Traceback \(most recent call last\)|\b(ERROR|CRITICAL) ")
 """What no fault excuses in a broker's log."""
@@ -160,14 +159,7 @@ def history_of(clients: Clients, happened: Sequence[Record], read: Sequence[Reco
 def everything(bootstrap: str, topic: str, starts: Sequence[int]) -> list[Record]:
     """All partitions, read by librdkafka from where their logs start to their ends."""
     found: list[Record] = [Placed(now_ms(), FINAL, topic, index, start, "start") for index, start in enumerate(starts)]
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
-    try:
-        ends = {
-            index: consumer.get_watermark_offsets(TopicPartition(topic, index), READING_TIMEOUT_S)[1]
-            for index in range(len(starts))
-        }
-    finally:
-        consumer.close()
+    ends = log_ends(bootstrap, topic, range(len(starts)))
     for message in read_back(bootstrap, topic, ends, dict(enumerate(starts))):
         index, offset, at_ms = message.partition(), message.offset(), now_ms()
         assert index is not None

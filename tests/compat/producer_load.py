@@ -17,6 +17,7 @@ from kafka.partitioner.default import murmur2
 
 from odradek import Ack, BufferFull, Delivery, Producer
 from odradek.client.producer.record import RecordHeaders
+from tests.compat.watermarks import watermarks
 
 SIZE_MAX: Final = 100 * 1024
 NOBODY: Final = -1
@@ -240,9 +241,6 @@ def read_back(
                 at[partition] += 1
                 yield message
         for partition, end in ends.items():
-            assert consumer.get_watermark_offsets(TopicPartition(topic, partition), READ_TIMEOUT_S) == (
-                starts[partition],
-                end,
-            )
+            assert watermarks(consumer, topic, partition) == (starts[partition], end)
     finally:
         consumer.close()

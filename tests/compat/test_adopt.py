@@ -46,7 +46,9 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-INTERNAL = ["__cluster_metadata-0", "__consumer_offsets-0", "__transaction_state-0"]
+NOT_SERVED = ["__cluster_metadata-0", "__transaction_state-0"]
+GROUPS = "__consumer_offsets-0"
+"""The partition of groups and their offsets, of which Kafka was told to make one. It is served."""
 NODE_ID = 1
 APPENDED_EACH = 300
 EVERY_PLACE = [(topic, index) for topic, count in PARTITIONS.items() for index in range(count)]
@@ -117,7 +119,9 @@ def tell(story: Story, survivor: Sending, port: int) -> None:
         story.after_appending = read_by_kafka_python(broker)
         story.log = broker.output
     after = checksums(story.data_dir)
-    story.changed["internal topics"] = [name for name in difference(before, after) if name.startswith("__")]
+    story.changed["topics not served"] = [
+        name for name in difference(before, after) if name.startswith(tuple(NOT_SERVED))
+    ]
 
 
 def refusal(data_dir: Path) -> str:
@@ -279,7 +283,7 @@ def test_no_file_of_kafkas_is_changed(story: Story) -> None:
     assert "metadata.log" in story.changed["adoption"]
     assert set(story.changed["adoption"]) <= made
     assert set(story.changed["dry run"]) <= {".lock"}
-    assert story.changed["internal topics"] == []
+    assert story.changed["topics not served"] == []
 
 
 def test_everything_is_told(story: Story) -> None:
@@ -287,9 +291,10 @@ def test_everything_is_told(story: Story) -> None:
         assert re.search(r"^  codecs: 1 partition, \d+ segments, \d+ bytes; retention\.ms=-1; segm", said, re.MULTILINE)
         assert re.search(r"^  ledger: 3 partitions, .*; index\.interval\.bytes=1024; segment\.byt", said, re.MULTILINE)
         assert re.search(r"^  table: 2 partitions, .*; cleanup\.policy=compact; max\.message\.by", said, re.MULTILINE)
-        assert "kept where they are, and not served yet:\n" + "".join(f"  {name}\n" for name in INTERNAL) in said
+        assert re.search(r"^  __consumer_offsets: 1 partition, .*; cleanup\.policy=compact", said, re.MULTILINE)
+        assert "kept where they are, and not served yet:\n" + "".join(f"  {name}\n" for name in NOT_SERVED) in said
         assert "not taken" not in said
-    assert story.dry_run.endswith("Nothing was changed. Without --dry-run, 3 topics would be adopted.\n[exit code 0]")
+    assert story.dry_run.endswith("Nothing was changed. Without --dry-run, 4 topics would be adopted.\n[exit code 0]")
     assert story.adoption.endswith(f"odradek serve --data-dir {story.data_dir} --node-id 1\n[exit code 0]")
 
 
@@ -341,7 +346,7 @@ def test_the_broker_found_nothing_strange(story: Story) -> None:
     lines = [line for line in story.log.splitlines() if re.search(r" (WARNING|ERROR) ", line)]
     assert lines == []
     assert sorted(path.name for path in story.data_dir.iterdir() if path.is_dir()) == sorted(
-        [*INTERNAL, *(f"{topic}-{index}" for topic, index in EVERY_PLACE)]
+        [*NOT_SERVED, GROUPS, *(f"{topic}-{index}" for topic, index in EVERY_PLACE)]
     )
 
 

@@ -1,7 +1,8 @@
 """The same raw requests sent to Apache Kafka 4.3.1 and to `odradek serve`: the answers are equal, or listed here.
 
-The questions are in `questions_of_data.py`, `questions_of_validation.py` and `questions_of_admin.py`. A difference
-stands in `DIFFERENT` with both answers and the reason; one that is none any more, or has become another one, fails.
+The questions are in `questions_of_data.py`, `questions_of_validation.py`, `questions_of_groups.py` and
+`questions_of_admin.py`. A difference stands in `DIFFERENT` with both answers and the reason; one that is none any more,
+or has become another one, fails.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from processes.apache_kafka import ApacheKafka
 from processes.odradek_broker import OdradekBroker, settings_words
-from tests.compat import questions_of_admin, questions_of_data, questions_of_validation
+from tests.compat import questions_of_admin, questions_of_data, questions_of_groups, questions_of_validation
 from tests.compat.admin_fuzz import both_of, told_of
 from tests.compat.admin_requests import history
 from tests.compat.clusters import KEEPS_OLD_RECORDS
@@ -20,7 +21,7 @@ from tests.compat.questions import QUESTIONS, Answer
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
 
-ASKED_IN = (questions_of_admin, questions_of_data, questions_of_validation)
+ASKED_IN = (questions_of_admin, questions_of_data, questions_of_groups, questions_of_validation)
 """Importing them fills `QUESTIONS`."""
 
 
@@ -32,7 +33,11 @@ class Difference(NamedTuple):
     reason: str
 
 
-OPTIONS = {"auto.create.topics.enable": "false"} | KEEPS_OLD_RECORDS
+OPTIONS = {
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+} | KEEPS_OLD_RECORDS
 SEEDS = range(12)
 """Of the histories of random requests."""
 

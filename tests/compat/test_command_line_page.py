@@ -32,7 +32,12 @@ def test_every_command_of_the_page_does_what_stands_there(tmp_path: Path) -> Non
 def test_every_command_has_its_example() -> None:
     commands = {" ".join(re.findall(r"odradek ([a-z]+(?: [a-z]+)?)", example.command)) for example in examples()}
     shown = " ".join(sorted(commands))
-    for group, verbs in {"topics": "list create describe alter delete", "configs": "describe set delete"}.items():
+    groups = {
+        "topics": "list create describe alter delete",
+        "configs": "describe set delete",
+        "groups": "list describe members reset delete",
+    }
+    for group, verbs in groups.items():
         for verb in verbs.split():
             assert f"{group} {verb}" in shown
     for command in ("produce", "consume", "brokers", "cluster status", "dump"):

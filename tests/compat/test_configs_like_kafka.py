@@ -33,9 +33,12 @@ from tests.compat.peer import Peer
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java, pytest.mark.slow]
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 NODE_ID = "1"
 SET_BY_THE_TEST = {
+    "group.initial.rebalance.delay.ms": "the test's Kafka does not wait",
+    "offsets.topic.num.partitions": "the test's Kafka has one broker, and starts quickly",
+    "offsets.topic.replication.factor": "the test's Kafka has one broker",
     "advertised.listeners": "the test's Kafka is told, our broker is not",
     "log.dirs": "each has a directory of its own",
 }
@@ -43,12 +46,15 @@ DESCRIBED_DIFFERENTLY = {
     "advertised.listeners",
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
+    "group.initial.rebalance.delay.ms",
     "listener.security.protocol.map",
     "listeners",
     "log.dir",
     "log.dirs",
     "min.insync.replicas",
     "node.id",
+    "offsets.topic.num.partitions",
+    "offsets.topic.replication.factor",
     "queued.max.request.bytes",
 }
 """All of the broker's options that differ: one more or one less is to be looked at."""
@@ -58,11 +64,12 @@ NOT_DESCRIBED_BY_KAFKA = {
     "leader.replication.throttled.rate",
     *(name for name in BROKER_OPTIONS if name.startswith("metadata.")),
     "log.initial.task.delay.ms",
+    "metrics.group.lag.max.series",
     "producer.id.expiration.check.interval.ms",
     "record.validation",
     "request.log.slower.than.ms",
 }
-"""Those of the metadata store, of validation and of the request log are our own, the others internal ones of Kafka."""
+"""Those of the metadata store, lag, validation and the request log are our own, the others internal ones of Kafka."""
 
 CHECKED_BY_KAFKA = {
     NODE_ID: ["ssl.engine.factory.class", "cordoned.log.dirs", "max.connections.per.ip.overrides"],
@@ -165,6 +172,39 @@ def test_the_broker_is_described_as_kafka_does(both: Both) -> None:
     assert set(differing) == DESCRIBED_DIFFERENTLY
 
 
+def test_a_group_is_described_as_kafka_does(both: Both) -> None:
+    """With nothing of its own, and with some; options of share and streams groups are not here."""
+    for name, value in (("", ""), ("consumer.session.timeout.ms", "50000"), ("consumer.assignment.interval.ms", "0")):
+        if name:
+            codes = [altered(peer, "billing", name, value, kind=GROUP) for peer in (both.theirs, both.ours)]
+            assert codes == [ErrorCode.NONE] * 2
+            while describe(both.theirs, GROUP, "billing")[name].value != value:
+                pass  # Kafka answers before it has followed
+        theirs, ours = both.describe(GROUP, "billing")
+        assert {each for each in set(theirs) - set(ours) if not each.startswith(("share.", "streams."))} == set()
+        assert set(ours) - set(theirs) == set()
+        assert differences(theirs, ours) == {}
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value"),
+    [
+        ("billing", "consumer.session.timeout.ms", "44999"),
+        ("billing", "consumer.session.timeout.ms", "60001"),
+        ("billing", "consumer.session.timeout.ms", "x"),
+        ("billing", "consumer.heartbeat.interval.ms", "0"),
+        ("billing", "consumer.heartbeat.interval.ms", "15001"),
+        ("billing", "consumer.assignment.interval.ms", "-1"),
+        ("billing", "nope", "1"),
+        ("", "consumer.session.timeout.ms", "50000"),
+        ("a/b c", "consumer.session.timeout.ms", "50000"),
+    ],
+)
+def test_a_groups_options_are_taken_and_refused_as_kafka_does(both: Both, group: str, name: str, value: str) -> None:
+    codes = [altered(peer, group, name, value, kind=GROUP) for peer in (both.theirs, both.ours)]
+    assert codes[0] == codes[1]
+
+
 def test_kafkas_other_options_are_known_and_why_they_are_not_here(both: Both) -> None:
     """Whoever builds one of these parts takes its options out of the table."""
     theirs, ours = both.describe(BROKER, NODE_ID)
@@ -183,10 +223,12 @@ def test_kafkas_other_options_are_refused_and_stored_at_run_time_as_kafka_does(b
     assert different == {name: [ErrorCode.INVALID_REQUEST, ErrorCode.NONE] for name in CHECKED_BY_KAFKA[broker]}
 
 
-def altered(peer: Peer, broker: str, name: str, value: str) -> ErrorCode:
+def altered(peer: Peer, resource_name: str, name: str, value: str, *, kind: int = BROKER) -> ErrorCode:
+    """A broker's is checked alone."""
     change = AlterableConfig(name=name, config_operation=Operation.SET, value=value)
-    resource = AlterConfigsResource(resource_type=BROKER, resource_name=broker, configs=[change])
-    [answer] = peer.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=True), 1).responses
+    resource = AlterConfigsResource(resource_type=kind, resource_name=resource_name, configs=[change])
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=kind == BROKER)
+    [answer] = peer.ask(request, 1).responses
     return ErrorCode(answer.error_code)
 
 

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from tests.compat.clusters import Ours, broker_count, eventually
+from tests.compat.watermarks import watermarks
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
@@ -35,7 +36,7 @@ def read_back(broker: Ours, topic: str, count: int) -> Counter[bytes]:
     partitions = sorted(consumer.list_topics(topic, 10).topics[topic].partitions)
 
     def ends_now() -> dict[int, int]:
-        return {index: consumer.get_watermark_offsets(TopicPartition(topic, index), 10)[1] for index in partitions}
+        return {index: watermarks(consumer, topic, index)[1] for index in partitions}
 
     eventually(lambda: sum(ends_now().values()), count)  # which is a moment later, unless acks=all
     ends = ends_now()

@@ -11,11 +11,12 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Message
 
 import odradek
 from processes.odradek_broker import REPOSITORY, OdradekBroker
 from tests.compat.producer_load import read_back
+from tests.compat.watermarks import log_ends
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
 
@@ -23,7 +24,6 @@ EXAMPLES = REPOSITORY / "examples"
 PAGE = (REPOSITORY / "docs" / "producer.md").read_text()
 ADDRESS = "localhost:9092"
 PARTITIONS = 3
-READY_S = 10.0
 
 
 @pytest.fixture
@@ -47,13 +47,7 @@ def run_example(name: str, server: OdradekBroker) -> list[str]:
 
 def messages(server: OdradekBroker, topic: str) -> list[Message]:
     """All of a topic; those of one partition in their order."""
-    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "unused"})
-    try:
-        partitions = range(PARTITIONS)
-        ends = {each: consumer.get_watermark_offsets(TopicPartition(topic, each), READY_S)[1] for each in partitions}
-    finally:
-        consumer.close()
-    return list(read_back(server.bootstrap, topic, ends))
+    return list(read_back(server.bootstrap, topic, log_ends(server.bootstrap, topic, range(PARTITIONS))))
 
 
 def values(server: OdradekBroker, topic: str) -> list[bytes | None]:

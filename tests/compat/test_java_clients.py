@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from processes.apache_kafka import run_tool
 from tests.compat.clusters import Ours, broker_count, eventually
@@ -155,3 +156,29 @@ def test_the_cluster_is_described(broker: Ours) -> None:
     assert "Cluster ID:" in run_tool(f"{TOOLS}.ClusterTool", "cluster-id", "--bootstrap-server", broker.bootstrap)
     quorum = tool(broker, "MetadataQuorumCommand", "describe", "--status")
     assert re.search(r"LeaderId: +[0-3]\b", quorum), quorum
+
+
+def test_groups_that_have_rebalanced_are_described(broker: Ours) -> None:
+    """Why they have is told in a tagged field that Java's AdminClient passes over."""
+    create(broker, "java-groups")
+    settings = {"bootstrap.servers": broker.bootstrap}
+    protocols = ("classic", "consumer")
+    consumers = [Consumer(settings | {"group.id": f"of-{name}", "group.protocol": name}) for name in protocols]
+    for consumer in consumers:
+        consumer.subscribe(["java-groups"])
+
+    def counts() -> list[int]:
+        for consumer in consumers:
+            consumer.poll(0.1)
+        return [len(consumer.assignment()) for consumer in consumers]
+
+    eventually(counts, [PARTITIONS] * 2)
+    named = ("--group", "of-classic", "--group", "of-consumer")
+    said = tool(broker, "consumer.group.ConsumerGroupCommand", "--describe", *named, "--state")
+    rows = [line.split() for line in said.splitlines() if line.startswith("of-")]
+    assert sorted((row[0], *row[-2:]) for row in rows) == [
+        ("of-classic", "Stable", "1"),
+        ("of-consumer", "Stable", "1"),
+    ]
+    for consumer in consumers:
+        consumer.close()

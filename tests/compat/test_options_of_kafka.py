@@ -48,6 +48,7 @@ OURS_OF_BROKERS = {
     "metadata.lease.ms": "how long a broker may be silent towards etcd",
     "metadata.request.timeout.ms": "how long etcd may take to answer",
     "metadata.store": "where the metadata lives",
+    "metrics.group.lag.max.series": "how much the metrics page tells of groups",
     "request.log.slower.than.ms": "which requests the request log tells of",
 }
 INTERNAL = {
@@ -57,6 +58,9 @@ INTERNAL = {
     "producer.id.expiration.check.interval.ms": "Kafka takes it, and does not describe it",
 }
 SET_BY_THE_TEST = {
+    "group.initial.rebalance.delay.ms": "the test's Kafka does not wait",
+    "offsets.topic.num.partitions": "the test's Kafka has one broker, and starts quickly",
+    "offsets.topic.replication.factor": "the test's Kafka has one broker",
     "advertised.listeners": "where the test's Kafka is",
     "listener.security.protocol.map": "its controller's listener is plaintext; Kafka can change it at run time",
     "listeners": "where the test's Kafka is; Kafka can change them at run time, and its default is every address",

@@ -20,6 +20,8 @@ from odradek.protocol.codec import codec
 from odradek.protocol.codec.layout import Array, Kind, Layout, Nested, layout_of_message
 from odradek.protocol.codec.schema import Message, Struct
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
+from odradek.protocol.messages.describe_groups import DescribeGroupsResponse
+from odradek.protocol.messages.group_rebalances import REBALANCES_TAG
 from odradek.protocol.primitives import ZERO_UUID, Fixed
 from tests.protocol.strategies import case_name, declared_versions, messages
 
@@ -33,12 +35,14 @@ def theirs_of(cls: type[Message]) -> Any:
     return found
 
 
-BETWEEN_BROKERS = ("BrokerHeartbeat", "Envelope", "UnregisterBroker")
+OURS_ALONE = ("BrokerHeartbeat", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat", "Envelope", "UnregisterBroker")
 """APIs that kafka-python does not have."""
+TAGS_OF_OURS = (REBALANCES_TAG,)
+"""kafka-python passes over them."""
 PAIRS = [
     (cls, version)
     for cls, version in declared_versions()
-    if not cls.__name__.startswith(BETWEEN_BROKERS) and version <= theirs_of(cls).max_version
+    if not cls.__name__.startswith(OURS_ALONE) and version <= theirs_of(cls).max_version
 ]
 
 
@@ -63,7 +67,8 @@ def translated(layout: Layout, ours: Struct, theirs: Any, version: int) -> Any:
     given: dict[str, Any] = {}
     for slot in layout.slots:
         value = getattr(ours, slot.name)
-        if slot.is_carried and (slot.tag is None or value not in (None, [], slot.declared.default)):
+        is_given = slot.tag is None or value not in (None, [], slot.declared.default)
+        if slot.is_carried and slot.tag not in TAGS_OF_OURS and is_given:
             field = field_of(theirs, slot.name)
             given[field.name] = translated_value(slot.kind, value, field, version)
     return theirs(version=version, **given)
@@ -83,7 +88,7 @@ def differences(layout: Layout, ours: Struct, theirs: Any, where: str) -> list[s
     """Compares field by field what this version carries."""
     found: list[str] = []
     for slot in layout.slots:
-        if slot.is_carried:
+        if slot.is_carried and slot.tag not in TAGS_OF_OURS:
             field = field_of(theirs, slot.name)
             value = getattr(theirs, field.name)
             found += value_differences(slot.kind, getattr(ours, slot.name), value, field, f"{where}.{slot.name}")
@@ -106,12 +111,12 @@ def value_differences(kind: Kind, ours: Any, theirs: Any, field: Any, where: str
 
 
 @pytest.mark.parametrize(("cls", "version"), PAIRS, ids=case_name)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_each_side_reads_and_writes_what_the_other_writes(
     cls: type[Message], version: int, data: st.DataObject
 ) -> None:
-    """Field by field in both directions, and both write the same bytes."""
+    """Field by field in both directions, and both write the same bytes, without the tags of ours."""
     layout = layout_of_message(cls, version)
     theirs = theirs_of(cls)
     ours = data.draw(messages(cls, version))
@@ -121,11 +126,15 @@ def test_each_side_reads_and_writes_what_the_other_writes(
     assert differences(layout, ours, theirs.decode(encoded, version=version), cls.__name__) == []
     written = bytes(translated(layout, ours, theirs, version).encode(version=version))
     assert differences(layout, codec.decode(cls, version, written), theirs.decode(written, version=version), "") == []
+    if isinstance(ours, DescribeGroupsResponse):
+        for group in ours.groups:
+            group.rebalances = []
+        encoded = codec.encode(ours, version)
     assert written == encoded
 
 
 def test_every_declared_message_is_compared_at_every_version() -> None:
-    declared = [(cls, version) for cls, version in declared_versions() if not cls.__name__.startswith(BETWEEN_BROKERS)]
+    declared = [(cls, version) for cls, version in declared_versions() if not cls.__name__.startswith(OURS_ALONE)]
     assert declared == PAIRS
 
 

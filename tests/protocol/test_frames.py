@@ -168,6 +168,24 @@ def test_the_buffer_at_most_doubles_what_has_come() -> None:
         reader.feed(bytes(4096))
 
 
+def test_a_reader_of_larger_growth_moves_a_large_frame_less_often() -> None:
+    """Of 12 MiB in pieces of 64 KiB: the buffers that it moves out of, and never more room than eight times as much."""
+    left: dict[int, list[int]] = {}
+    for growth in (2, 8):
+        reader = FrameReader(SIZE_BYTES_MAX, growth=growth)
+        data = framed(bytes(12 * MIB))
+        capacities: dict[int, None] = {}
+        position = 0
+        while position < len(data):
+            capacities[reader.capacity_bytes] = None
+            position += receive(reader, data[position : position + 65_536], 65_536)
+            assert reader.capacity_bytes <= max(growth * unread_bytes(reader), CAPACITY_MIN)
+        assert reader.capacity_bytes == len(data)
+        assert taken(reader) == [bytes(12 * MIB)]
+        left[growth] = list(capacities)
+    assert len(left[8]) <= len(left[2]) / 2
+
+
 def test_the_buffer_is_not_larger_than_the_frame_it_is_for() -> None:
     reader = FrameReader(SIZE_BYTES_MAX)
     reader.feed(framed(bytes(5 * MIB)))

@@ -4,7 +4,7 @@
 
 A canary replaces a function, or a property, while it is sung; one whose function is not there any more cannot be sung.
 The first six are about one broker and its disk, the next about what brokers owe one another, the last about what
-operators are told (operator_canaries.py).
+operators are told (operator_canaries.py), and members of groups (group_canaries.py).
 """
 
 import asyncio
@@ -19,7 +19,11 @@ from odradek.broker.cluster import lineage, reassignment
 from odradek.broker.cluster.keys import BROKERS_PREFIX, CONTROLLER_KEY, PARTITIONS_PREFIX, broker_key
 from odradek.broker.cluster.store import Txn
 from odradek.broker.controller.controller import Controller
+from odradek.broker.coordinator import shards
+from odradek.broker.coordinator.commits import Commits
 from odradek.broker.directories import data_directory
+from odradek.broker.group.classic.group import ClassicGroup
+from odradek.broker.group.consumer.group import ConsumerGroup
 from odradek.broker.handling import topic_plans
 from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.log import recovery
@@ -38,6 +42,7 @@ from odradek.broker.replica.role import Role
 from odradek.broker.replication.isr_writer import IsrWriter
 from odradek.protocol.messages.fetch import FetchPartition
 from odradek.runtime.progress import Progress
+from tests.sim.group_canaries import any_epoch, any_generation, not_loaded, read_at_once, replied_at_once, without_lease
 from tests.sim.operator_canaries import (
     answered_alone,
     any_start,
@@ -302,6 +307,12 @@ CANARIES: Final[dict[str, Canary]] = {
     "a clean stop leaves logs as they are": Canary(Log, "close", closed_as_it_is),
     "a directory is taken by its name": Canary(data_directory, "read_partition_metadata", of_any_topic),
     "new topics have replicas on live brokers alone": Canary(topic_plans, "place", on_live_ones),
+    "a coordinator answers before the high watermark": Canary(Commits, "appended", replied_at_once),
+    "a coordinator reads above the high watermark": Canary(Commits, "reply", read_at_once),
+    "a coordinator begins without its log": Canary(shards, "load", not_loaded),
+    "commits of any generation are taken": Canary(ClassicGroup, "validate_commit", any_generation),
+    "commits of any member epoch are taken": Canary(ConsumerGroup, "validate_commit", any_epoch),
+    "a coordinator answers without its lease": Canary(Commits, "_answer_by_lease", without_lease),
 }
 
 

@@ -22,6 +22,15 @@ from odradek.testing.sim.checking.cluster_history import (
 )
 from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from odradek.testing.sim.checking.finding import Verdict
+from odradek.testing.sim.checking.group_history import (
+    NO_GENERATION,
+    Assigned,
+    CommitAnswered,
+    CommitAsked,
+    MemberGone,
+    OffsetsRead,
+    Revoked,
+)
 from odradek.testing.sim.checking.history import (
     Acknowledged,
     Answered,
@@ -126,6 +135,46 @@ class Story:
 
     def end(self) -> Self:
         self.history.add(Phase(self.now(), "end"))
+        return self
+
+    # -- members of groups ----------------------------------------------------------------------------------------
+
+    def assigned(
+        self, member: str = "m", *partitions: int, generation: int = NO_GENERATION, instance_id: str = ""
+    ) -> Self:
+        """Partition 0, unless others are named."""
+        self.history.add(Assigned(self.now(), member, TOPIC, list(partitions or (0,)), generation, instance_id))
+        return self
+
+    def revoked(self, member: str = "m", *partitions: int) -> Self:
+        self.history.add(Revoked(self.now(), member, TOPIC, list(partitions or (0,))))
+        return self
+
+    def processed(self, *records: tuple[int, int], member: str = "m") -> Self:
+        """The first of an ownership."""
+        return self.placed(records[0][0], client=member).polled(records[0][0], *records, client=member)
+
+    def asked_to_commit(self, offset: int, member: str = "m", commit: int = 0, generation: int = NO_GENERATION) -> Self:
+        self.history.add(CommitAsked(self.now(), member, commit, TOPIC, [(0, offset)], generation))
+        return self
+
+    def told_of_commit(
+        self, member: str = "m", commit: int = 0, error: str = "", generation: int = NO_GENERATION
+    ) -> Self:
+        self.history.add(CommitAnswered(self.now(), member, commit, error, generation))
+        return self
+
+    def committed(self, offset: int, member: str = "m", commit: int = 0, generation: int = NO_GENERATION) -> Self:
+        self.asked_to_commit(offset, member, commit, generation)
+        return self.told_of_commit(member, commit, generation=generation)
+
+    def offset_told(self, offset: int, took_ms: float = 0.5) -> Self:
+        at_ms = self.now()
+        self.history.add(OffsetsRead(at_ms, at_ms - took_ms, "b", TOPIC, [(0, offset)]))
+        return self
+
+    def member_gone(self, member: str, why: Literal["left", "killed"] = "killed") -> Self:
+        self.history.add(MemberGone(self.now(), member, why))
         return self
 
     # -- operators ------------------------------------------------------------------------------------------------

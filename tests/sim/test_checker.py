@@ -14,13 +14,14 @@ from odradek.testing.sim.checking.finding import Anomaly
 from odradek.testing.sim.checking.history import History
 from tests.sim.bad_histories import BAD as BAD_OF_CLIENTS
 from tests.sim.good_histories import GOOD as GOOD_OF_CLIENTS
+from tests.sim.group_histories import BAD_GROUPS, GOOD_GROUPS
 from tests.sim.model_cluster import Model
 from tests.sim.mutations import OPERATORS, Operator
 from tests.sim.operator_histories import BAD_OPERATIONS, GOOD_OPERATIONS
 from tests.sim.stories import Story
 
-BAD = BAD_OF_CLIENTS | BAD_OPERATIONS
-GOOD = GOOD_OF_CLIENTS | GOOD_OPERATIONS
+BAD = BAD_OF_CLIENTS | BAD_OPERATIONS | BAD_GROUPS
+GOOD = GOOD_OF_CLIENTS | GOOD_OPERATIONS | GOOD_GROUPS
 EVENTS = 100_000
 ELSEWHERE = {
     Anomaly.READABLE_LOST,

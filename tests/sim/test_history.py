@@ -2,6 +2,14 @@
 
 import pytest
 
+from odradek.testing.sim.checking.group_history import (
+    Assigned,
+    CommitAnswered,
+    CommitAsked,
+    MemberGone,
+    OffsetsRead,
+    Revoked,
+)
 from odradek.testing.sim.checking.history import (
     Acknowledged,
     Failed,
@@ -28,6 +36,12 @@ RECORDS: list[Record] = [
     Polled(4.5, 4.0, "r1", "orders", 0, 44, [], high_watermark=44),
     PollFailed(5.0, 4.5, "r1", "orders", "ConnectionFailed"),
     ReplicaSeen(6.0, "b1", 1, "orders", 0, 3, True, 0, 44, 44, [1], [1, 2]),
+    Assigned(7.0, "m1", "orders", [0, 2], 5, "i1"),
+    CommitAsked(7.5, "m1", 3, "orders", [(0, 44), (2, 0)], 5),
+    CommitAnswered(8.0, "m1", 3, "ILLEGAL_GENERATION", 6),
+    Revoked(8.5, "m1", "orders", [0, 2], is_lost=True),
+    MemberGone(9.0, "m1", "killed"),
+    OffsetsRead(9.5, 9.0, "b1", "orders", [(0, 44), (1, -1)]),
 ]
 
 

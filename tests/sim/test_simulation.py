@@ -14,11 +14,14 @@ from odradek.testing.sim.checking.checker import check
 from odradek.testing.sim.checking.cluster_history import UncleanElection
 from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from odradek.testing.sim.checking.finding import Anomaly, Verdict
+from odradek.testing.sim.checking.group_history import CommitAnswered
 from odradek.testing.sim.checking.history import Acknowledged, Answered, Happened, Polled, ReplicaSeen, Sent
 from odradek.testing.sim.cluster.faults import Action, Faults
+from odradek.testing.sim.cluster.group_member import Seat
 from odradek.testing.sim.cluster.reading import FINAL
 from odradek.testing.sim.directed.alone import STORIES_ALONE
 from odradek.testing.sim.directed.clusters import STORIES
+from odradek.testing.sim.directed.groups import GROUP_STORIES
 from odradek.testing.sim.directed.operators import CLEAN_STOP, OPERATOR_STORIES
 from odradek.testing.sim.scenario import ALL_ACKS, TOPIC, Scenario
 from odradek.testing.sim.simulation import Result, Script, simulate
@@ -168,7 +171,32 @@ def test_operators_act_in_half_of_the_seeds_and_change_nothing_else() -> None:
     assert {story for scenario in acting for story in scenario.operator_stories} == set(OPERATOR_STORIES)
     assert {scenario.has_store for scenario in acting} == {True, False}
     assert all(scenario.operations for scenario in acting)
-    assert {len(scenario.broker_options) for scenario in scenarios if not scenario.has_operators} == {4, 5, 6, 7, 8}
+    others = [scenario for scenario in scenarios if not (scenario.has_operators or scenario.seats)]
+    assert {len(scenario.broker_options) for scenario in others} == {4, 5, 6, 7, 8}
+
+
+def test_a_group_reads_in_a_quarter_of_the_seeds_where_nothing_may_go() -> None:
+    scenarios = [Scenario.of(seed) for seed in range(400)]
+    reading = [scenario for scenario in scenarios if scenario.seats]
+    assert 0.2 < len(reading) / len(scenarios) < 0.3
+    assert all(scenario.keeps_to_loss_model or not scenario.has_store for scenario in reading)
+    assert not any(scenario.has_operators or scenario.is_compacted for scenario in reading)
+    protocols = {frozenset(seat.protocol for seat in scenario.seats) for scenario in reading}
+    assert protocols == {frozenset({"classic"}), frozenset({"consumer"}), frozenset({"classic", "consumer"})}
+
+
+def test_members_are_cut_off_and_coordinators_have_stories_in_some_of_these() -> None:
+    reading = [scenario for scenario in map(Scenario.of, range(400)) if scenario.seats]
+    assert {scenario.member_cuts for scenario in reading} == {0, 1, 2}
+    assert {story for scenario in reading for story in scenario.group_stories} == set(GROUP_STORIES)
+    assert not any(scenario.group_stories for scenario in reading if not scenario.has_store)
+
+
+@pytest.mark.parametrize("name", GROUP_STORIES)
+def test_a_story_of_groups_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
+    result = simulate(3, replace(CLUSTER, safety_s=16.0, seats=(Seat(), Seat()), group_stories=(name,)))
+    assert result.violations == []
+    assert any(not each.error for each in result.history.of(CommitAnswered))
 
 
 @pytest.mark.parametrize("name", OPERATOR_STORIES)

@@ -24,14 +24,16 @@ from odradek.broker.cluster.keys import (
     encode_cluster,
     encode_configs,
     encode_producer_ids,
+    group_config_key,
     partition_key,
     topic_config_key,
     topic_key,
 )
 from odradek.broker.cluster.store import Entry
-from odradek.broker.config.alterations import new_topic_overrides, replace_broker
+from odradek.broker.config.alterations import new_group_overrides, new_topic_overrides, replace_broker
 from odradek.broker.config.broker_config import ConfigError, broker_row
 from odradek.broker.directories.partition_directories import KAFKAS_OWN
+from odradek.broker.internal_topic_names import OFFSETS_TOPIC
 from odradek.broker.offline.adopt.directory import Found
 from odradek.broker.offline.adopt.kafka_metadata import KafkaMetadata, KafkaTopic
 from odradek.broker.offline.adopt.partition import PartitionFacts
@@ -42,6 +44,8 @@ from odradek.protocol.errors import KafkaError
 PRODUCER_ID_BLOCK: Final = 1000
 PRODUCER_IDS_SKIPPED: Final = 1_000_000
 """Where the cluster's metadata does not say which ids were given out: more than one may be that left no trace."""
+OF_GROUPS: Final = {"cleanup.policy": "compact"}
+"""What every cluster has for `__consumer_offsets`."""
 KEEPS_EVERYTHING: Final = {"retention.ms": "-1"}
 """The options of a topic of which nobody knows them: the default would delete what is older than a week."""
 
@@ -73,6 +77,7 @@ class Plan:
     left: dict[str, str] = field(default_factory=dict[str, str])
     remarks: list[str] = field(default_factory=list[str])
     broker_configs: dict[int | None, dict[str, str]] = field(default_factory=dict[int | None, dict[str, str]])
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     next_producer_id: int = 0
 
 
@@ -95,6 +100,7 @@ def make_plan(found: Found, metadata: KafkaMetadata | None, node_id: int) -> Pla
     plan.next_producer_id = _next_producer_id(found.partitions, metadata)
     if metadata is not None:
         _take_broker_configs(plan, metadata)
+        _take_group_configs(plan, metadata)
         if metadata.torn_bytes:
             plan.remarks.append(
                 f"the cluster's metadata ends with {metadata.torn_bytes} bytes of no whole batch, as after a crash: "
@@ -109,6 +115,8 @@ def entries(plan: Plan, cluster_id: str, revision: int) -> dict[str, Entry]:
     values = {CLUSTER_KEY: encode_cluster(cluster_id), PRODUCER_IDS_KEY: encode_producer_ids(plan.next_producer_id)}
     for broker_id, configs in plan.broker_configs.items():
         values[broker_config_key(broker_id)] = encode_configs(configs)
+    for group_id, configs in plan.group_configs.items():
+        values[group_config_key(group_id)] = encode_configs(configs)
     for topic in plan.taken:
         values |= topic_values(topic.name, topic.topic_id, topic.partitions, topic.configs)
     return {key: Entry(values[key], revision) for key in sorted(values)}
@@ -159,11 +167,10 @@ def _topic(plan: Plan, name: str, partitions: list[PartitionFacts], metadata: Ka
         )
     (topic_id,) = topic_ids
     assert topic_id is not None, "a partition without one has an obstacle"
-    configs = (
-        KEEPS_EVERYTHING
-        if metadata is None
-        else _usable(plan, f"topic {name}", metadata.configs_of(ResourceType.TOPIC, name), new_topic_overrides)
-    )
+    if metadata is None:
+        configs = OF_GROUPS if name == OFFSETS_TOPIC else KEEPS_EVERYTHING
+    else:
+        configs = _usable(plan, f"topic {name}", metadata.configs_of(ResourceType.TOPIC, name), new_topic_overrides)
     return TakenTopic(
         name,
         topic_id,
@@ -274,6 +281,15 @@ def _take_broker_configs(plan: Plan, metadata: KafkaMetadata) -> None:
         usable = _usable(plan, what, configs, partial(_known_of_broker, per_broker=broker_id is not None))
         if usable:
             plan.broker_configs[broker_id] = usable
+
+
+def _take_group_configs(plan: Plan, metadata: KafkaMetadata) -> None:
+    for kind, group_id in sorted(metadata.configs):
+        if kind == ResourceType.GROUP:
+            configs = metadata.configs_of(ResourceType.GROUP, group_id)
+            usable = _usable(plan, f"group {group_id}", configs, new_group_overrides)
+            if usable:
+                plan.group_configs[group_id] = usable
 
 
 def _known_of_broker(values: Mapping[str, str | None], *, per_broker: bool) -> dict[str, str]:

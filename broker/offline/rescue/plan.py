@@ -250,7 +250,9 @@ def _remark(plan: RebuildPlan, before: ClusterImage, backup: Backup | None) -> N
             "and else the defaults; give each its own with `odradek configs set`"
         )
     if backup is None:
-        plan.remarks.append("the options that were set for brokers are lost; a backup, if there is one, has them")
+        plan.remarks.append(
+            "the options that were set for brokers and groups are lost; a backup, if there is one, has them"
+        )
         return
     taken = {topic.topic_id for topic in plan.topics}
     absent = [topic.name for topic in before.topics.values() if topic.topic_id not in taken]
@@ -266,7 +268,7 @@ def _log_starts(plan: RebuildPlan, name: str) -> Iterable[int]:
 def _values(plan: RebuildPlan, backup: Backup | None) -> dict[str, bytes]:
     values = {CLUSTER_KEY: encode_cluster(plan.cluster_id), PRODUCER_IDS_KEY: _producer_ids(plan, backup)}
     if backup is not None:
-        kept = (KeyKind.BROKER_CONFIG, KeyKind.NODE)
+        kept = (KeyKind.BROKER_CONFIG, KeyKind.GROUP_CONFIG, KeyKind.NODE)
         values |= {key: value for key, value in backup.values.items() if parse_key(key)[0] in kept}
     directory_ids: defaultdict[int, list[bytes]] = defaultdict(list)
     for each in plan.directories:

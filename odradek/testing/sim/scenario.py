@@ -14,9 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from odradek.testing.sim.checking.expectations import Rules, TopicRules
+from odradek.testing.sim.cluster.group_member import Protocol, Seat, Strategy
+from odradek.testing.sim.cluster.group_members import BROKER_OPTIONS, DARK_MS
 from odradek.testing.sim.cluster.workload import ProducerAcks
 from odradek.testing.sim.directed.alone import STORIES_ALONE
 from odradek.testing.sim.directed.clusters import STORIES
+from odradek.testing.sim.directed.groups import GROUP_STORIES
 from odradek.testing.sim.directed.operators import CLEAN_STOP, OPERATOR_STORIES
 
 TOPIC: Final = "orders"
@@ -66,6 +69,14 @@ class Scenario:
     """How many things operators do by chance (operator_plan.py)."""
     operator_stories: tuple[str, ...] = ()
     """And those that are told of them on purpose (directed_operators.py), beside the others."""
+    seats: tuple[Seat, ...] = ()
+    """The members of a consumer group."""
+    member_moves: int = 0
+    """How often one of them goes and comes, by chance."""
+    member_cuts: int = 0
+    """How often one of them reaches no broker for a while."""
+    group_stories: tuple[str, ...] = ()
+    """And those that are told of its coordinator (directed/groups.py), beside the others."""
     keeps_to_loss_model: bool = False
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the brokers, besides those that follow from the rest."""
@@ -113,6 +124,8 @@ class Scenario:
         if self.has_operators:
             options["log.retention.check.interval.ms"] = "1000"
             options["auto.create.topics.enable"] = "false"
+        if self.seats:
+            options |= {**BROKER_OPTIONS, "offsets.topic.replication.factor": str(min(3, self.brokers))}
         return {**options, **self.options}
 
     def rules(self, broker_ids: Mapping[str, int]) -> Rules:
@@ -126,7 +139,9 @@ class Scenario:
             may_elect_uncleanly=self.may_elect_uncleanly,
         )
         within_ms = 0.0 if self.has_store else float("inf")
-        return Rules({TOPIC: topic}, topic, broker_ids, stale_reads_ms=float(self.lease_ms), seen_within_ms=within_ms)
+        stale_ms = float(self.lease_ms)
+        rules = Rules({TOPIC: topic}, topic, broker_ids, stale_reads_ms=stale_ms, seen_within_ms=within_ms)
+        return replace(rules, dark_ms=DARK_MS)
 
     @classmethod
     def of(cls, seed: int) -> "Scenario":
@@ -136,7 +151,33 @@ class Scenario:
         scenario = scenario.compacted() if rng.random() < 0.15 else scenario
         # A stream of its own: the others are what they would be without operators.
         rng = random.Random(f"{seed}/operators")
-        return scenario.with_operators(rng) if rng.random() < 0.5 else scenario
+        scenario = scenario.with_operators(rng) if rng.random() < 0.5 else scenario
+        rng = random.Random(f"{seed}/groups")
+        return scenario.with_group(rng) if scenario.may_have_group and rng.random() < 0.7 else scenario
+
+    @property
+    def may_have_group(self) -> bool:
+        """Of a group it is judged whether it has processed everything: so nothing may go."""
+        is_kept = self.keeps_to_loss_model if self.has_store else self.is_synced
+        goes = self.has_operators or self.is_compacted or self.may_elect_uncleanly or self.retention_bytes is not None
+        return is_kept and not goes
+
+    def with_group(self, rng: random.Random) -> "Scenario":
+        """The same, and a consumer group reads: of classic members, of those of KIP-848, or of both."""
+        strategies: tuple[Strategy, ...] = ("range", "roundrobin", "sticky", "cooperative-sticky")
+        strategy = rng.choice(strategies)
+        every: tuple[tuple[Protocol, ...], ...] = (("classic",), ("consumer",), ("classic", "consumer"))
+        protocols = rng.choice(every)
+        seats = tuple(
+            Seat(
+                rng.choice(protocols), strategy, is_static=rng.random() < 0.2, work_ms=rng.choice((0.0, 100.0, 1_000.0))
+            )
+            for _ in range(rng.choice((1, 2, 2, 3)))
+        )
+        moves = rng.choice((0, 1, 3, 6))
+        cuts = rng.choice((0, 0, 1, 2)) if self.has_store else 0
+        told = (rng.choice(tuple(GROUP_STORIES)),) if self.has_store and rng.random() < 0.7 else ()
+        return replace(self, seats=seats, member_moves=moves, member_cuts=cuts, group_stories=told)
 
     def with_operators(self, rng: random.Random) -> "Scenario":
         """The same, and operators act."""

@@ -3,10 +3,11 @@
     result = simulate(seed=7)
     result.violations, result.digest
 
-Safety phase: producers send, readers follow, faults come. Healing: all is repaired, and what nobody may lead any more
-an operator gives to somebody. Liveness: producers stop, and each record that they handed over must end, one more must
-get through to each partition, and then all is read from beginning to end, each in bounded virtual time. What the seed
-decides is in `Scenario`; the checker judges (checker.py), and who lays the logs side by side (replica_watch.py).
+Safety phase: producers send, readers follow, members of a consumer group process, faults come. Healing: all is
+repaired, and what nobody may lead any more an operator gives to somebody. Liveness: producers stop, and each record
+that they handed over must end, one more must get through to each partition, the group must have committed everything,
+and then all is read from beginning to end, each in bounded virtual time. What the seed decides is in `Scenario`; the
+checker judges (checker.py), and who lays the logs side by side (replica_watch.py).
 """
 
 import time
@@ -24,6 +25,7 @@ from odradek.testing.sim.checking.topics import name_of
 from odradek.testing.sim.cluster.brokers import Brokers
 from odradek.testing.sim.cluster.evidence import Evidence
 from odradek.testing.sim.cluster.faults import Action, Faults
+from odradek.testing.sim.cluster.group_members import OFFSETS_TOPIC, GroupMembers, offsets_watcher
 from odradek.testing.sim.cluster.looking import Looker
 from odradek.testing.sim.cluster.operator_plan import OperatorPlan
 from odradek.testing.sim.cluster.operators import Operators
@@ -32,6 +34,7 @@ from odradek.testing.sim.cluster.replica_watch import ReplicaWatch
 from odradek.testing.sim.cluster.workload import RETRY_MS, Workload
 from odradek.testing.sim.directed.alone import STORIES_ALONE
 from odradek.testing.sim.directed.clusters import STORIES
+from odradek.testing.sim.directed.groups import GROUP_STORIES
 from odradek.testing.sim.directed.operators import OPERATOR_STORIES
 from odradek.testing.sim.directed.stage import Director, Stage
 from odradek.testing.sim.scenario import TOPIC, Scenario
@@ -47,13 +50,17 @@ ENDING_S: Final = 40.0
 FINISH_S: Final = 20.0
 PROMPT_MS: Final = 1_000.0
 """How long one record may take then."""
+PROCESSING_S: Final = 20.0
+"""Until the group has processed and committed all that is there."""
 READING_S: Final = 20.0
 SETTLING_S: Final = 5.0
 """Until all followers have what their leaders have, when nobody writes any more."""
 STORIES_FROM_S: Final = 1.0
+GROUP_STORIES_FROM_S: Final = 3.0
+"""When there is a group."""
 COMPACTION_S: Final = 3.0
 """Within it a segment is rolled and compacted, where a scenario's topic is."""
-ALL_STORIES: Final = STORIES | STORIES_ALONE | OPERATOR_STORIES
+ALL_STORIES: Final = STORIES | STORIES_ALONE | OPERATOR_STORIES | GROUP_STORIES
 
 Script = Callable[[Faults], list[Action]]
 
@@ -130,6 +137,7 @@ class _Run:
         self.evidence = Evidence(world, self.brokers)
         self.watch = ReplicaWatch(world, self.brokers, self.evidence, self.workload, scenario.min_insync_replicas)
         self.clients: list[Machine] = []
+        self.members = GroupMembers(world, self.workload, scenario.seats)
         self.operators = Operators(world, self.brokers.bootstrap)
         self.faults = Faults(
             world, self.brokers, self.clients, self.workload, self.operators, self.evidence.states, self._may_lose
@@ -172,13 +180,24 @@ class _Run:
             end_s = begin_s + scenario.safety_s
             self.faults.carry_out(self.faults.by_chance(world.rng("faults"), begin_s + 0.5, end_s, scenario.faults))
             world.at(begin_s + STORIES_FROM_S, self._tell, 0)
+            moves = self.members.by_chance(
+                world.rng("members"), begin_s + 0.5, end_s, scenario.member_moves if scenario.seats else 0
+            )
+            self.faults.carry_out(moves)
+            cuts = self.members.cut_off(
+                world.rng("member cuts"), begin_s + 0.5, end_s, scenario.member_cuts, self.brokers.machines
+            )
+            self.faults.carry_out(cuts)
             operations = self.plan.by_chance(world.rng("operators"), begin_s + 0.5, end_s, scenario.operations)
             self.faults.carry_out(operations)
             if scenario.operator_stories:
                 world.at(begin_s + STORIES_FROM_S, self._tell, 0, "operator story")
+            if scenario.group_stories:
+                world.at(begin_s + GROUP_STORIES_FROM_S, self._tell, 0, "group story")
         world.run(begin_s + scenario.safety_s)
         self._phase("healing")
         self.faults.heal()
+        self.members.come_all()
         self._phase("liveness")
         operator = world.machine("operator")
         operator.start(self._operator())
@@ -197,22 +216,34 @@ class _Run:
             machine = self.world.machine(f"r{number}")
             machine.start(follower(self.workload))
             self.clients.append(machine)
+        if self.scenario.seats:
+            self.members.start()
+            watcher = self.world.machine("g1")
+            watcher.start(offsets_watcher(self.workload, until_all=False))
+            self.clients += [*self.members.machines, watcher]
 
     # -- what goes wrong -------------------------------------------------------------------------------------------
 
     def _tell(self, number: int, kind: str = "story") -> None:
-        """The stories, one after the other, on partitions by chance; those of operators beside the others."""
-        stories = self.scenario.stories if kind == "story" else self.scenario.operator_stories
+        """The stories, one after the other, on partitions by chance; those of operators and groups beside them."""
+        stories = {
+            "story": self.scenario.stories,
+            "operator story": self.scenario.operator_stories,
+            "group story": self.scenario.group_stories,
+        }[kind]
         if number == len(stories) or self.faults.is_over:
             return
         rng = self.world.rng(f"{kind} {number}")
-        stage = Stage(self.faults, self.plan, self.evidence, rng, TOPIC, rng.randrange(self.scenario.partitions))
+        place = TOPIC, rng.randrange(self.scenario.partitions)
+        if (OFFSETS_TOPIC, 0) in self.evidence.states and (kind == "group story" or rng.random() < 0.5):
+            place = OFFSETS_TOPIC, 0
+        stage = Stage(self.faults, self.plan, self.evidence, rng, *place)
         if self.scenario.lag_ms is not None:
             stage.lag_s = self.scenario.lag_ms / 1000.0
         if self.scenario.is_compacted:
             stage.compaction_s = COMPACTION_S
         name = stories[number]
-        self.world.trace.note("#", "story", name, stage.partition)
+        self.world.trace.note("#", "story", name, *place)
         Director(self.faults).tell(ALL_STORIES[name], stage, lambda: self._tell(number + 1, kind))
 
     def _may_lose(self, machine: Machine, kind: FaultKind) -> bool:
@@ -255,11 +286,8 @@ class _Run:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _end(self, operator: Machine) -> list[str]:
-        for machine in self.clients:
-            machine.stop()
-        if not self._wait_for(self.clients, ENDING_S):
-            alive = [machine.name for machine in self.clients if machine.running is not None]
-            return [f"with all repaired, {alive} had not ended after {ENDING_S:g} s"]
+        if left := self._not_ended([machine for machine in self.clients if machine not in self.members.machines]):
+            return left
         if self.scenario.has_operators and not self._wait_for([operator], ENDING_S):
             return [f"with all repaired, the operator had not ended after {ENDING_S:g} s"]
         finisher = self.world.machine("finisher")
@@ -271,6 +299,14 @@ class _Run:
         prompt.start(self.workload.prompt(took_ms))
         if not self._wait_for([prompt], FINISH_S) or max(took_ms.values(), default=0.0) > PROMPT_MS:
             return [f"with all repaired, a record took more than {PROMPT_MS:g} ms: {took_ms}"]
+        if self.scenario.seats:
+            watcher = self.world.machine("committed")
+            watcher.start(offsets_watcher(self.workload, until_all=True))
+            if not self._wait_for([watcher], PROCESSING_S):
+                return [f"with all repaired, the group had not committed everything after {PROCESSING_S:g} s"]
+            self.members.is_over = True
+            if left := self._not_ended(self.members.machines):
+                return left
         last = self.world.machine(FINAL)
         last.start(last_reader(self.workload))
         if not self._wait_for([last], READING_S):
@@ -281,6 +317,15 @@ class _Run:
                 return [f"with all repaired, not all replicas were in sync: {left}"]
         self._phase("end")
         return []
+
+    def _not_ended(self, machines: list[Machine]) -> list[str]:
+        """Stops their processes, and says which do not end."""
+        for machine in machines:
+            machine.stop()
+        if self._wait_for(machines, ENDING_S):
+            return []
+        alive = [machine.name for machine in machines if machine.running is not None]
+        return [f"with all repaired, {alive} had not ended after {ENDING_S:g} s"]
 
     def _wait_for(self, machines: list[Machine], limit_s: float) -> bool:
         """Whether their processes end within so many seconds."""

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.clients import comparison
 from benchmarks.clients.comparison import Clients, add_options
+from benchmarks.clients.consuming import Consuming
 from benchmarks.clients.latency import Seconds, Waiting
 from benchmarks.clients.speed import Contender, Racing, Runs, Setting
 from benchmarks.figures.figures import Figure
@@ -46,6 +47,12 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         del self
         lines.append(f"warm {server.name} {seconds:g}")
 
+    def consume(self: Consuming, settings: Sequence[Setting], contenders: Sequence[Contender], runs: int) -> Runs:
+        lines.extend(f"consuming {setting.server.name} {setting}" for setting in settings)
+        lines.append(f"{runs} x {', '.join(map(str, contenders))} by {self.scale} on {self.loop}")
+        return {}
+
+    monkeypatch.setattr(Consuming, "measure", consume)
     monkeypatch.setattr(Racing, "measure", race)
     monkeypatch.setattr(Racing, "warm_up", warm)
     monkeypatch.setattr(Waiting, "measure", wait)
@@ -73,6 +80,15 @@ def test_everything_is_measured_unless_less_is_asked_for(servers: tuple[Server, 
         "Odradek send_nowait, Odradek send_batch, Odradek task per record by 1.0 on asyncio",
         "latency ['Odradek', 'Apache Kafka'] ['Odradek', 'aiokafka'] 5 asyncio",
         "memory Odradek 5",
+        *(
+            f"consuming {server} {values}, keys"
+            for server, values in (
+                *(("Odradek", values) for values in ("100 B", "50–150 B", "1 KiB", "0.5–1.5 KiB")),
+                *(("Apache Kafka", values) for values in ("100 B", "50–150 B")),
+            )
+        ),
+        "5 x kafka-python poll, aiokafka getmany, aiokafka async for, confluent-kafka consume, Odradek get_batch, "
+        "Odradek async for by 1.0 on asyncio",
     ]
 
 
@@ -91,6 +107,16 @@ def test_a_slice_is_measured_when_it_is_asked_for(servers: tuple[Server, Server]
     measured.clear()
     measure(servers, "--measure=memory,latency", "--clients=aiokafka", "--brokers=odradek")
     assert measured == ["latency ['Odradek'] ['aiokafka'] 5 asyncio"], "memory is for our client"
+
+
+def test_consumers_are_chosen_as_producers_are(servers: tuple[Server, Server], measured: list[str]) -> None:
+    chosen = ["--brokers=odradek", "--clients=aiokafka,Odradek", "--values=large", "--scale=0.5", "--runs=1"]
+    measure(servers, "--measure=consuming", *chosen)
+    assert measured == [
+        "consuming Odradek 1 KiB, keys",
+        "consuming Odradek 0.5–1.5 KiB, keys",
+        "1 x aiokafka getmany, aiokafka async for, Odradek get_batch, Odradek async for by 0.5 on asyncio",
+    ]
 
 
 def test_apache_kafka_has_its_own_choice_of_values(servers: tuple[Server, Server], measured: list[str]) -> None:

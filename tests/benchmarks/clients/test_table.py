@@ -31,14 +31,14 @@ def test_contenders_stand_in_one_table_and_figures_in_another(server: Server) ->
     }
     figure = Figure("send beside it", "records/s", Summary((3.0,)), Summary((2.0,)), Bar("≥", 1.0))
     parts = server_tables(runs, [figure], server, "Odradek 1.0")
-    assert parts[0] == "Every client, to Odradek 1.0:"
+    assert parts[0] == "Every client, with Odradek 1.0:"
     assert [[cell.strip() for cell in line.split("|")[1:-1]] for line in parts[1].splitlines()] == [
         ["client", "records a run", "records/s", "CPU a record, µs"],
         ["-" * 39, "-" * 12 + ":", "-" * 24 + ":", "-" * 18 + ":"],
         ["kafka-python send, 50–150 B, no keys", "5,000", "45,000 [40,000–51,000]", "25.00 [20.00–30.12]"],
         ["confluent-kafka produce, 50–150 B, keys", "20,000", "700,000 [700,000–700,000]", "1.50 [1.50–1.50]"],
     ]
-    assert parts[2] == "Odradek 1.0 beside the others, to Odradek 1.0:"
+    assert parts[2] == "Odradek 1.0 beside the others, with Odradek 1.0:"
     assert parts[3].splitlines()[-1].split("|")[-4:-1] == ["   1.5 ", " ≥ 1 ", " met "]
     open_parts = server_tables({}, [figure], server, "Odradek 1.0", is_preliminary=True)
     assert open_parts[1].splitlines()[-1].split("|")[-2] == " open "

@@ -12,11 +12,21 @@ from benchmarks.contenders.job import ContenderFailed, Job
 JOB = Job("latency", "aiokafka", "", "127.0.0.1", 9092, ClientLoad("t", 10, 1, 50, 150))
 
 
-def test_the_extension_in_c_is_in_use_and_its_absence_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "name", "python"),
+    [
+        ("default_records", "DefaultRecordBatchBuilder", "_DefaultRecordBatchBuilderPy"),
+        ("default_records", "DefaultRecordBatch", "_DefaultRecordBatchPy"),
+        ("memory_records", "MemoryRecords", "_MemoryRecordsPy"),
+    ],
+)
+def test_the_extension_in_c_is_in_use_and_its_absence_is_an_error(
+    module: str, name: str, python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert aiokafka.client().identity == "aiokafka 0.14.0 with its C extension"
-    records = import_module("aiokafka.record.default_records")
-    monkeypatch.setattr(records, "DefaultRecordBatchBuilder", vars(records)["_DefaultRecordBatchBuilderPy"])
-    with pytest.raises(ContenderFailed, match=r"with aiokafka\.record\.default_records, not with its extension"):
+    records = import_module(f"aiokafka.record.{module}")
+    monkeypatch.setattr(records, name, vars(records)[python])
+    with pytest.raises(ContenderFailed, match=rf"{name} of aiokafka is that of aiokafka\.record\.{module}, not"):
         aiokafka.client()
 
 

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.harness.bench import Bench, unless_refused
 from benchmarks.harness.plan import Plan
 from benchmarks.harness.results import Unavailable
-from benchmarks.load.wire import Wire, create_topic, delete_topic
+from benchmarks.load.wire import create_topic, delete_topic
 from odradek.protocol.errors import KafkaError
 
 
@@ -21,7 +21,7 @@ def test_an_odradek_of_ones_own_has_the_settings_of_the_bench_and_further_ones(t
         assert bench.options("a=b") == ["--set", "num.partitions=3", "--set", "a=b"]
         with bench.own_odradek("mine", "--log-level", "error") as server:
             assert server.data_dir == tmp_path / "mine"
-            with Wire(server.process.host, server.process.port) as wire:
+            with server.wire() as wire:
                 create_topic(wire, "t", 2)
             assert sorted(path.name for path in server.data_dir.glob("t-*")) == ["t-0", "t-1"]
 
@@ -37,7 +37,7 @@ def test_only_a_refused_option_and_no_other_error_makes_a_figure_unavailable(tmp
     with (
         Bench(Plan(), tmp_path, [], lambda line: None) as bench,
         bench.own_odradek("mine") as server,
-        Wire(server.process.host, server.process.port) as wire,
+        server.wire() as wire,
     ):
         with pytest.raises(Unavailable, match=r"refuses.*no\.such\.option"), unless_refused(server, options):
             create_topic(wire, "t", configs=options)

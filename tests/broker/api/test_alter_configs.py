@@ -12,7 +12,7 @@ from odradek.protocol.messages.alter_configs import (
 )
 from tests.broker.support import ask, make_topic, running_broker
 
-TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
 
 
 def resource(kind: int, name: str, *values: tuple[str, str | None]) -> AlterConfigsResource:
@@ -107,3 +107,16 @@ async def test_validate_only_checks_and_changes_nothing() -> None:
         assert stored(context) == {"retention.ms": "1"}
         assert context.metadata.image.broker_configs == {}
     assert [response.error_code for response in responses] == [ErrorCode.NONE] * 2
+
+
+async def test_all_options_of_a_group_are_replaced() -> None:
+    session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    async with running_broker() as context:
+        for values in ({session: "50000"}, {heartbeat: "6000"}, {}):
+            (response,) = await replaced(context, resource(GROUP, "billing", *values.items()))
+            assert response.error_code == ErrorCode.NONE
+            assert context.metadata.image.configs_of_group("billing") == values
+        for group_id, option in (("", (session, "50000")), ("billing", (session, "1")), ("billing", (session, None))):
+            (response,) = await replaced(context, resource(GROUP, group_id, option))
+            assert response.error_code in (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG)
+        assert context.metadata.image.group_configs == {}

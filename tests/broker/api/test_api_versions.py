@@ -3,6 +3,8 @@
 import pytest
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 
+from odradek.broker.cluster.keys import FEATURES_KEY, encode_features
+from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -13,7 +15,15 @@ ADVERTISED = {
     1: (4, 17),  # Fetch
     2: (1, 9),  # ListOffsets
     3: (0, 12),  # Metadata
+    8: (2, 9),  # OffsetCommit
+    9: (1, 9),  # OffsetFetch
     10: (0, 6),  # FindCoordinator
+    11: (0, 9),  # JoinGroup
+    12: (0, 4),  # Heartbeat
+    13: (0, 5),  # LeaveGroup
+    14: (0, 5),  # SyncGroup
+    15: (0, 6),  # DescribeGroups
+    16: (0, 5),  # ListGroups
     18: (0, 4),  # ApiVersions
     19: (2, 7),  # CreateTopics
     20: (1, 6),  # DeleteTopics
@@ -24,14 +34,20 @@ ADVERTISED = {
     33: (0, 2),  # AlterConfigs
     35: (1, 4),  # DescribeLogDirs
     37: (0, 3),  # CreatePartitions
+    42: (0, 2),  # DeleteGroups
     43: (0, 2),  # ElectLeaders
     44: (0, 1),  # IncrementalAlterConfigs
     45: (0, 1),  # AlterPartitionReassignments
     46: (0, 0),  # ListPartitionReassignments
+    47: (0, 0),  # OffsetDelete
     55: (0, 2),  # DescribeQuorum
+    57: (0, 2),  # UpdateFeatures
     60: (0, 2),  # DescribeCluster
     63: (0, 1),  # BrokerHeartbeat
     64: (0, 0),  # UnregisterBroker
+    68: (0, 1),  # ConsumerGroupHeartbeat
+    69: (0, 1),  # ConsumerGroupDescribe
+    74: (0, 1),  # ListConfigResources
     75: (0, 0),  # DescribeTopicPartitions
 }
 
@@ -56,11 +72,26 @@ async def test_kafka_python_takes_us_for_kafka_3_9() -> None:
     assert infer_broker_version_from_api_versions(ranges) == (3, 9)
 
 
-async def test_a_broker_without_features_says_so() -> None:
+async def test_kafkas_features_are_told_and_our_own_are_not() -> None:
     answer = await versions(4)
-    assert (answer.supported_features, answer.finalized_features) == ([], [])
-    assert answer.finalized_features_epoch == -1
+    assert [(each.name, each.min_version, each.max_version) for each in answer.supported_features] == [
+        ("group.version", 0, 1)
+    ]
+    assert [(each.name, each.max_version_level) for each in answer.finalized_features] == [("group.version", 1)]
+    assert answer.finalized_features_epoch >= 0
     assert not answer.zk_migration_ready
+    before = await versions(3)
+    assert before.supported_features == [], "a minimum of 0 would end a client of that version"
+    assert len(before.finalized_features) == 1
+
+
+async def test_a_broker_beside_others_without_features_says_so() -> None:
+    async with running_broker() as context:
+        revision = await context.metadata.store.commit(Txn(put={FEATURES_KEY: encode_features({})}))
+        await context.metadata.applied(revision)
+        request = ApiVersionsRequest(client_software_name="tests", client_software_version="1.0")
+        answer = await ask(context, request, 4)
+    assert (answer.finalized_features, answer.finalized_features_epoch) == ([], -1)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,6 @@ async def test_this_broker_and_what_is_set_for_all() -> None:
         ((BROKER_LOGGER, "7"), ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 0"),
         ((BROKER_LOGGER, ""), ErrorCode.INVALID_REQUEST, "the id is missing"),
         ((CLIENT_METRICS, "m"), ErrorCode.INVALID_REQUEST, "Resources of type CLIENT_METRICS are not supported"),
-        ((GROUP, "g"), ErrorCode.INVALID_REQUEST, "Resources of type GROUP are not supported"),
         ((0, "x"), ErrorCode.INVALID_REQUEST, "Unknown resource type 0"),
         ((77, "x"), ErrorCode.INVALID_REQUEST, "Unknown resource type 77"),
     ],
@@ -133,3 +132,18 @@ async def test_a_resource_that_cannot_be_described(resource: tuple[int, str], co
     assert reason in (bad.error_message or "")
     assert bad.configs == []
     assert good.error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+async def test_a_group_answers_its_options_whether_it_is_there_or_not(version: int) -> None:
+    async with running_broker() as context:
+        (result,) = await described(context, (GROUP, "billing"), version=version, synonyms=True)
+        assert {each.name: (each.value, each.config_source) for each in result.configs} == {
+            "consumer.assignment.interval.ms": ("1000", DEFAULT),
+            "consumer.heartbeat.interval.ms": ("5000", DEFAULT),
+            "consumer.session.timeout.ms": ("45000", DEFAULT),
+        }
+        synonym = entry(result, "consumer.session.timeout.ms").synonyms
+        assert [(each.name, each.value) for each in synonym] == [("group.consumer.session.timeout.ms", "45000")]
+        (nameless,) = await described(context, (GROUP, ""), version=version)
+        assert (nameless.error_code, nameless.configs) == (ErrorCode.INVALID_REQUEST, [])

@@ -1,46 +1,127 @@
-"""FindCoordinator answers COORDINATOR_NOT_AVAILABLE to every key and type, in both shapes, as long as there is none."""
+"""FindCoordinator: the leader of the group's partition of `__consumer_offsets`, which the first question creates; who
+has no coordinator gets an error of its own, in both shapes."""
+
+from collections.abc import Mapping
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
+from odradek.broker.cluster.features import ENVELOPE, SUPPORTED
+from odradek.broker.coordinator.key_partition import partition_of
+from odradek.broker.handling import offsets_topic
+from odradek.broker.handling.context import Context
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
-from tests.broker.support import ask, running_broker
+from tests.broker.groups import SETTINGS, finalize, running_groups
+from tests.broker.support import HERE, NODE_ID, ask, make_topic, running_broker
+
+SINGLE, SEVERAL = range(4), range(4, 7)
+GROUP, TRANSACTION, SHARE = range(3)
+OFFSETS = "__consumer_offsets"
 
 
-@pytest.mark.parametrize("version", range(4))
-async def test_one_key_gets_node_minus_one(version: int) -> None:
-    async with running_broker() as context:
-        answer = await ask(context, FindCoordinatorRequest(key="group", key_type=0), version)
-    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert (answer.node_id, answer.host, answer.port) == (-1, "", -1)
-    assert answer.coordinators == []
-    assert (answer.error_message is not None) == (version >= 1)
+def here(key: str, listener: str = "PLAINTEXT") -> Coordinator:
+    host, port = HERE.endpoints[listener]
+    return Coordinator(key=key, node_id=NODE_ID, host=host, port=port, error_code=0, error_message="")
 
 
-@pytest.mark.parametrize("version", range(4, 7))
-@pytest.mark.parametrize("key_type", [0, 1, 2, 9])
-async def test_each_of_several_keys_gets_its_own_error_in_order(version: int, key_type: int) -> None:
-    async with running_broker() as context:
-        answer = await ask(
-            context, FindCoordinatorRequest(coordinator_keys=["b", "a", "b"], key_type=key_type), version
-        )
-    message = answer.coordinators[0].error_message
-    assert message
-    assert answer.coordinators == [
-        Coordinator(
-            key=key,
-            node_id=-1,
-            host="",
-            port=-1,
-            error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE,
-            error_message=message,
-        )
-        for key in ("b", "a", "b")
-    ]
+@pytest.mark.parametrize("version", SINGLE)
+async def test_a_group_is_coordinated_here(version: int) -> None:
+    async with running_broker(SETTINGS) as context:
+        answer = await ask(context, FindCoordinatorRequest(key="billing", key_type=GROUP), version)
+        assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None if version == 0 else "NONE")
+        assert (answer.node_id, answer.host, answer.port) == (NODE_ID, *HERE.endpoints["PLAINTEXT"])
+        assert answer.coordinators == []
+        assert len(context.metadata.image.topics[OFFSETS].partitions) == 2
 
 
-async def test_every_failed_key_is_counted() -> None:
-    async with running_broker() as context:
-        await ask(context, FindCoordinatorRequest(coordinator_keys=["a", "b"]), 6)
-        counted = context.metrics.apis["FindCoordinator"].errors
-    assert counted == {ErrorCode.COORDINATOR_NOT_AVAILABLE: 2}
+async def test_several_groups_are_answered_in_order() -> None:
+    async with running_broker(SETTINGS) as context:
+        for version in SEVERAL:
+            request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=["b", "a", "", "b"])
+            answer = await ask(context, request, version)
+            assert answer.coordinators == [here("b"), here("a"), here(""), here("b")]
+            external = await ask(context, request, version, listener="EXTERNAL")
+            assert external.coordinators[0] == here("b", "EXTERNAL"), "at the address of the listener that was asked"
+            assert (await ask(context, FindCoordinatorRequest(coordinator_keys=[]), version)).coordinators == []
+
+
+async def test_a_group_is_found_by_how_many_partitions_there_are() -> None:
+    """An adopted topic may have another count than the option says."""
+    async with running_broker(SETTINGS) as context:
+        await make_topic(context, OFFSETS, 7, {"cleanup.policy": "compact"})
+        assert context.groups.index_of("billing") == partition_of("billing", 7)
+        request = FindCoordinatorRequest(coordinator_keys=["billing"])
+        assert (await ask(context, request, 6)).coordinators == [here("billing")]
+
+
+async def test_a_partition_without_a_leader_has_no_coordinator() -> None:
+    async with running_broker(SETTINGS) as context:
+        await make_topic(context, OFFSETS, 2, {"cleanup.policy": "compact"}, replicas=(1,), leader=-1)
+        [found] = (await ask(context, FindCoordinatorRequest(coordinator_keys=["a"]), 6)).coordinators
+        assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+        assert OFFSETS in (found.error_message or "")
+
+
+async def nobody(
+    context: Context, version: int, key_type: int, *keys: str
+) -> Mapping[str, tuple[ErrorCode, str | None]]:
+    """Codes and messages, by key, of what has no coordinator."""
+    if version < 4:
+        [key] = keys
+        answer = await ask(context, FindCoordinatorRequest(key=key, key_type=key_type), version)
+        assert (answer.node_id, answer.host, answer.port) == (-1, "", -1)
+        assert answer.coordinators == []
+        return {key: (ErrorCode(answer.error_code), answer.error_message)}
+    request = FindCoordinatorRequest(coordinator_keys=[*keys], key_type=key_type)
+    coordinators = (await ask(context, request, version)).coordinators
+    assert [each.key for each in coordinators] == [*keys]
+    assert {(each.node_id, each.host, each.port) for each in coordinators} == {(-1, "", -1)}
+    return {each.key: (ErrorCode(each.error_code), each.error_message) for each in coordinators}
+
+
+async def test_transactions_and_share_groups_have_no_coordinators_yet() -> None:
+    async with running_groups() as context:
+        for version in (*SINGLE[1:], *SEVERAL):
+            for key_type in (TRANSACTION, SHARE):
+                [(code, message)] = (await nobody(context, version, key_type, "a")).values()
+                known = key_type == TRANSACTION or version >= 6
+                assert code is (ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST)
+                assert message
+
+
+async def test_a_type_that_there_is_not_is_an_invalid_request() -> None:
+    async with running_groups() as context:
+        for version in (*SINGLE[1:], *SEVERAL):
+            [(code, message)] = (await nobody(context, version, 9, "a")).values()
+            assert (code, message) == (ErrorCode.INVALID_REQUEST, "there are no coordinators of type 9")
+
+
+@pytest.mark.parametrize("version", [*SINGLE, *SEVERAL])
+async def test_while_a_broker_without_coordinators_is_registered_nothing_is_created(version: int) -> None:
+    async with running_broker(SETTINGS) as context:
+        await finalize(context, {ENVELOPE: 1})
+        [(code, message)] = (await nobody(context, version, GROUP, "a")).values()
+        assert code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert version == 0 or "upgrade it" in (message or "")
+        assert OFFSETS not in context.metadata.image.topics
+        await finalize(context, SUPPORTED)
+        request = FindCoordinatorRequest(coordinator_keys=["a"])
+        assert (await ask(context, request, 6)).coordinators == [here("a")]
+
+
+async def test_the_topic_is_tried_once_for_all_keys_and_each_failure_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tries: list[None] = []
+
+    async def refuse(*_: object) -> None:
+        tries.append(None)
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller")
+
+    monkeypatch.setattr(offsets_topic, "ensure_internal_topic", refuse)
+    async with running_broker(SETTINGS) as context:
+        found = await nobody(context, 6, GROUP, "a", "b")
+        assert {code for code, _ in found.values()} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+        assert "REQUEST_TIMED_OUT: no controller" in (found["b"][1] or "")
+        assert len(tries) == 1
+        assert context.metrics.apis["FindCoordinator"].errors == {ErrorCode.COORDINATOR_NOT_AVAILABLE: 2}

@@ -168,7 +168,7 @@ async def test_this_broker_wins_over_all_brokers_and_topics_inherit_from_it() ->
         (BROKER_LOGGER, "0", (SET, "root", "LOUD"), ErrorCode.INVALID_CONFIG, "not a supported log level"),
         (BROKER_LOGGER, "0", (DELETE, "root", None), ErrorCode.INVALID_REQUEST, "Removing the log level of the root"),
         (BROKER_LOGGER, "0", (APPEND, "root", "DEBUG"), ErrorCode.INVALID_REQUEST, "APPEND operation is not allowed"),
-        (GROUP, "g", (SET, "x", "1"), ErrorCode.INVALID_REQUEST, "GROUP are not supported"),
+        (16, "g", (SET, "x", "1"), ErrorCode.INVALID_REQUEST, "CLIENT_METRICS are not supported"),
         (1, "x", (SET, "x", "1"), ErrorCode.INVALID_REQUEST, "Unknown resource type 1"),
     ],
 )
@@ -237,3 +237,55 @@ async def test_changes_at_the_same_time_do_not_undo_one_another() -> None:
             assert [response.error_code for (response,) in answers] == [ErrorCode.NONE] * len(values)
             found = stored(context) if kind == TOPIC else dict(context.metadata.image.configs_of_broker(None))
             assert found == values
+
+
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+
+def of_group(context: Context, group_id: str = "billing") -> dict[str, str]:
+    return dict(context.metadata.image.configs_of_group(group_id))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_an_option_of_a_group_is_set_and_deleted_whether_the_group_is_there_or_not(version: int) -> None:
+    async with running_broker() as context:
+        for group_id in ("billing", "a/b c"):
+            asked = resource(GROUP, group_id, (SET, SESSION, " 050000 "), (SET, HEARTBEAT, "6000"))
+            (response,) = await altered(context, asked, version=version)
+            assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+            assert of_group(context, group_id) == {SESSION: "50000", HEARTBEAT: "6000"}
+        await altered(context, resource(GROUP, "billing", (DELETE, SESSION, None), (DELETE, "nope", None)))
+        assert of_group(context) == {HEARTBEAT: "6000"}
+        await altered(context, resource(GROUP, "billing", (DELETE, HEARTBEAT, None)))
+        assert set(context.metadata.image.group_configs) == {"a/b c"}
+
+
+async def test_options_of_a_group_are_only_checked_where_that_is_asked() -> None:
+    async with running_broker() as context:
+        (response,) = await altered(context, resource(GROUP, "billing", (SET, SESSION, "50000")), validate_only=True)
+        assert response.error_code == ErrorCode.NONE
+        assert of_group(context) == {}
+
+
+@pytest.mark.parametrize(
+    ("group_id", "alterations", "code"),
+    [
+        ("", [(SET, SESSION, "50000")], ErrorCode.INVALID_REQUEST),
+        ("", [(DELETE, SESSION, None)], ErrorCode.INVALID_REQUEST),
+        ("billing", [(SET, SESSION, None)], ErrorCode.INVALID_REQUEST),
+        ("billing", [(SET, SESSION, "50000"), (SET, SESSION, "50001")], ErrorCode.INVALID_REQUEST),
+        ("billing", [(SET, SESSION, "44999")], ErrorCode.INVALID_CONFIG),
+        ("billing", [(SET, SESSION, "x")], ErrorCode.INVALID_CONFIG),
+        ("billing", [(SET, SESSION, "50000"), (SET, "nope", "1")], ErrorCode.INVALID_CONFIG),
+        ("billing", [(SET, "share.session.timeout.ms", "50000")], ErrorCode.INVALID_CONFIG),
+        ("billing", [(APPEND, SESSION, "1")], ErrorCode.INVALID_CONFIG),
+    ],
+)
+async def test_what_a_group_may_not_set_is_refused_and_changes_nothing(
+    group_id: str, alterations: list[Alteration], code: ErrorCode
+) -> None:
+    async with running_broker() as context:
+        (response,) = await altered(context, resource(GROUP, group_id, *alterations))
+        assert response.error_code == code
+        assert response.error_message
+        assert context.metadata.image.group_configs == {}

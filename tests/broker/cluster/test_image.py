@@ -63,6 +63,7 @@ def visible(image: ClusterImage) -> dict[str, object]:
         "names": dict(image.names),
         "brokers": {broker_id: (broker, broker.epoch) for broker_id, broker in image.brokers.items()},
         "broker configs": dict(image.broker_configs),
+        "group configs": dict(image.group_configs),
     }
 
 
@@ -194,6 +195,17 @@ def test_brokers_controller_and_configuration() -> None:
     assert (cluster.image.brokers, cluster.image.controller_id, cluster.image.cluster_id) == ({}, NO_CONTROLLER, None)
     assert cluster.image.controller_revision == 0
     assert list(cluster.image.broker_configs) == ["default"]
+
+
+def test_options_of_a_group_are_there_while_any_is_set() -> None:
+    cluster = Cluster()
+    before = cluster.image.group_configs
+    key = keys.group_config_key("a/b")
+    assert cluster.commit({key: keys.encode_configs({"a": "1"})}) == Delta()
+    assert (before, cluster.image.configs_of_group("a/b"), cluster.image.configs_of_group("a")) == ({}, {"a": "1"}, {})
+    assert visible(cluster.image) == visible(cluster.fresh())
+    cluster.commit(delete=[key])
+    assert cluster.image.group_configs == {}
 
 
 def test_images_read_apart_are_compared() -> None:

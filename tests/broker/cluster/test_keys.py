@@ -106,6 +106,7 @@ def test_each_key_says_what_it_stands_for() -> None:
     assert parse_key(keys.topic_config_key("t")) == (KeyKind.TOPIC_CONFIG, "t")
     assert parse_key(keys.broker_config_key(1)) == (KeyKind.BROKER_CONFIG, "1")
     assert parse_key(keys.broker_config_key(None)) == (KeyKind.BROKER_CONFIG, "default")
+    assert parse_key(keys.group_config_key("a/b c")) == (KeyKind.GROUP_CONFIG, "a/b c")
     assert parse_key("/somebody/else")[0] is KeyKind.FOREIGN
     assert keys.partition_key("t", 3).startswith(keys.partitions_prefix("t"))
 

@@ -87,8 +87,9 @@ def test_widening_keeps_what_is_there_and_adds_what_can_be_had(
     after = widened(present, replication_factor, brokers)
     known = {broker.broker_id for broker in brokers}
     for before, replicas in zip(present, after, strict=True):
-        assert replicas[: len(before)] == before
-        added = replicas[len(before) :]
+        added = {*replicas} - {*before}
+        assert {*before} <= {*replicas}
+        assert added or replicas == before
         assert len(set(replicas)) == len(replicas)
         assert {*added} <= known
         assert len(replicas) == max(len(before), min(replication_factor, len(known | {*before})))
@@ -97,8 +98,16 @@ def test_widening_keeps_what_is_there_and_adds_what_can_be_had(
 def test_widening_is_even_and_uses_racks_in_turn() -> None:
     brokers = [UsableBroker(number, "ab"[number % 2]) for number in range(4)]
     after = widened([(0,)] * 6, 2, brokers)
-    assert {replicas[1] for replicas in after} == {1, 3}, "on the other rack"
-    assert sorted(replicas[1] for replicas in after) == [1, 1, 1, 3, 3, 3]
+    assert sorted(map(sorted, after)) == [[0, 1]] * 3 + [[0, 3]] * 3, "on the other rack"
+
+
+def test_widening_spreads_the_preferred_leaders_over_brokers_that_are_there() -> None:
+    brokers = [UsableBroker(0), UsableBroker(1), UsableBroker(2, is_fenced=True)]
+    assert Counter(replicas[0] for replicas in widened([(0,)] * 6, 3, brokers)) == {0: 3, 1: 3}
+    two = widened([(0,)] * 6, 2, brokers[:2])
+    all_three = [UsableBroker(number) for number in range(3)]
+    assert Counter(replicas[0] for replicas in widened(two, 3, all_three)) == {0: 2, 1: 2, 2: 2}
+    assert widened([(2, 1, 0)] * 4, 3, all_three) == ((2, 1, 0),) * 4, "nothing is added, and nothing moves"
 
 
 def test_too_few_brokers() -> None:

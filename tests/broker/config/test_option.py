@@ -12,6 +12,7 @@ from odradek.protocol.errors import ErrorCode
 
 BOOLEAN = Option("a.boolean", ConfigType.BOOLEAN, False, "")
 INT = Option("an.int", ConfigType.INT, 5, "", minimum=-1, unit="ms")
+SHORT = Option("a.short", ConfigType.SHORT, 5, "")
 LONG = Option("a.long", ConfigType.LONG, 5, "")
 DOUBLE = Option("a.double", ConfigType.DOUBLE, 0.5, "", minimum=0, maximum=1)
 FREE_DOUBLE = Option("a.free.double", ConfigType.DOUBLE, 0.5, "")
@@ -62,6 +63,8 @@ def test_an_empty_item_is_none_of_the_choices(text: str) -> None:
         (INT, "1_000", "a whole number of 32 bits of at least -1 (ms)"),
         (INT, "٣", "a whole number of 32 bits of at least -1 (ms)"),
         (INT, "", "a whole number of 32 bits of at least -1 (ms)"),
+        (SHORT, "32768", "a whole number of 16 bits"),
+        (SHORT, "-32769", "a whole number of 16 bits"),
         (LONG, str(LONG_MAX + 1), "a whole number of 64 bits"),
         (LONG, str(-LONG_MAX - 2), "a whole number of 64 bits"),
         (DOUBLE, "1.01", "a decimal number between 0 and 1"),

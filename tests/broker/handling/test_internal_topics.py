@@ -57,7 +57,7 @@ async def test_without_time_it_is_not_waited_for_and_created_nevertheless() -> N
         assert (await ensure_internal_topic(context, WANTED, LONG_MS)).name == "__tests"
 
 
-async def test_more_brokers_get_replicas_and_those_that_are_there_stay_first() -> None:
+async def test_more_brokers_get_replicas_and_who_leads_goes_on() -> None:
     async with controller(nodes=(0,), brokers=[HERE]) as context:
         await ensure_internal_topic(context, WANTED, LONG_MS)
         assert await add_replicas(context, WANTED, LONG_MS) == 0
@@ -65,6 +65,7 @@ async def test_more_brokers_get_replicas_and_those_that_are_there_stay_first() -
         assert await add_replicas(context, WANTED, LONG_MS) == 4
         states = context.metadata.image.topics["__tests"].partitions
         assert {(state.adding, state.leader) for state in states} == {((1,), 0)}
+        assert sorted(state.replicas for state in states) == [(0, 1)] * 2 + [(1, 0)] * 2
         assert await add_replicas(context, WANTED, LONG_MS) == 0, "it is under way"
 
 

@@ -216,7 +216,7 @@ def assert_same_batch(old: bytes, new: bytes) -> None:
         assert after.max_timestamp == max(record.timestamp_ms for record in iterate_records(new))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(histories)
 def test_every_round_does_what_the_rules_say_and_loses_nothing(history: list[Step]) -> None:
     log = History()
@@ -225,7 +225,7 @@ def test_every_round_does_what_the_rules_say_and_loses_nothing(history: list[Ste
     log.settle()
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(histories)
 def test_in_the_end_only_the_newest_values_are_left(history: list[Step]) -> None:
     """No tombstone, no record without key, of each key at most one. Markers stand behind a batch of their transaction

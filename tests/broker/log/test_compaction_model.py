@@ -274,5 +274,5 @@ class CompactedHistory(RuleBasedStateMachine):
         self.kept.stop()
 
 
-CompactedHistory.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+CompactedHistory.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestCompactedHistory: Any = CompactedHistory.TestCase

@@ -26,7 +26,7 @@ from tests.broker.log.damages import damages
 from tests.broker.log.logs import DIRECTORY, Model, copied, known_producers, open_log
 from tests.broker.log.transactions import TxnModel
 
-DAMAGES = settings(max_examples=40)
+DAMAGES = settings(max_examples=20)
 TXN_CONFIG = LogConfig(segment_bytes=600)
 STOPPED, KILLED = Written(is_clean=True), Written(is_clean=False)
 ENDS = pytest.mark.parametrize("written", [STOPPED, KILLED], ids=["stopped", "killed"])

@@ -161,5 +161,5 @@ class LogHistory(RuleBasedStateMachine):
         self.log.close()
 
 
-LogHistory.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+LogHistory.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestLogHistory: Any = LogHistory.TestCase

@@ -4,7 +4,7 @@ A log refuses a client's transactional batch while there is no coordinator, so `
 directory does: from there on it takes its way through rolls, snapshots, indexes and recovery like any other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -151,8 +151,11 @@ def filtered(data: bytes, offset: int, aborted: list[AbortedTxn]) -> list[tuple[
     return seen
 
 
-def assert_transactions(log: Log, model: TxnModel) -> None:
-    """The log knows of transactions what the model knows, and a reader of it sees what is committed."""
+def assert_transactions(log: Log, model: TxnModel, sizes: Sequence[int] = (0, 250, 1 << 20)) -> None:
+    """The log knows of transactions what the model knows, and a reader of it sees what is committed.
+
+    `sizes`: of the reader's answers, in bytes.
+    """
     opened = model.opened()
     assert log.producers.first_undecided_offset == min(opened.values(), default=None)
     states = {producer_id: state.current_txn_first_offset for producer_id, state in log.producers.states()}
@@ -160,7 +163,7 @@ def assert_transactions(log: Log, model: TxnModel) -> None:
     end = log.log_end_offset
     stable = model.last_stable_offset(end)
     for offset in range(log.log_start_offset, end):
-        for size_bytes_max in (0, 250, 1 << 20):
+        for size_bytes_max in sizes:
             data = bytes(log.fetch(offset, size_bytes_max, end, True).records)
             found = log.aborted_transactions(offset, data)
             read_end = read_end_of(data)

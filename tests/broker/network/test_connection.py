@@ -1,6 +1,7 @@
 """Connections on both event loops: order, back-pressure both ways, bounded memory, and what ends a connection."""
 
 import asyncio
+import gc
 import io
 import logging
 import resource
@@ -8,6 +9,7 @@ import struct
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, cast
+from weakref import ref
 
 import pytest
 
@@ -35,6 +37,26 @@ def fetch(topic: str, max_wait_ms: int = 0, max_bytes: int = 1 << 26, offset: in
         topics=[FetchTopic(topic=topic, partitions=[partition])],
         forgotten_topics_data=[],
     )
+
+
+async def test_a_connection_that_is_gone_is_freed_without_a_collection() -> None:
+    """It is in no cycle: neither one that waited for a request, nor one whose request waited."""
+    async with running_broker() as broker:
+        async with connected(broker) as idle, connected(broker) as waiting:
+            await create_topic(idle, "orders")
+            await waiting.ask(ApiVersionsRequest(), 3)
+            waiting.send(fetch("orders", max_wait_ms=60_000), 4)
+            while not any(each.is_busy for each in connections(broker)):
+                await breathe()
+            known = [ref(each) for each in connections(broker)]
+            assert len(known) == 2
+            gc.disable()
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                while any(each() is not None for each in known):  # noqa: ASYNC110 - what is freed tells nobody
+                    await asyncio.sleep(0.01)  # between two looks; transports close meanwhile
+        finally:
+            gc.enable()
 
 
 async def test_replies_come_in_the_order_of_the_requests() -> None:

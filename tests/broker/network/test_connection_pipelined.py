@@ -1,4 +1,5 @@
-"""Produces of one connection with acks=all do not wait for one another's replicas; all else waits, and order stays."""
+"""Produces of one connection with acks=all do not wait for one another's replicas, nor commits for one another; all
+else waits, and order stays."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -7,19 +8,37 @@ from functools import partial
 
 import pytest
 
+from odradek.broker.handling.large_requests import LARGE_BYTES
+from odradek.broker.handling.offsets_topic import ensure_offsets_topic
+from odradek.broker.internal_topic_names import OFFSETS_TOPIC
 from odradek.broker.network.connection import READ_AHEAD_REQUESTS
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replicas import Replicas
 from odradek.broker.server import Broker
+from odradek.protocol.codec.codec import encode_parts
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.frames import FRAME_PREFIX_BYTES, RequestHeader, request_frame
 from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from odradek.protocol.messages.produce import PartitionProduceResponse
+from tests.broker.coordinator.test_shard import batches
+from tests.broker.groups import SETTINGS, loaded
 from tests.broker.network.test_connection import connections, written_by
 from tests.broker.wire import RawClient, batch, connected, create_topic, produce, running_broker
 
 pytestmark = pytest.mark.both_loops
 
 LEADER = 0
+GROUP = "billing"
 
 
 @asynccontextmanager
@@ -167,3 +186,69 @@ async def test_answers_that_come_together_are_written_together() -> None:
             for _ in range(5):
                 await answered(client)
     assert len(writes) == 1
+
+
+def commit(offset: int) -> OffsetCommitRequest:
+    """Of no member."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
+    return OffsetCommitRequest(group_id=GROUP, topics=[topic])
+
+
+def commit_of_size(offset: int, size_bytes: int) -> OffsetCommitRequest:
+    """Of so many bytes with its header and length, of which many hundred offsets are most."""
+
+    def filled(metadata: str) -> OffsetCommitRequest:
+        request = commit(offset)
+        request.topics[0].partitions *= size_bytes // 18 - 100
+        request.topics[0].partitions.append(
+            OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=metadata)
+        )
+        return request
+
+    def size_of(request: OffsetCommitRequest) -> int:
+        header = RequestHeader(request.api_key, 9, 0, "raw")
+        return sum(map(len, request_frame(header, True, encode_parts(request, 9))))
+
+    padded = filled("M" * 1000)
+    exact = filled("M" * (1000 + size_bytes - size_of(padded)))
+    assert size_of(exact) == size_bytes
+    return exact
+
+
+def fetch() -> OffsetFetchRequest:
+    topics = [OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=topics)])
+
+
+async def test_commits_that_arrive_together_are_written_together_and_answered_in_order() -> None:
+    """What follows them waits, and sees all of them."""
+    async with running_broker({**SETTINGS, "offsets.topic.num.partitions": "1"}) as broker, connected(broker) as client:
+        await create_topic(client, "orders")
+        await ensure_offsets_topic(broker.context)
+        await loaded(broker.context)
+        sent = [client.send(commit(offset), 9) for offset in range(5)]
+        client.send(fetch(), 9)
+        answers = [await client.receive(commit(0), 9) for _ in sent]
+        _, fetched = await client.receive(fetch(), 9)
+        written = batches(broker.context.partitions.leader(OFFSETS_TOPIC, 0))
+    assert [correlation_id for correlation_id, _ in answers] == sent
+    assert [answer.topics[0].partitions[0].error_code for _, answer in answers] == [ErrorCode.NONE] * 5
+    assert fetched.groups[0].topics[0].partitions[0].committed_offset == 4
+    assert written == [5]
+
+
+@pytest.mark.parametrize("more_bytes", [0, 1, FRAME_PREFIX_BYTES, FRAME_PREFIX_BYTES + 1])
+async def test_no_commit_overtakes_one_that_is_just_large_or_nearly(more_bytes: int) -> None:
+    """A large one gives the loop a turn before it is applied."""
+    async with running_broker({**SETTINGS, "offsets.topic.num.partitions": "1"}) as broker, connected(broker) as client:
+        await create_topic(client, "orders")
+        await ensure_offsets_topic(broker.context)
+        await loaded(broker.context)
+        client.send(commit_of_size(1, LARGE_BYTES + more_bytes), 9)
+        client.send(commit(2), 9)
+        client.send(fetch(), 9)
+        for _ in range(2):
+            await client.receive(commit(0), 9)
+        _, fetched = await client.receive(fetch(), 9)
+    assert fetched.groups[0].topics[0].partitions[0].committed_offset == 2

@@ -14,6 +14,7 @@ import pytest
 
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.file_slice import SENDFILE_BYTES_MAX, FileSlice
+from odradek.broker.observability.request_times import FETCH_CONSUMER
 from odradek.broker.server import Broker
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -129,7 +130,7 @@ async def test_who_goes_away_in_the_middle_leaves_no_descriptor_behind(
 async def test_a_file_that_fails_amid_a_response_ends_the_connection_and_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, sent: list[tuple[int, bool]]
 ) -> None:
-    """The client was told the length already. Others go on."""
+    """The client was told the length already. Others go on, and the request is counted all the same."""
     async with with_records(tmp_path) as broker, connected(broker) as client:
         with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
 
@@ -144,4 +145,5 @@ async def test_a_file_that_fails_amid_a_response_ends_the_connection_and_is_logg
         async with connected(broker) as another:
             another.send(fetch(), VERSION)
             check(await records_of(another, fetch()), 0, 10)
+        assert broker.context.metrics.apis[FETCH_CONSUMER].requests == 2
     assert sent

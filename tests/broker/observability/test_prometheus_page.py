@@ -14,16 +14,36 @@ from odradek.broker.observability.prometheus_page import HTTP_REQUEST_BYTES_MAX
 from odradek.broker.server import Broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from odradek.protocol.messages.list_groups import ListGroupsRequest
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from odradek.runtime.environment import Environment
 from tests.broker.failing_disk import FailingDisk
 from tests.broker.wire import batch, connected, create_topic, produced, settings
+
+COMMITTED = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata=None)
+COMMIT = OffsetCommitRequest(
+    group_id="reports", topics=[OffsetCommitRequestTopic(name="orders", partitions=[COMMITTED])]
+)
+JOIN = JoinGroupRequest(
+    group_id="billing",
+    session_timeout_ms=10_000,
+    member_id="",
+    protocol_type="consumer",
+    protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+)
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
-    wanted = settings()
+    wanted = settings(options={"metrics.group.lag.max.series": "1"})
     with_metrics = type(wanted)(
         wanted.listeners, wanted.advertised, None, 0, wanted.config, Listener("METRICS", "127.0.0.1", 0)
     )
@@ -105,7 +125,16 @@ async def test_every_row_is_told_once_and_nothing_else(broker: Broker) -> None:
     async with connected(broker) as client:
         await create_topic(client, "orders")
         assert (await produced(client, "nowhere", batch(b"x"))).error_code
+        async with connected(broker) as member:
+            await member.ask(FindCoordinatorRequest(key="billing"), 0)
+            while (await client.ask(ListGroupsRequest(), 0)).error_code:
+                pass  # the log of groups is being loaded
+            member.send(JOIN, 0)
+            while not (await client.ask(ListGroupsRequest(), 0)).groups:
+                pass
+            await client.ask(COMMIT, 2)
         _, body = await asked(broker, b"GET /metrics HTTP/1.1\r\n\r\n")
+    assert b'odradek_group_lag{group="reports",partition="0",topic="orders"} 0' in body
     families = [family.name for family in text_string_to_metric_families(body.decode())]
     assert sorted(families) == sorted(row.name for row in METRICS)
 

@@ -182,7 +182,7 @@ async def _stopped() -> tuple[MemoryDisk, bytes]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_a_small_file_of_any_content(name: str, data: st.DataObject) -> None:
     """The broker serves what it served; or it refuses the start, or the one partition, with a sentence that names the

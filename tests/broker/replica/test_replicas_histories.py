@@ -203,4 +203,4 @@ class History(RuleBasedStateMachine):
 
 
 def test_whoever_is_elected_has_deleted_what_was_acknowledged() -> None:
-    run_state_machine_as_test(History, settings=settings(max_examples=300, stateful_step_count=20))
+    run_state_machine_as_test(History, settings=settings(max_examples=150, stateful_step_count=20))

@@ -146,7 +146,7 @@ def parting(shared: list[int], mine: list[int], theirs: list[int]) -> tuple[Foll
     return FollowingReplica(log_of(*common, *own), 99), Led(log_of(*common, *other), 99)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(shared=epochs, mine=epochs, theirs=epochs, size=st.sampled_from([1, 200, 1 << 20]))
 def test_any_two_histories_are_made_equal(shared: list[int], mine: list[int], theirs: list[int], size: int) -> None:
     replica, led = parting(shared, mine, theirs)
@@ -156,7 +156,7 @@ def test_any_two_histories_are_made_equal(shared: list[int], mine: list[int], th
     assert replica.log.epochs.entries == led.log.epochs.entries
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(shared=epochs, mine=epochs, theirs=epochs, deleted=st.integers(0, 16))
 def test_nothing_stays_that_was_never_the_leaders_whatever_was_deleted_there(
     shared: list[int], mine: list[int], theirs: list[int], deleted: int
@@ -317,5 +317,5 @@ class Cluster(RuleBasedStateMachine):
         assert batches_of(led.log)[: len(self.committed)] == self.committed
 
 
-Cluster.TestCase.settings = settings(max_examples=120, stateful_step_count=40)
+Cluster.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestCluster = Cluster.TestCase

@@ -64,6 +64,22 @@ CASES: list[tuple[Callable[[Any], Awaitable[object]], str]] = [
     (lambda admin: admin.alter_partition_reassignments({PARTITION: 1}), "a target must be a list of broker ids"),
     (lambda admin: admin.alter_partition_reassignments({PARTITION: ["1"]}), "a target must be broker ids"),
     (lambda admin: admin.unregister_broker("1"), "node_id must be a broker's id, a whole number, not '1'"),
+    (lambda admin: admin.list_groups("Stable"), "states must be an iterable of groups' states, not 'Stable' (str)"),
+    (lambda admin: admin.list_groups(types=[1]), "types must be groups' types (str), and has 1"),
+    (lambda admin: admin.describe_groups("a"), "group_ids must be an iterable of groups' ids, not 'a' (str)"),
+    (lambda admin: admin.describe_group(b"a"), "group_id must be a group's id (str), not b'a'"),
+    (lambda admin: admin.delete_groups([b"a"]), "group_ids must be groups' ids (str), and has b'a'"),
+    (lambda admin: admin.remove_group_members("a", ["m"]), "members must be MemberToRemove or MemberDescription"),
+    (lambda admin: admin.remove_group_members("a", [], reason=5), "reason must be a text, or None, not 5"),
+    (lambda admin: admin.list_group_offsets([5]), "wanted must be groups' ids (str), and has 5"),
+    (lambda admin: admin.list_group_offsets({"a": ["o"]}), "wanted must be TopicPartition(topic, partition) of a str"),
+    (lambda admin: admin.group_offsets(5), "group_id must be a group's id (str), not 5"),
+    (lambda admin: admin.alter_group_offsets("a", [PARTITION]), "offsets must be a mapping by TopicPartition objects"),
+    (
+        lambda admin: admin.alter_group_offsets("a", {PARTITION: "5"}),
+        "an offset must be a whole number, or a Com",
+    ),
+    (lambda admin: admin.delete_group_offsets("a", ["o"]), "partitions must be TopicPartition(topic, partition) of"),
     (lambda admin: admin.list_topics(timeout_ms="5"), "timeout_ms must be a number of milliseconds, not '5'"),
 ]
 

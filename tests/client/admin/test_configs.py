@@ -19,6 +19,7 @@ def test_resources_say_what_they_are_and_which_broker_knows() -> None:
     topic, broker, every = ConfigResource.topic("7"), ConfigResource.broker(7), ConfigResource.broker()
     assert [str(each) for each in (topic, broker, every)] == ["topic 7", "broker 7", "broker default"]
     assert [each.node_id for each in (topic, broker, every)] == [None, 7, None]
+    assert (str(ConfigResource.group("7")), ConfigResource.group("7").node_id) == ("group 7", None)
     assert ConfigResource(ResourceType.BROKER_LOGGER, "3").node_id == 3
     assert ConfigResource.broker(0).name == "0"
 

@@ -319,4 +319,4 @@ class MetadataModel(RuleBasedStateMachine):
 
 
 TestMetadataModel = MetadataModel.TestCase
-TestMetadataModel.settings = settings(max_examples=500, stateful_step_count=40)
+TestMetadataModel.settings = settings(max_examples=200, stateful_step_count=40)

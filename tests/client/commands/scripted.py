@@ -40,12 +40,17 @@ def replicated_cluster(brokers: int, **topics: int) -> Generator[tuple[ScriptedC
 
 async def ran(scripted: ScriptedCluster, group: click.Group, *arguments: str) -> ClientError | CommandFailed | None:
     """Runs a command. Returns the error that it would tell."""
+    target = object.__new__(OnScripted)
+    object.__setattr__(target, "scripted", scripted)
+    return await ran_on(target, group, *arguments)
+
+
+async def ran_on(target: Target, group: click.Group, *arguments: str) -> ClientError | CommandFailed | None:
+    """The same on any cluster."""
     command = group.commands[arguments[0]]
     with command.make_context(arguments[0], list(arguments[1:])) as context:
         given = {name: context.params[name] for name in context.params if name not in Target.__annotations__}
     given = {name: value for name, value in given.items() if name not in ("timeout_s", "verbose")}
-    target = object.__new__(OnScripted)
-    object.__setattr__(target, "scripted", scripted)
     run: Any = getattr(command.callback, "__wrapped__")  # noqa: B009
     try:
         await run(target, **given)

@@ -11,9 +11,10 @@ from odradek.client.commands.warnings import is_unknown
 from tests.client.commands.scripted import ran, replicated_cluster
 
 
-def test_a_resource_is_a_topic_a_broker_or_all_brokers() -> None:
+def test_a_resource_is_a_topic_a_group_a_broker_or_all_brokers() -> None:
     assert resource_of("topic", "7") == ConfigResource.topic("7")
     assert resource_of("topic", "default") == ConfigResource.topic("default")
+    assert resource_of("group", "a/b c") == ConfigResource.group("a/b c")
     assert resource_of("broker", "7") == ConfigResource.broker(7)
     assert resource_of("broker", "default") == ConfigResource.broker()
 
@@ -27,7 +28,7 @@ def test_a_broker_has_a_number(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("describe", "group", "g"), "'group' is not one of 'topic', 'broker'"),
+        (("describe", "user", "u"), "'user' is not one of 'topic', 'group', 'broker'"),
         (("describe", "topic"), "Missing argument"),
         (("set", "topic", "t"), "nothing to set"),
         (("set", "topic", "t", "retention.ms"), "not of the form NAME=VALUE"),

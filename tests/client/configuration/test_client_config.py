@@ -264,7 +264,7 @@ def test_a_setting_of_the_producer_is_none_of_the_admin_client(name: str) -> Non
 
 
 def test_a_setting_of_the_consumer_that_would_have_no_effect_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"fetcher has no setting client\.rack\. Records are read from the leaders"):
+    with pytest.raises(ConfigError, match=r"fetcher has no setting client\.rack\. A consumer has it"):
         FetchConfig.from_dict({"bootstrap.servers": SERVERS, "client.rack": "a"})
 
 

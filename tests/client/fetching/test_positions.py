@@ -6,7 +6,8 @@ from odradek.client.errors.client_errors import AuthorizationError, ClientError,
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.fetching.fetched import CorruptRecords
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST, ListedOffset
-from odradek.client.fetching.positions import PASSING, STALE_METADATA, OffsetOutOfRange
+from odradek.client.fetching.position import PASSING, STALE_METADATA
+from odradek.client.fetching.positions import OffsetOutOfRange
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse

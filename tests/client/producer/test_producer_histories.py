@@ -43,7 +43,7 @@ from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 from tests.client.story import TOPIC, Manner, Story, tell
 from tests.client.virtual_time import VirtualTimeLoop, run_virtual
 
-HISTORIES = int(os.environ.get("PRODUCER_HISTORIES", "100"))
+HISTORIES = int(os.environ.get("PRODUCER_HISTORIES", "50"))
 ALL = (0, 1, 2)
 LIES_ABOUT_THE_LOG = (
     ErrorCode.MESSAGE_TOO_LARGE,

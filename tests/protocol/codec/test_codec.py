@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.codec.codec import decode, encode, encode_parts
-from odradek.protocol.codec.schema import Message, uuid
+from odradek.protocol.codec.codec import decode, decode_prefix, encode, encode_parts
+from odradek.protocol.codec.schema import Message, Struct, field, i8, message, struct, uuid
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
@@ -33,7 +33,7 @@ CASES = list(declared_layouts())
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES, ids=case_name)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_every_message_comes_back_in_every_layout(cls: type[Message], version: int, data: st.DataObject) -> None:
     """Property: decode(encode(m)) == m, from bytes, bytearray and memoryview, behind a header of any length."""
@@ -55,6 +55,15 @@ def test_no_part_of_a_message_passes_for_a_whole_one(cls: type[Message], version
                 decode(cls, version, encoded[:size_bytes])
         with pytest.raises(MalformedMessage):
             decode(cls, version, encoded + b"\0")
+
+
+def test_what_follows_a_message_is_ignored_where_that_is_asked_for() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    encoded = encode(request, 4)
+    assert decode_prefix(MetadataRequest, 4, b"head" + encoded + b"tail", 4) == request
+    assert decode_prefix(MetadataRequest, 4, encoded) == request
+    with pytest.raises(MalformedMessage):
+        decode_prefix(MetadataRequest, 4, encoded[:-1])
 
 
 def produce(records: bytes | memoryview | None) -> ProduceRequest:
@@ -128,6 +137,31 @@ def test_tagged_fields_are_sent_when_they_differ_from_their_default() -> None:
     assert encode(request, 15) == empty[:-1] + expected
     assert decode(FetchRequest, 15, encode(request, 15)) == request
     assert encode(request, 12) == encode(FetchRequest(max_wait_ms=1, min_bytes=2, topics=[], cluster_id="ab"), 12)
+
+
+@struct
+class Part(Struct):
+    number: i8
+
+
+@message(key=-1, versions=(0, 0), flexible=0)
+class NullTags(Message):
+    part: Part | None = field(tag=0, nullable_since=0, default=None)
+    numbers: list[i8] | None = field(tag=1, default_factory=list[i8])
+
+
+@pytest.mark.parametrize(
+    ("tagged", "encoded"),
+    [
+        (NullTags(), b"\x01\x00\x01\x00"),  # one tag: number 0, one byte, null
+        (NullTags(numbers=None), b"\x02\x00\x01\x00\x01\x01\x00"),  # both of them null
+        (NullTags(part=Part(number=7), numbers=[5]), b"\x02\x00\x03\x01\x07\x00\x01\x02\x02\x05"),
+    ],
+)
+def test_null_is_sent_in_a_tag_where_it_does_not_mean_absent(tagged: NullTags, encoded: bytes) -> None:
+    """As Kafka's ConsumerGroupMemberMetadataValue has it: there the struct follows a byte, 1 or for null 0."""
+    assert encode(tagged, 0) == encoded
+    assert decode(NullTags, 0, encoded) == tagged
 
 
 def test_unknown_tags_are_skipped_wherever_they_stand() -> None:

@@ -3,11 +3,17 @@
 import copy
 import inspect
 import pickle
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pytest
 
 from odradek.protocol.codec.schema import Message, Request, Response, Struct, field, i16, i32, message, struct
+
+M = TypeVar("M", bound=Message)
+
+
+class Keyed(Message, Generic[M]):
+    __slots__ = ()
 
 
 @struct
@@ -43,6 +49,14 @@ def test_a_message_says_what_it_is() -> None:
     assert [ThingResponse.is_flexible(version) for version in (1, 2, 3)] == [False, True, True]
     assert not ThingRequest.is_flexible(3)
     assert ThingRequest.response_type is ThingResponse
+
+
+def test_another_generic_message_has_no_response() -> None:
+    @message(key=7, versions=(0, 0), flexible=None)
+    class Key(Keyed[ThingResponse]):
+        name: str
+
+    assert not hasattr(Key, "response_type")
 
 
 def test_only_declared_requests_have_a_response() -> None:

@@ -1,6 +1,6 @@
 """Takes a frame apart field by field, as Apache Kafka's own message descriptions say, and names each field.
 
-The descriptions are Kafka's JSON files, which kafka-python carries unchanged, and of what no client needs those in
+The descriptions are Kafka's JSON files, which kafka-python carries unchanged, and of APIs that it has not those in
 Kafka's own jar; no code of `protocol` is used. So the comments in the golden files are a second opinion: a frame that
 is stored has been read completely by these rules.
 `capture.py` alone uses this module, when it writes the files.
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from processes.jars import APACHE_KAFKA, resolve
 
 carried: Any = import_module("kafka.protocol.schemas.load_json").load_json
-BETWEEN_BROKERS = ("BrokerHeartbeat", "Envelope", "UnregisterBroker")
+NOT_CARRIED = ("BrokerHeartbeat", "ConsumerGroupDescribe", "ConsumerGroupHeartbeat", "Envelope", "UnregisterBroker")
 """APIs that kafka-python does not carry."""
 
 NUMBERS = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "float64": "d"}
@@ -68,7 +68,7 @@ def includes(versions: str | None, version: int) -> bool:
 @cache
 def load_json(name: str) -> Any:
     """Kafka's description of a message."""
-    if not name.startswith(BETWEEN_BROKERS):
+    if not name.startswith(NOT_CARRIED):
         return carried(name)
     (jar,) = (path for path in resolve(*APACHE_KAFKA) if path.name.startswith("kafka-clients-"))
     with zipfile.ZipFile(jar) as archive:

@@ -50,6 +50,7 @@ from tests.protocol.golden.clients import (
 from tests.protocol.golden.tee import Exchange, Tee, receive_frame, send_frame
 
 TOPIC = files.TOPIC
+GROUP = files.GROUP
 OLD_JAVA_VERSION = "3.9.1"  # the line that Spark 4 uses; it still has alterConfigs
 OLD_JAVA = (f"org.apache.kafka:kafka-clients:{OLD_JAVA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 CLIENTS = {
@@ -118,14 +119,50 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "resources[0].configs[0].value": "90000000",
     },
     "IncrementalAlterConfigsResponse": {"responses[0].error_code": 0, "responses[0].resource_name": TOPIC},
-    "FindCoordinatorRequest": {"key": "golden", "coordinator_keys[0]": "golden", "key_type": 0},
+    "FindCoordinatorRequest": {"key": GROUP, "coordinator_keys[0]": GROUP, "key_type": 0},
     "FindCoordinatorResponse": {
         "error_code": 0,
         "node_id": 1,
         "host": "127.0.0.1",
-        "coordinators[0].key": "golden",
+        "coordinators[0].key": GROUP,
         "coordinators[0].error_code": 0,
     },
+    "JoinGroupRequest": {"group_id": GROUP, "protocol_type": "consumer"},
+    "JoinGroupResponse": {"error_code": 0, "generation_id": 1},
+    "SyncGroupRequest": {"group_id": GROUP, "generation_id": 1},
+    "SyncGroupResponse": {"error_code": 0},
+    "HeartbeatRequest": {"group_id": GROUP, "generation_id": 1},
+    "HeartbeatResponse": {"error_code": 0},
+    "LeaveGroupRequest": {"group_id": GROUP},
+    "LeaveGroupResponse": {"error_code": 0},
+    "OffsetCommitRequest": {"group_id": GROUP, "topics[0].name": TOPIC},
+    "OffsetCommitResponse": {"topics[0].name": TOPIC, "topics[0].partitions[0].error_code": 0},
+    "OffsetFetchRequest": {"group_id": GROUP, "groups[0].group_id": GROUP},
+    "OffsetFetchResponse": {"error_code": 0, "groups[0].group_id": GROUP, "groups[0].error_code": 0},
+    "OffsetDeleteRequest": {"group_id": GROUP, "topics[0].name": TOPIC},
+    "OffsetDeleteResponse": {"error_code": 0, "topics[0].name": TOPIC},
+    "DescribeGroupsRequest": {"groups[0]": GROUP},
+    "DescribeGroupsResponse": {
+        "groups[0].group_id": GROUP,
+        "groups[0].error_code": 0,
+        "groups[0].group_state": "Stable",
+    },
+    "ListGroupsRequest": {},
+    "ListGroupsResponse": {"error_code": 0, "groups[0].group_id": GROUP},
+    "DeleteGroupsRequest": {"groups_names[0]": GROUP},
+    "DeleteGroupsResponse": {"results[0].group_id": GROUP, "results[0].error_code": 0},
+    "ConsumerGroupHeartbeatRequest": {"group_id": GROUP},
+    "ConsumerGroupHeartbeatResponse": {"error_code": 0},
+    "ConsumerGroupDescribeRequest": {"group_ids[0]": GROUP},
+    "ConsumerGroupDescribeResponse": {
+        "groups[0].group_id": GROUP,
+        "groups[0].error_code": 0,
+        "groups[0].assignor_name": "uniform",
+    },
+    "ListConfigResourcesRequest": {},
+    "ListConfigResourcesResponse": {"error_code": 0},
+    "UpdateFeaturesRequest": {"feature_updates[0].feature": "group.version"},
+    "UpdateFeaturesResponse": {"error_code": 0},
     "SaslHandshakeRequest": {"mechanism": "PLAIN"},
     "SaslHandshakeResponse": {"error_code": 0, "mechanisms[0]": "PLAIN"},
     "SaslAuthenticateRequest": {},

@@ -10,12 +10,12 @@ import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from odradek.protocol.batches.records import Record
+from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from processes.apache_kafka import ApacheKafka
 from tests.protocol.golden import files
@@ -23,11 +23,11 @@ from tests.protocol.golden.tee import Tee
 
 kafka_python: Any = import_module("kafka")
 kafka_admin: Any = import_module("kafka.admin")
-kafka_errors: Any = import_module("kafka.errors")
 confluent_kafka: Any = import_module("confluent_kafka")
 confluent_admin: Any = import_module("confluent_kafka.admin")
 
 TOPIC, RECORDS = files.TOPIC, files.RECORDS
+GROUP = files.GROUP
 USER, PASSWORD = "golden-user", "golden-password"
 
 
@@ -77,20 +77,26 @@ def run_kafka_python(tee: Tee, kafka: ApacheKafka) -> None:
     kafka.kill()
     kafka.start()
     # The leader epoch has grown, so the consumer validates its position.
-    until(
-        lambda: (
-            consumer.poll(500)
-            or any(exchange.api_key == OffsetForLeaderEpochRequest.api_key for exchange in tee.exchanges)
-        )
-    )
+    until(lambda: consumer.poll(500) or tee.has_seen(OffsetForLeaderEpochRequest))
     consumer.close()
 
-    member = kafka_python.KafkaConsumer(bootstrap_servers=bootstrap, group_id="golden")
-    with suppress(kafka_errors.IncompatibleBrokerVersion):
-        member.committed(partition)  # finds the coordinator; groups are not served
-    member.close(autocommit=False)
-
     admin = kafka_python.KafkaAdminClient(bootstrap_servers=bootstrap)
+    member = kafka_python.KafkaConsumer(
+        TOPIC, bootstrap_servers=bootstrap, group_id=GROUP, auto_offset_reset="earliest", heartbeat_interval_ms=100
+    )
+    until(lambda: member.poll(500))
+    until(lambda: member.poll(500) or tee.has_seen(HeartbeatRequest))
+    member.commit()
+    member.committed(partition)
+    admin.describe_groups([GROUP])
+    admin.list_groups()
+    admin.list_group_offsets({GROUP: None})
+    member.close()
+    admin.delete_group_offsets(GROUP, [partition])
+    admin.delete_groups([GROUP])
+    admin.list_config_resources()
+    admin.update_features({"group.version": 1}, validate_only=True)
+
     admin.delete_records({partition: 1})
     admin.delete_topics([TOPIC])
     admin.close()
@@ -135,14 +141,32 @@ def run_librdkafka(tee: Tee) -> None:
     for kind in ("none", "gzip", "snappy", "lz4", "zstd"):
         send({"linger.ms": 500, "compression.codec": kind}, f"{TOPIC}-{kind}", RECORDS)
 
-    group = settings | {"group.id": "golden", "enable.auto.commit": False}
+    group = settings | {"group.id": GROUP, "enable.auto.commit": False}
     consumer = confluent_kafka.Consumer(group | {"auto.offset.reset": "earliest"})
     consumer.assign([partition])
     until(lambda: consumer.poll(1))
     consumer.offsets_for_times([confluent_kafka.TopicPartition(TOPIC, 0, files.BASE_TIMESTAMP)], 10)
-    with suppress(confluent_kafka.KafkaException):
-        consumer.committed([partition], 5)  # finds the coordinator; groups are not served
     consumer.close()
+
+    def join(**more: str) -> Any:
+        """A member that has had a record and has committed it."""
+        joined = confluent_kafka.Consumer(group | {"auto.offset.reset": "earliest"} | more)
+        joined.subscribe([TOPIC])
+        until(lambda: joined.poll(1))
+        joined.commit(asynchronous=False)
+        joined.committed([partition], 5)
+        return joined
+
+    member = join(**{"heartbeat.interval.ms": "100"})
+    admin.list_consumer_groups().result(10)
+    settle(admin.describe_consumer_groups([GROUP]))
+    settle(admin.list_consumer_group_offsets([confluent_kafka.ConsumerGroupTopicPartitions(GROUP)]))
+    member.close()
+    settle(admin.delete_consumer_groups([GROUP]))
+    modern = join(**{"group.protocol": "consumer"})
+    settle(admin.describe_consumer_groups([GROUP]))
+    modern.close()
+    settle(admin.delete_consumer_groups([GROUP]))
 
     settle(admin.delete_records([confluent_kafka.TopicPartition(TOPIC, 0, 1)]))
     settle(admin.delete_topics([TOPIC]))

@@ -26,6 +26,7 @@ from odradek.protocol.batches.records import Record
 MESSAGES = Path(__file__).parent / "messages"
 BATCHES = Path(__file__).parent / "batches"
 TOPIC = "golden"
+GROUP = "golden"
 
 BASE_TIMESTAMP = 1_700_000_000_000
 RECORDS = [

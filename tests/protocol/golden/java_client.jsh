@@ -78,10 +78,30 @@ try (var c = consumer("auto.offset.reset", "earliest")) {
     c.seek(partition, new OffsetAndMetadata(0, Optional.of(0), ""));
     for (int n = 0; n < 20 && c.poll(Duration.ofMillis(500)).isEmpty(); n++) { }
 }
-try (var c = consumer("group.id", "golden")) {
-    c.subscribe(List.of(topic));
-    c.poll(Duration.ofSeconds(5));  // finds the coordinator; groups are not served
-} catch (org.apache.kafka.common.errors.UnsupportedVersionException expected) { }
+String group = "golden";
+void member(String protocol) throws Exception {
+    // A client refuses settings of the other protocol.
+    Map<String, Object> all = protocol.equals("classic")
+        ? settings("heartbeat.interval.ms", "100") : settings("group.protocol", protocol);
+    all.putAll(Map.of("group.id", group, "auto.offset.reset", "earliest"));
+    try (var c = new KafkaConsumer<>(all, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+        c.subscribe(List.of(topic));
+        for (int n = 0; n < 40 && c.poll(Duration.ofMillis(500)).isEmpty(); n++) { }
+        c.poll(Duration.ofMillis(500));
+        c.commitSync();
+        c.committed(Set.of(partition));
+        admin.listConsumerGroups().all().get();
+        admin.describeConsumerGroups(List.of(group)).all().get();
+        admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get();
+    }
+    admin.deleteConsumerGroupOffsets(group, Set.of(partition)).all().get();
+    admin.deleteConsumerGroups(List.of(group)).all().get();
+}
+member("classic");
+member("consumer");
+admin.listClientMetricsResources().all().get();
+FeatureUpdate update = new FeatureUpdate((short) 1, FeatureUpdate.UpgradeType.UPGRADE);
+admin.updateFeatures(Map.of("group.version", update), new UpdateFeaturesOptions().validateOnly(true)).all().get();
 
 admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(1))).all().get();
 admin.deleteTopics(List.of(topic)).all().get();

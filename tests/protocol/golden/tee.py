@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from contextlib import suppress
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from odradek.protocol.codec import codec
 from odradek.protocol.codec.schema import Request
@@ -57,6 +57,10 @@ class Tee:
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
+
+    def has_seen(self, cls: type[Request[Any]]) -> bool:
+        """Whether such a request was answered, to whichever client."""
+        return any(exchange.api_key == cls.api_key for exchange in self.exchanges)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,9 +1,6 @@
 """The demo's second story: with a few records on three real brokers, and what it makes of what it sees."""
 
-import gc
 import io
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,19 +18,8 @@ def loss(*led: int, at_s: float = 10.0) -> Loss:
     return Loss(1, was_controller=False, acknowledged=0, at_s=at_s, led=dict.fromkeys(led, 0))
 
 
-@pytest.fixture
-def rubbish_is_collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """kafka-python leaves the sockets of refused connections to the garbage collector: here, where that is known. Its
-    log would hold them."""
-    caplog.set_level(logging.CRITICAL, logger="kafka")
-    yield
-    gc.collect()
-
-
 @pytest.mark.compat
 @pytest.mark.slow
-@pytest.mark.usefixtures("rubbish_is_collected")
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_leaders_are_lost_and_nothing_else_is(tmp_path: Path) -> None:
     """A broker and then the controller are killed; others lead what they led, and every record is there once."""
     shown = io.StringIO()

@@ -1,9 +1,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+
+class ConsumerGroupMetadata(NamedTuple):
+    group_id: str | None
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
 
 class KafkaConsumer:
     config: dict[str, Any]
@@ -42,6 +48,7 @@ class KafkaConsumer:
     def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, timeout_ms: int | None = None
     ) -> None: ...
+    def group_metadata(self) -> ConsumerGroupMetadata: ...
     def committed(self, partition: TopicPartition, timeout_ms: int | None = None) -> int | None: ...
     def pause(self, *partitions: TopicPartition) -> None: ...
     def resume(self, *partitions: TopicPartition) -> None: ...

@@ -18,6 +18,7 @@ Rules:
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from odradek.testing.sim.checking.check_groups import broken_groups
 from odradek.testing.sim.checking.check_offsets import duplicates, inconsistent_offsets
 from odradek.testing.sim.checking.check_operators import (
     hasty_reassignments,
@@ -54,6 +55,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     undone_changes,
     hasty_reassignments,
     wanting_creations,
+    broken_groups,
 )
 EXPECTED: Final = Rules()
 

@@ -28,6 +28,8 @@ TopicPartition = tuple[str, int]
 
 STALE_READS_MS: Final = 2_000.0
 """How long a leader that was cut off may go on serving consumers, and producers with acks=1: its lease."""
+DARK_MS: Final = 30_000.0
+"""For members with a session of 6 s, behind faults of 7 s, whose requests time out after some seconds more."""
 UNCLEAN: Final = "unclean election"
 UNAVAILABLE: Final = "declared unavailable"
 OUTSIDE: Final = "outside the loss model"
@@ -69,6 +71,9 @@ class Rules:
     seen_within_ms: float = 0.0
     """So long after a change the metadata records tell of it: a broker that is alone has a store of its own, into which
     somebody looks now and then, while it serves."""
+    dark_ms: float = DARK_MS
+    """How long a member that has lost a partition may go on with it: its session's time-out, and what kept it from
+    its coordinator."""
 
     def of(self, topic: str) -> TopicRules:
         """`topic`: its identity."""

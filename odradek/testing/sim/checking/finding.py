@@ -87,6 +87,18 @@ class Anomaly(Enum):
     REFUSED_WRONGLY = "refused though enough brokers are registered"
     NOT_IN_FORCE = "option not in force"
     """With all repaired, a broker still goes by another value."""
+    UNPROCESSED = "processed by no member"
+    """Acknowledged, and no member of the group had it by the end."""
+    COMMIT_LOST = "committed offset went back"
+    """An owner began before an offset whose commit had been acknowledged when it was assigned."""
+    BEGAN_AHEAD = "began ahead of every commit"
+    """An owner began behind the highest offset that anybody had asked to commit."""
+    OTHER_GENERATION = "commit of a generation that had ended"
+    """It was acknowledged, though a member had been assigned in a later generation before it was asked for."""
+    GENERATION_BACK = "generation went back"
+    """A member was assigned in an earlier generation than one before."""
+    TWO_OWNERS = "two owners"
+    """Two members own a partition in one generation, or both for longer than one of them can have been in the dark."""
 
 
 @dataclass(frozen=True, slots=True)

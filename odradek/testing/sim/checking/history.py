@@ -20,6 +20,7 @@ Rules:
 - What the world itself did stands between: `Happened` (faults and repairs), `Phase`. What a model of loss needs of it
   is in `Happened.kind`.
 - `ReplicaSeen` is a look into a broker, not something a client was told.
+- Members of consumer groups have records of their own besides (group_history.py).
 
 Fields are numbers, texts, truth values, and lists of them, so a record is one line of JSON, and the checker can be fed
 with histories made by hand.
@@ -29,6 +30,8 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Final, Literal, TypeVar, get_args
+
+from odradek.testing.sim.checking.group_history import CommitAsked, GroupRecord, OffsetsRead
 
 Event = TypeVar("Event")
 
@@ -230,7 +233,20 @@ class ReplicaSeen:
     """And with the members that it has asked to be added."""
 
 
-Record = Sent | Acknowledged | Failed | Placed | Polled | PollFailed | Asked | Answered | Happened | Phase | ReplicaSeen
+Record = (
+    Sent
+    | Acknowledged
+    | Failed
+    | Placed
+    | Polled
+    | PollFailed
+    | Asked
+    | Answered
+    | Happened
+    | Phase
+    | ReplicaSeen
+    | GroupRecord
+)
 
 _CLASSES: Final = {kind.__name__: kind for kind in get_args(Record)}
 
@@ -270,5 +286,7 @@ class History:
             kind = _CLASSES[fields.pop("_kind")]
             if kind is Polled:
                 fields["records"] = [(offset, value) for offset, value in fields["records"]]
+            elif kind is CommitAsked or kind is OffsetsRead:
+                fields["offsets"] = [(partition, offset) for partition, offset in fields["offsets"]]
             history.add(kind(**fields))
         return history

@@ -10,6 +10,15 @@ from typing import Final
 
 from odradek.testing.sim.checking.expectations import TopicPartition
 from odradek.testing.sim.checking.finding import Event
+from odradek.testing.sim.checking.group_history import (
+    Assigned,
+    CommitAnswered,
+    CommitAsked,
+    GroupRecord,
+    MemberGone,
+    OffsetsRead,
+    Revoked,
+)
 from odradek.testing.sim.checking.history import Acknowledged, Failed, Phase, Placed, Polled, Record, Sent
 
 ACKS_ALL: Final = -1
@@ -147,6 +156,8 @@ class Ledger:
         self.partitions: dict[TopicPartition, PartitionLedger] = {}
         self.readers: dict[tuple[str, str, int], list[tuple[int, Placed | Polled]]] = {}
         """By client, topic and partition: its way through the log."""
+        self.group_records: list[tuple[int, GroupRecord]] = []
+        """What members of consumer groups were told and asked for."""
         self.has_ended = False
         self.last_readings: dict[TopicPartition, tuple[int, Placed]] = {}
         """By partition: where somebody began to read it all, for the last time, when everything was repaired."""
@@ -171,6 +182,8 @@ class Ledger:
                     is_repaired = True
                 case Phase(name="end"):
                     self.has_ended = True
+                case Assigned() | Revoked() | CommitAsked() | CommitAnswered() | MemberGone() | OffsetsRead():
+                    self.group_records.append((index, record))
                 case _:
                     pass  # what the world did is not about records
 

@@ -10,6 +10,7 @@ from ssl import SSLContext
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from odradek.runtime.environment import NS_PER_MS, Environment
+from odradek.runtime.stall_watch import StallListener
 from odradek.runtime.tls_transport import start_tls
 from odradek.testing.sim.world.network import Network
 from odradek.testing.sim.world.process import Process
@@ -52,6 +53,10 @@ class SimEnvironment(Environment):
     def boot_id(self) -> str:
         """Another one after each start of the machine, and the same for all its processes between two."""
         return self._boot_id
+
+    def watch_stalls(self, listener: StallListener) -> Callable[[], None]:
+        """Nothing blocks a loop whose clock stands still meanwhile."""
+        return _nothing
 
     def random_bytes(self, size: int) -> bytes:
         self.process.check()
@@ -121,3 +126,6 @@ class SimEnvironment(Environment):
             return await self.network.connect(self.process, factory, address, port)
         transport = await self.network.connect(self.process, asyncio.Protocol, address, port)
         return await start_tls(self.loop, transport, factory(), ssl, server_hostname or host)
+
+
+def _nothing() -> None: ...

@@ -135,6 +135,10 @@ def broker_config(broker: str, name: str, value: str | None) -> ConfigRecord:
     return ConfigRecord(resource_type=ResourceType.BROKER, resource_name=broker, name=name, value=value)
 
 
+def group_config(group_id: str, name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=ResourceType.GROUP, resource_name=group_id, name=name, value=value)
+
+
 # -- the directory ----------------------------------------------------------------------------------------------------
 
 

@@ -43,9 +43,11 @@ def plain(*, is_clean: bool = True) -> KafkaDirectory:
     directory.partition("orders-1", snapshots={0: snapshot(40)})
     directory.partition("old-0", old_message(0, 1))
     directory.partition("__consumer_offsets-0", batch(0))
+    directory.partition("__transaction_state-0", batch(0))
     directory.metadata(
         *topic_records("orders", 2), *topic_records("old"), config("orders", "retention.ms", "77"),
-        *topic_records("__consumer_offsets"),
+        *topic_records("__consumer_offsets"), config("__consumer_offsets", "cleanup.policy", "compact"),
+        *topic_records("__transaction_state"),
     )  # fmt: skip
     return directory
 
@@ -57,9 +59,9 @@ async def test_the_metadata_is_written_and_nothing_else_is_touched() -> None:
     directory = plain()
     before = directory.files()
     done = adopt(directory.disk, DATA)
-    assert [topic.name for topic in done.plan.taken] == ["orders"]
+    assert [topic.name for topic in done.plan.taken] == ["__consumer_offsets", "orders"]
     assert done.plan.left.keys() == {"old"}
-    assert done.kafkas_own == (DIRECTORY, "__consumer_offsets-0")
+    assert done.kafkas_own == (DIRECTORY, "__transaction_state-0")
     after = directory.files()
     assert {path: after[path] for path in before} == before
     assert after.keys() - before.keys() == {METADATA_LOG, NOTE, f"{DATA}/.lock", f"{DATA}/metadata.revision"}
@@ -86,10 +88,10 @@ def test_metadata_in_another_directory_is_read_where_it_is() -> None:
     directory.disk.make_dir("elsewhere")
     directory.disk.rename(f"{DATA}/{DIRECTORY}", f"elsewhere/{DIRECTORY}")
     without = adopt(directory.disk, DATA, is_dry_run=True).plan
-    assert [topic.configs for topic in without.taken] == [{"retention.ms": "-1"}]
+    assert [topic.configs for topic in without.taken] == [{"cleanup.policy": "compact"}, {"retention.ms": "-1"}]
     assert "the options of the topics are unknown" in without.remarks[0]
     done = adopt(directory.disk, DATA, metadata_dir="elsewhere", node_id=1)
-    assert [topic.configs for topic in done.plan.taken] == [{"retention.ms": "77"}]
+    assert [topic.configs for topic in done.plan.taken] == [{"cleanup.policy": "compact"}, {"retention.ms": "77"}]
     assert done.plan.remarks == []
 
 
@@ -235,7 +237,8 @@ async def test_a_broker_serves_what_was_adopted_at_newer_epochs(is_clean: bool) 
     names = [name for name in directory.disk.list_dir(DATA) if directory.disk.is_dir(f"{DATA}/{name}")]
     (stray,) = (name for name in names if name.endswith("-stray"))
     assert stray.startswith("old-0.")
-    assert sorted(names) == [DIRECTORY, "__consumer_offsets-0", stray, "orders-0", "orders-1"]
+    internal = ["__consumer_offsets-0", "__transaction_state-0"]
+    assert sorted(names) == [DIRECTORY, *internal, stray, "orders-0", "orders-1"]
     assert directory.read("__consumer_offsets-0/00000000000000000000.log") == own
 
 
@@ -251,11 +254,11 @@ async def test_a_transaction_that_had_ended_when_kafka_was_killed_can_be_read() 
 
 async def test_creating_a_topic_of_a_kafka_internal_name_keeps_the_log_of_the_adopted_one() -> None:
     directory = plain()
-    own = directory.read("__consumer_offsets-0/00000000000000000000.log")
+    own = directory.read("__transaction_state-0/00000000000000000000.log")
     adopt(directory.disk, DATA)
     async with started(broker_on(directory.disk, node_id=1)) as broker, connected(broker) as client:
-        await create_topic(client, "__consumer_offsets")
-    (kept,) = (name for name in directory.disk.list_dir(DATA) if name.startswith("__consumer_offsets-0."))
+        await create_topic(client, "__transaction_state")
+    (kept,) = (name for name in directory.disk.list_dir(DATA) if name.startswith("__transaction_state-0."))
     assert kept.endswith("-stray")
     assert directory.read(f"{kept}/00000000000000000000.log") == own
 

@@ -11,7 +11,15 @@ from odradek.broker.offline.adopt.metadata_records import PartitionChangeRecord,
 from odradek.broker.offline.adopt.partition import PartitionFacts
 from odradek.broker.offline.adopt.plan import PRODUCER_IDS_SKIPPED, Plan, entries, make_plan
 from odradek.protocol.codec.schema import Message, uuid_text
-from tests.broker.offline.adopt.kafka_files import CLUSTER_ID, NODE_ID, broker_config, config, id_of, topic_records
+from tests.broker.offline.adopt.kafka_files import (
+    CLUSTER_ID,
+    NODE_ID,
+    broker_config,
+    config,
+    group_config,
+    id_of,
+    topic_records,
+)
 
 
 def facts(name: str, **values: object) -> PartitionFacts:
@@ -126,7 +134,7 @@ def test_with_the_metadata_it_is_known_how_many_there_must_be() -> None:
 
 
 def test_topics_of_kafkas_own_are_not_missed() -> None:
-    plan = make_plan(found(), known(topic_records("__consumer_offsets", 50)), NODE_ID)
+    plan = make_plan(found(), known(topic_records("__transaction_state", 50)), NODE_ID)
     assert plan.left == {}
 
 
@@ -210,6 +218,23 @@ def test_options_that_cannot_be_kept_are_told_and_the_others_kept() -> None:
         "the option ssl.keystore.password of all brokers",
     ]
     assert "secret" not in str(plan)
+
+
+def test_options_of_groups_are_kept_but_for_those_of_groups_that_are_not_here() -> None:
+    metadata = known(
+        topic_records("orders"),
+        group_config("billing", "consumer.session.timeout.ms", "50000"),
+        group_config("billing", "share.session.timeout.ms", "50000"),
+        group_config("shared", "share.session.timeout.ms", "50000"),
+        group_config("gone", "consumer.session.timeout.ms", "50000"),
+        group_config("gone", "consumer.session.timeout.ms", None),
+    )
+    plan = make_plan(found("orders-0"), metadata, NODE_ID)
+    assert image(plan).group_configs == {"billing": {"consumer.session.timeout.ms": "50000"}}
+    assert [remark.partition(" is not taken: ")[0] for remark in plan.remarks] == [
+        "the option share.session.timeout.ms of group billing",
+        "the option share.session.timeout.ms of group shared",
+    ]
 
 
 def test_without_metadata_everything_is_kept_and_what_looks_compacted_is_named() -> None:

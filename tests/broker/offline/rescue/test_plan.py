@@ -18,6 +18,7 @@ from odradek.broker.cluster.keys import (
     encode_cluster,
     encode_configs,
     encode_producer_ids,
+    group_config_key,
     node_key,
     partition_key,
     topic_config_key,
@@ -189,7 +190,7 @@ def test_without_a_backup_all_records_are_kept_and_it_is_said_what_is_lost() -> 
     assert image.topics["orders"].configs == {"retention.ms": "-1"}
     assert image.cluster_id == CLUSTER_ID
     assert any("the options of orders are lost" in text for text in plan.remarks)
-    assert any("the options that were set for brokers are lost" in text for text in plan.remarks)
+    assert any("the options that were set for brokers and groups are lost" in text for text in plan.remarks)
     assert decode_producer_ids(plan.values[PRODUCER_IDS_KEY]) == 42_000 + 1_000_000
     assert plan.revision == 300
     assert {node_key(1), node_key(3)} <= plan.values.keys()
@@ -199,6 +200,7 @@ def backup_of(cluster_id: str = CLUSTER_ID) -> Backup:
     values = {
         CLUSTER_KEY: encode_cluster(cluster_id),
         broker_config_key(1): encode_configs({"log.cleaner.threads": "2"}),
+        group_config_key("billing"): encode_configs({"consumer.session.timeout.ms": "50000"}),
         topic_config_key("orders"): encode_configs({"retention.ms": "77"}),
         topic_config_key("gone"): encode_configs({"retention.ms": "78"}),
         node_key(9): NodeState((OTHER,)).encode(),
@@ -218,6 +220,7 @@ def test_a_backup_knows_the_options_and_the_directories_know_the_rest() -> None:
     assert image.topics["orders"].configs == {"retention.ms": "77"}
     assert (state(plan).replicas, state(plan).leader_epoch) == ((1,), 8 + EPOCHS_SKIPPED + 100)
     assert image.configs_of_broker(1) == {"log.cleaner.threads": "2"}
+    assert image.configs_of_group("billing") == {"consumer.session.timeout.ms": "50000"}
     assert (directories_of(plan, 9), directories_of(plan, 1)) == ((OTHER,), (bytes([1, 0] * 8),))
     assert decode_producer_ids(plan.values[PRODUCER_IDS_KEY]) == 6_000_000
     assert plan.remarks == ["the backup has topics that are not taken: gone"]

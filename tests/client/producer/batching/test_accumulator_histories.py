@@ -173,7 +173,7 @@ def check_end(world: World) -> None:
             assert is_ascending(list(dict.fromkeys(units))), units
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(STARTS, histories())
 def test_each_record_ends_once_and_nothing_is_left(start: Start, history: list[Step]) -> None:
     world = World(start)

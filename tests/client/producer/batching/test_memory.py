@@ -321,4 +321,4 @@ class Budget(RuleBasedStateMachine):
 
 
 TestBudget = Budget.TestCase
-TestBudget.settings = settings(max_examples=150, stateful_step_count=30)
+TestBudget.settings = settings(max_examples=75, stateful_step_count=30)

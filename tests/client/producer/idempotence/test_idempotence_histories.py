@@ -164,7 +164,7 @@ def world_after(start: Start, history: list[Step]) -> World:
     return world
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(STARTS, histories(RARE))
 def test_each_record_is_there_once_and_in_order(start: Start, history: list[Step]) -> None:
     """Without a loss at the broker nothing is lost, nothing waits for a timeout, and there is no false alarm."""
@@ -176,7 +176,7 @@ def test_each_record_is_there_once_and_in_order(start: Start, history: list[Step
     assert world.producer.state.take_events() == []
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(STARTS, histories(RARE + LOSSES))
 def test_a_loss_at_the_broker_costs_no_more_than_what_it_lost(start: Start, history: list[Step]) -> None:
     """What was acknowledged is there, or was there and was lost by the broker; the producer gets over it.

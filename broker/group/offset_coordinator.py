@@ -1,0 +1,233 @@
+"""Commits, fetches, deletions and the expiry of the offsets of one shard (Kafka's OffsetMetadataManager). Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Protocol
+
+from odradek.broker.coordinator.machine import Now, Outbox, StoredRecord
+from odradek.broker.group.group import Group
+from odradek.broker.group.group_counts import NOT_COUNTED, GroupCounts
+from odradek.broker.group.offset_requests import (
+    CommitOffsets,
+    DeleteOffsets,
+    FetchedOffset,
+    FetchOffsets,
+    OffsetToCommit,
+)
+from odradek.broker.group.offsets import NO_EXPIRY, NO_LEADER_EPOCH, Committed, Offsets, Position, Undo
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.stored.group_records import encode_key, encode_value
+from odradek.protocol.stored.offset_commit import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
+
+DEFAULT_RETENTION: Final = -1
+VALUE_VERSION: Final = 4
+VALUE_VERSION_WITH_EXPIRY: Final = 1
+RECORDS_TOGETHER_MAX: Final = 1000
+"""Tombstones that are given together; more are given in several steps."""
+MS_PER_MINUTE: Final = 60_000
+
+Allowed = Callable[[bytes, int], ErrorCode]
+"""Whether a member may commit for a partition, by topic id and index (KIP-1251): NONE, or why not."""
+
+
+class OffsetOptions(Protocol):
+    """Of the broker; read when they are needed."""
+
+    @property
+    def offset_metadata_max_bytes(self) -> int: ...
+    @property
+    def offsets_retention_minutes(self) -> int: ...
+
+
+class OffsetCoordinator:
+    """Those of all groups of a shard."""
+
+    __slots__ = ("_counts", "_options", "_outbox", "offsets")
+
+    def __init__(self, outbox: Outbox, options: OffsetOptions, counts: GroupCounts = NOT_COUNTED) -> None:
+        self._outbox = outbox
+        self._counts = counts
+        self._options = options
+        self.offsets = Offsets()
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    def commit(
+        self, request: CommitOffsets, allowed: Allowed | None, now: Now, undone: Callable[[], None]
+    ) -> list[ErrorCode]:
+        """The answer for each offset, in order; the group has accepted the request as a whole. `undone` is called when
+        the log has refused the offsets, and they are as before."""
+        expire_ms = NO_EXPIRY if request.retention_ms == DEFAULT_RETENTION else now.unix_ms + request.retention_ms
+        metadata_max = self._options.offset_metadata_max_bytes
+        errors: list[ErrorCode] = []
+        records: list[StoredRecord] = []
+        undos: list[Undo] = []
+        for wanted in request.offsets:
+            error = ErrorCode.NONE if allowed is None else allowed(wanted.topic_id, wanted.position[1])
+            if _is_longer(wanted.metadata, metadata_max):
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            if error is ErrorCode.NONE:
+                committed = _committed(wanted, now.unix_ms, expire_ms)
+                records.append(commit_record(request.group_id, wanted.position, committed))
+                undos.append(self.offsets.commit(request.group_id, wanted.position, committed))
+            errors.append(error)
+        if records:
+            self._append(request.group_id, records, [undone, *undos])
+        self._counts.commits += len(records)
+        return errors
+
+    def fetch(self, request: FetchOffsets, topic_id: Callable[[str], bytes | None]) -> list[FetchedOffset]:
+        """In the order of the request; for all, by topic. An offset that was committed for another topic of that name,
+        deleted since, is none."""
+        offsets = self.offsets.of(request.group_id)
+        positions = sorted(offsets) if request.positions is None else request.positions
+        fetched: list[FetchedOffset] = []
+        for position in positions:
+            committed = offsets.get(position)
+            if committed is not None and committed.topic_id != ZERO_UUID:
+                present_id = topic_id(position[0])
+                if present_id is not None and present_id != committed.topic_id:
+                    committed = None
+            if request.require_stable and self.offsets.is_unstable(request.group_id, position):
+                fetched.append(FetchedOffset(position, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            elif committed is not None or request.positions is not None:
+                fetched.append(FetchedOffset(position, committed, ErrorCode.NONE))
+        return fetched
+
+    def delete(self, request: DeleteOffsets, group: Group) -> list[ErrorCode]:
+        """The answer for each partition, in order."""
+        errors: list[ErrorCode] = []
+        present: list[Position] = []
+        pending = self.offsets.pending_positions(request.group_id)
+        offsets = self.offsets.of(request.group_id)
+        for position in request.positions:
+            if group.is_subscribed(position[0]):
+                errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+                continue
+            errors.append(ErrorCode.NONE)
+            if (position in offsets or position in pending) and position not in present:
+                present.append(position)
+        self._remove(request.group_id, present)
+        self._counts.deletions += len(present)
+        return errors
+
+    # -- without a request --------------------------------------------------------------------------------------------
+
+    def remove_all(self, group_id: str) -> tuple[list[StoredRecord], list[Undo]]:
+        """All offsets of a group that is deleted: what has to be written, and what takes it back."""
+        positions = sorted({*self.offsets.of(group_id), *self.offsets.pending_positions(group_id)})
+        return (
+            [tombstone(group_id, position) for position in positions],
+            [self.offsets.remove(group_id, position) for position in positions],
+        )
+
+    def remove_topics(self, group_id: str, topics: Mapping[str, bytes]) -> None:
+        """The topics are deleted: so are their offsets, but for those of another topic of the same name. `topics`:
+        their ids by name."""
+        committed = self.offsets.of(group_id)
+        positions = [
+            position
+            for position, offset in committed.items()
+            if position[0] in topics and offset.topic_id in (ZERO_UUID, topics[position[0]])
+        ]
+        positions += [
+            position
+            for position in self.offsets.pending_positions(group_id)
+            if position[0] in topics and position not in committed
+        ]
+        self._remove(group_id, positions)
+
+    def expire(self, group: Group, now: Now) -> bool:
+        """Removes the offsets whose time is up; whether none is left, and no transaction is open."""
+        group_id, offsets = group.group_id, self.offsets
+        expired: list[Position] = []
+        kept = 0
+        for position, committed in offsets.of(group_id).items():
+            if self._is_expired(group, position, committed, now) and not offsets.is_unstable(group_id, position):
+                expired.append(position)
+            else:
+                kept += 1
+        self._remove(group_id, expired)
+        self._counts.expirations += len(expired)
+        return not kept and not offsets.has_open_transaction(group_id)
+
+    def _is_expired(self, group: Group, position: Position, committed: Committed, now: Now) -> bool:
+        since_ms = group.retained_since_ms(committed)
+        if since_ms is None or group.is_subscribed(position[0]):
+            return False
+        if committed.expire_timestamp_ms != NO_EXPIRY:
+            return now.unix_ms >= committed.expire_timestamp_ms
+        return now.unix_ms - since_ms >= self._options.offsets_retention_minutes * MS_PER_MINUTE
+
+    def _remove(self, group_id: str, positions: Sequence[Position]) -> None:
+        """In steps: a batch has its limit."""
+        for start in range(0, len(positions), RECORDS_TOGETHER_MAX):
+            some = positions[start : start + RECORDS_TOGETHER_MAX]
+            undos = [self.offsets.remove(group_id, position) for position in some]
+            self._append(group_id, [tombstone(group_id, position) for position in some], undos)
+
+    def _append(self, group_id: str, records: Sequence[StoredRecord], undos: Sequence[Undo]) -> None:
+        if records:
+            self._outbox.append(group_id, records, undos[0] if len(undos) == 1 else lambda: _undo_all(undos))
+
+
+def _undo_all(undos: Sequence[Undo]) -> None:
+    for undo in reversed(undos):
+        undo()
+
+
+def _is_longer(text: str, limit: int) -> bool:
+    """By UTF-16 units, as Java counts: a character outside of the basic plane is two."""
+    count = len(text)
+    if count > limit or count * 2 <= limit:
+        return count > limit
+    return count + sum(character > "\uffff" for character in text) > limit
+
+
+def _committed(wanted: OffsetToCommit, now_ms: int, expire_ms: int) -> Committed:
+    """What the record holds: one with a time of expiry has neither leader epoch nor topic id."""
+    if expire_ms != NO_EXPIRY:
+        return Committed(wanted.offset, NO_LEADER_EPOCH, wanted.metadata, now_ms, expire_ms)
+    return Committed(wanted.offset, wanted.leader_epoch, wanted.metadata, now_ms, expire_ms, wanted.topic_id)
+
+
+# -- records ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16384)  # a member commits the same partitions again and again
+def _key(group_id: str, position: Position) -> bytes:
+    topic, partition = position
+    return encode_key(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+
+
+def commit_record(group_id: str, position: Position, committed: Committed) -> StoredRecord:
+    """In the version that Kafka 4.3 writes (`offsetCommitValueVersion`): 1 where it has a time of expiry, else 4."""
+    version = VALUE_VERSION if committed.expire_timestamp_ms == NO_EXPIRY else VALUE_VERSION_WITH_EXPIRY
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=committed.expire_timestamp_ms,
+        topic_id=committed.topic_id,
+    )
+    return StoredRecord(_key(group_id, position), encode_value(value, version))
+
+
+def tombstone(group_id: str, position: Position) -> StoredRecord:
+    return StoredRecord(_key(group_id, position), None)
+
+
+def committed_of(value: OffsetCommitValue | LegacyOffsetCommitValue) -> Committed:
+    """What a record of the log says."""
+    if isinstance(value, LegacyOffsetCommitValue):
+        return Committed(value.offset, NO_LEADER_EPOCH, value.metadata, value.commit_timestamp)
+    return Committed(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+    )

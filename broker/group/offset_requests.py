@@ -1,0 +1,60 @@
+"""What is asked of a group's offsets, in whatever version of the protocol; topics by name. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from odradek.broker.group.offsets import Committed, Position
+from odradek.protocol.errors import ErrorCode
+
+
+class OffsetToCommit(NamedTuple):
+    """For one partition."""
+
+    position: Position
+    topic_id: bytes
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+class CommitOffsets(NamedTuple):
+    """OffsetCommit."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    """Or the member's epoch; -1 outside of the group's protocol."""
+    retention_ms: int
+    """-1: the broker's."""
+    offsets: Sequence[OffsetToCommit]
+    version: int
+    """Of OffsetCommit."""
+
+
+class FetchOffsets(NamedTuple):
+    """OffsetFetch, of one group."""
+
+    group_id: str
+    member_id: str | None
+    member_epoch: int
+    """None and -1 where the client does not say them (before version 9)."""
+    positions: Sequence[Position] | None
+    """None: all that the group has."""
+    require_stable: bool
+
+
+class FetchedOffset(NamedTuple):
+    """What is known of one partition."""
+
+    position: Position
+    committed: Committed | None
+    """None: nothing is."""
+    error: ErrorCode
+
+
+class DeleteOffsets(NamedTuple):
+    """OffsetDelete."""
+
+    group_id: str
+    positions: Sequence[Position]

@@ -1,0 +1,189 @@
+"""The committed offsets of a shard's groups, those of open transactions apart. Pure.
+
+What is committed outside of a transaction counts at once. What a transaction commits is *pending* until its marker: a
+commit marker makes it count, unless something newer counts by then: committed outside of a transaction, or later in
+another one; an abort marker drops it. A tombstone removes both (Kafka's OffsetMetadataManager).
+
+Each change gives what takes it back: an append may be refused.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from odradek.protocol.primitives import ZERO_UUID
+
+NO_EXPIRY: Final = -1
+NO_LEADER_EPOCH: Final = -1
+
+Undo = Callable[[], None]
+Position = tuple[str, int]
+"""Topic and partition."""
+
+
+class Committed(NamedTuple):
+    """One committed offset (Kafka's OffsetAndMetadata)."""
+
+    offset: int
+    leader_epoch: int = NO_LEADER_EPOCH
+    metadata: str = ""
+    commit_timestamp_ms: int = 0
+    expire_timestamp_ms: int = NO_EXPIRY
+    """Only where the request named a retention time (OffsetCommit 2 to 4)."""
+    topic_id: bytes = ZERO_UUID
+    """ZERO_UUID where it was not known."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An offset that an open transaction has committed."""
+
+    committed: Committed
+    order: int
+    """Larger than that of every offset which was pending before."""
+    is_outdated: bool = False
+    """Something newer counts."""
+
+
+NOTHING: Final[Mapping[Position, Committed]] = {}
+
+
+class Offsets:
+    """By group."""
+
+    __slots__ = ("_by_group", "_open", "_pending", "_pending_count")
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, dict[Position, Committed]] = {}
+        self._pending: dict[int, dict[str, dict[Position, _Pending]]] = {}
+        """By producer id and group: of transactions that are open."""
+        self._open: dict[str, set[int]] = {}
+        """By group: the producers with a transaction that is open there."""
+        self._pending_count = 0
+        """How many were, so far."""
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def of(self, group_id: str) -> Mapping[Position, Committed]:
+        """What the group has committed."""
+        return self._by_group.get(group_id, NOTHING)
+
+    def is_unstable(self, group_id: str, position: Position) -> bool:
+        """Whether an open transaction has committed an offset there (KIP-447)."""
+        return any(position in self._pending[producer_id][group_id] for producer_id in self._open.get(group_id, ()))
+
+    @property
+    def group_ids(self) -> Iterable[str]:
+        """Those that have committed anything."""
+        return self._by_group
+
+    def has_open_transaction(self, group_id: str) -> bool:
+        return group_id in self._open
+
+    def pending_positions(self, group_id: str) -> set[Position]:
+        """Where open transactions of the group have committed offsets."""
+        producers = self._open.get(group_id, ())
+        return {position for producer_id in producers for position in self._pending[producer_id][group_id]}
+
+    def __len__(self) -> int:
+        """How many offsets are committed, over all groups."""
+        return sum(map(len, self._by_group.values()))
+
+    # -- changes ----------------------------------------------------------------------------------------------------
+
+    def commit(self, group_id: str, position: Position, committed: Committed) -> Undo:
+        """Outside of a transaction."""
+        return self._count(group_id, position, committed, None)
+
+    def _count(self, group_id: str, position: Position, committed: Committed, order: int | None) -> Undo:
+        """It counts from here on. `order`: what it had while it was pending."""
+        offsets = self._by_group.get(group_id)
+        if offsets is None:
+            offsets = self._by_group[group_id] = {}
+        former = offsets.get(position)
+        offsets[position] = committed
+        outdated = self._outdate(group_id, position, order) if group_id in self._open else ()
+
+        def undo() -> None:
+            self._put_back(group_id, position, former)
+            for pending in outdated:
+                pending.is_outdated = False
+
+        return undo
+
+    def commit_pending(self, producer_id: int, group_id: str, position: Position, committed: Committed) -> Undo:
+        """In a transaction of this producer."""
+        pending = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
+        former = pending.get(position)
+        self._pending_count += 1
+        pending[position] = _Pending(committed, self._pending_count)
+        self._open.setdefault(group_id, set()).add(producer_id)
+
+        def undo() -> None:
+            if former is None:
+                self._drop_pending(producer_id, group_id, position)
+            else:
+                pending[position] = former
+
+        return undo
+
+    def remove(self, group_id: str, position: Position) -> Undo:
+        """A tombstone: also of what transactions have pending there."""
+        former = self._put_back(group_id, position, None)
+        pending = {
+            producer_id: found
+            for producer_id in self._open.get(group_id, ())
+            if (found := self._pending[producer_id][group_id].pop(position, None)) is not None
+        }
+
+        def undo() -> None:
+            self._put_back(group_id, position, former)
+            for producer_id, found in pending.items():
+                self._pending[producer_id][group_id][position] = found
+
+        return undo
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """The marker of this producer: what its transaction has pending counts now, or is dropped."""
+        for group_id, pending in self._pending.pop(producer_id, {}).items():
+            self._open[group_id].discard(producer_id)
+            if not self._open[group_id]:
+                del self._open[group_id]
+            if is_commit:
+                for position, found in pending.items():
+                    if not found.is_outdated:
+                        self._count(group_id, position, found.committed, found.order)
+
+    def _outdate(self, group_id: str, position: Position, order: int | None) -> tuple[_Pending, ...]:
+        """What is pending there and comes before `order`; None: all."""
+        outdated = tuple(
+            found
+            for producer_id in self._open[group_id]
+            if (found := self._pending[producer_id][group_id].get(position)) is not None
+            and not found.is_outdated
+            and (order is None or found.order < order)
+        )
+        for found in outdated:
+            found.is_outdated = True
+        return outdated
+
+    def _put_back(self, group_id: str, position: Position, former: Committed | None) -> Committed | None:
+        """Returns what was there."""
+        offsets = self._by_group.setdefault(group_id, {})
+        present = offsets.pop(position, None)
+        if former is not None:
+            offsets[position] = former
+        if not offsets:
+            del self._by_group[group_id]
+        return present
+
+    def _drop_pending(self, producer_id: int, group_id: str, position: Position) -> None:
+        groups = self._pending[producer_id]
+        groups[group_id].pop(position, None)
+        if not groups[group_id]:
+            del groups[group_id]
+            self._open[group_id].discard(producer_id)
+            if not self._open[group_id]:
+                del self._open[group_id]
+        if not groups:
+            del self._pending[producer_id]

@@ -1,0 +1,138 @@
+"""`__consumer_offsets`: created with the first question, once; taken over, or refused with a sentence."""
+
+import asyncio
+
+import pytest
+
+from odradek.broker.cluster.features import ENVELOPE
+from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.handling import offsets_topic
+from odradek.broker.handling.offsets_topic import ensure_offsets_topic, wanted_offsets_topic
+from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.broker.groups import Member, commit, fetch, finalize, generation, loaded
+from tests.broker.support import DATA_DIR, HERE, make_topic, running_broker
+
+OFFSETS = "__consumer_offsets"
+SETTINGS = {"offsets.topic.num.partitions": "2", "group.initial.rebalance.delay.ms": "0"}
+OTHERS = [BrokerState(each, {"PLAINTEXT": (f"10.0.0.{each}", 9092)}) for each in (1, 2, 3)]
+
+
+async def test_it_is_created_by_the_options_of_the_broker() -> None:
+    async with running_broker({**SETTINGS, "offsets.topic.segment.bytes": "1048576"}) as context:
+        topic = await ensure_offsets_topic(context)
+        assert topic is context.metadata.image.topics[OFFSETS]
+        assert [state.replicas for state in topic.partitions] == [(0,)] * 2
+        assert topic.configs == {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": "1048576",
+        }
+        assert await ensure_offsets_topic(context) is topic
+
+
+async def test_however_many_ask_at_once_there_is_one() -> None:
+    async with running_broker(SETTINGS) as context:
+        topics = await asyncio.wait_for(asyncio.gather(*(ensure_offsets_topic(context) for _ in range(5))), 5)
+        assert len({topic.topic_id for topic in topics}) == 1
+
+
+@pytest.mark.parametrize(
+    ("broker_count", "factor", "replicas", "min_isr"),
+    [(1, "3", 1, None), (2, "3", 2, None), (3, "3", 3, "2"), (4, "3", 3, "2"), (4, "1", 1, None), (4, "4", 4, "2")],
+)
+async def test_it_has_the_replicas_that_there_can_be_and_a_min_isr_with_three(
+    broker_count: int, factor: str, replicas: int, min_isr: str | None
+) -> None:
+    settings = {**SETTINGS, "offsets.topic.replication.factor": factor}
+    async with running_broker(settings, brokers=[HERE, *OTHERS[: broker_count - 1]]) as context:
+        topic = await ensure_offsets_topic(context)
+        assert {len(state.replicas) for state in topic.partitions} == {replicas}
+        assert topic.configs.get("min.insync.replicas") == min_isr
+        assert wanted_offsets_topic(context).replication_factor == int(factor)
+
+
+async def test_while_a_broker_without_coordinators_is_registered_nothing_is_created() -> None:
+    async with running_broker(SETTINGS) as context:
+        await finalize(context, {ENVELOPE: 1})
+        with pytest.raises(KafkaError, match="a registered broker is of a release without coordinators") as raised:
+            await ensure_offsets_topic(context)
+        assert raised.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert context.metadata.image.topics == {}
+        await make_topic(context, OFFSETS, 2, {"cleanup.policy": "compact"})
+        with pytest.raises(KafkaError, match="without coordinators"):
+            await ensure_offsets_topic(context)
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete", None])
+async def test_a_topic_of_that_name_that_is_not_compacted_is_refused_with_a_sentence(policy: str | None) -> None:
+    async with running_broker(SETTINGS) as context:
+        await make_topic(context, OFFSETS, 2, {} if policy is None else {"cleanup.policy": policy})
+        with pytest.raises(KafkaError, match="is there, and not compacted: groups would lose") as raised:
+            await ensure_offsets_topic(context)
+        assert raised.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "Set its cleanup.policy to compact" in raised.value.message
+
+
+async def test_an_adopted_topic_is_used_with_the_partitions_that_it_has() -> None:
+    async with running_broker(SETTINGS) as context:
+        await make_topic(context, "orders")
+        await make_topic(context, OFFSETS, 7, {"cleanup.policy": "compact"})
+        assert len((await ensure_offsets_topic(context)).partitions) == 7
+        await loaded(context)
+        names = [f"group {number}" for number in range(20)]
+        assert {context.groups.index_of(name) for name in names} == set(range(7))
+        for name in names:
+            await commit(context, {("orders", 0): 7}, group_id=name)
+            assert (await fetch(context, [("orders", 0)], group_id=name))["orders", 0][0] == 7
+        await generation(Member(context))
+
+
+async def test_partitions_that_an_adoption_has_left_are_taken_over_with_their_offsets() -> None:
+    disk = MemoryDisk()
+    async with running_broker(SETTINGS, disk=disk) as context:
+        await make_topic(context, "orders")
+        before = await ensure_offsets_topic(context)
+        await loaded(context)
+        await commit(context, {("orders", 0): 7})
+    async with running_broker({**SETTINGS, "offsets.topic.num.partitions": "5"}, disk=disk) as context:
+        after = await ensure_offsets_topic(context)
+        assert (after.topic_id, len(after.partitions)) == (before.topic_id, 2)
+        await loaded(context)
+        assert (await fetch(context, [("orders", 0)]))["orders", 0][0] == 7
+
+
+@pytest.mark.parametrize(
+    ("indexes", "brokers", "reason"),
+    [
+        ((1,), [HERE], "the partitions \\[1\\] are there, and not all of one topic"),
+        ((0, 2), [HERE], "the partitions \\[0, 2\\] are there, and not all of one topic"),
+        ((0, 1, 2), [HERE, OTHERS[0]], "there are other brokers, which would not have what is in them"),
+    ],
+    ids=["the first is missing", "one is missing", "other brokers"],
+)
+async def test_what_does_not_make_a_topic_is_not_taken_over_and_stays(
+    indexes: tuple[int, ...], brokers: list[BrokerState], reason: str
+) -> None:
+    disk = MemoryDisk()
+    async with running_broker(SETTINGS, disk=disk) as context:
+        await make_topic(context, OFFSETS, 3, {"cleanup.policy": "compact"})
+    for index in {0, 1, 2}.difference(indexes):
+        disk.remove_tree(f"{DATA_DIR}/{OFFSETS}-{index}")
+    async with running_broker(SETTINGS, disk=disk, brokers=brokers) as context:
+        with pytest.raises(KafkaError, match=f"{reason}. Move them away") as raised:
+            await ensure_offsets_topic(context)
+        assert raised.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert OFFSETS not in context.metadata.image.topics
+        assert set(context.partitions.left_over(OFFSETS)) == set(indexes)
+
+
+async def test_where_it_cannot_be_created_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object) -> None:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced")
+
+    monkeypatch.setattr(offsets_topic, "ensure_internal_topic", refuse)
+    async with running_broker(SETTINGS) as context:
+        with pytest.raises(KafkaError, match=f"{OFFSETS} cannot be created: .*all brokers are fenced") as raised:
+            await ensure_offsets_topic(context)
+        assert raised.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -1,0 +1,186 @@
+"""docs/compatibility.md, made from rows here, pinned versions and the tests' own lists: which programs of others the
+tests run, and what is left out. `python -m tests.compat.compatibility_page` prints it.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from odradek.spark_jobs.session import CONNECTOR
+from processes.child_process import REPOSITORY
+from processes.foreign_programs import REQUIREMENTS as FOREIGN
+from processes.jars import KAFKA_VERSION
+from tests.compat.test_foreign_programs import WITH_KCAT
+from tests.compat.test_kafka_pythons_own_tests import LEFT_OUT, SKIPPED_BY_ITSELF
+
+DEVELOPMENT: Final = REPOSITORY / "requirements" / "dev.txt"
+TESTS: Final = REPOSITORY / "tests" / "compat"
+PRODUCE, CONSUME, CLASSIC, KIP_848, STATIC, ADMIN = PARTS = (
+    "produce",
+    "consume",
+    "classic groups",
+    "KIP-848 groups",
+    "static members",
+    "administration",
+)
+GROUPS: Final = "groups_of_clients"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One row."""
+
+    name: str
+    version: str
+    word: str
+    """Stands in each test that runs it."""
+    tests: Mapping[str, tuple[str, ...]]
+    """By part: test modules, without `test_`."""
+
+
+def pinned(package: str, requirements: Path = DEVELOPMENT) -> str:
+    """The version that the tests install."""
+    [version] = re.findall(rf"^{package}==(\S+)", requirements.read_text(), re.MULTILINE)
+    return str(version)
+
+
+KAFKA_PYTHON: Final = Program(
+    "kafka-python",
+    pinned("kafka-python"),
+    "kafka",
+    {
+        PRODUCE: ("kafka_python", "kafka_pythons_own_tests"),
+        CONSUME: ("kafka_python", "kafka_pythons_own_tests"),
+        CLASSIC: (GROUPS, "mixed_groups", "kafka_pythons_own_tests"),
+        STATIC: (GROUPS,),
+        ADMIN: ("kafka_python", "kafka_pythons_own_tests"),
+    },
+)
+AIOKAFKA: Final = Program(
+    "aiokafka",
+    pinned("aiokafka"),
+    "aiokafka",
+    {PRODUCE: ("aiokafka",), CONSUME: ("aiokafka",), CLASSIC: (GROUPS, "mixed_groups"), STATIC: (GROUPS,)},
+)
+CONFLUENT_KAFKA: Final = Program(
+    "confluent-kafka (librdkafka)",
+    pinned("confluent-kafka"),
+    "confluent_kafka",
+    {
+        PRODUCE: ("confluent_kafka",),
+        CONSUME: ("confluent_kafka", "closest_replica"),
+        CLASSIC: (GROUPS, "mixed_groups"),
+        KIP_848: (GROUPS, "mixed_groups"),
+        STATIC: (GROUPS,),
+        ADMIN: ("confluent_kafka",),
+    },
+)
+JAVA: Final = Program(
+    "Java's clients, in Apache Kafka's tools",
+    KAFKA_VERSION,
+    "java",
+    {
+        PRODUCE: ("java_clients", "verifiable_clients"),
+        CONSUME: ("java_clients", "verifiable_clients"),
+        CLASSIC: ("verifiable_clients",),
+        KIP_848: ("verifiable_clients",),
+        STATIC: ("verifiable_clients",),
+        ADMIN: ("java_clients",),
+    },
+)
+SPARK: Final = Program(
+    "Spark's Kafka connector",
+    f"{CONNECTOR.rpartition(':')[2]} with PySpark {pinned('pyspark')}",
+    "spark",
+    {PRODUCE: ("spark",), CONSUME: ("spark",)},
+)
+FAUST: Final = Program(
+    "Faust (faust-streaming)",
+    f"{pinned('faust-streaming', FOREIGN)} with aiokafka {pinned('aiokafka', FOREIGN)}",
+    "faust",
+    {CONSUME: ("foreign_programs",), CLASSIC: ("foreign_programs",)},
+)
+QUIX: Final = Program(
+    "Quix Streams",
+    f"{pinned('quixstreams', FOREIGN)} with confluent-kafka {pinned('confluent-kafka', FOREIGN)}",
+    "quix",
+    {CONSUME: ("foreign_programs",), CLASSIC: ("foreign_programs",)},
+)
+KOMBU: Final = Program(
+    "kombu",
+    f"{pinned('kombu', FOREIGN)} with confluent-kafka {pinned('confluent-kafka', FOREIGN)}",
+    "kombu",
+    {PRODUCE: ("foreign_programs",), CONSUME: ("foreign_programs",), CLASSIC: ("foreign_programs",)},
+)
+KCAT: Final = Program("kcat", "the system's", "kcat", {CONSUME: ("foreign_programs",), CLASSIC: ("foreign_programs",)})
+PROGRAMS: Final = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT_KAFKA, JAVA, SPARK, FAUST, QUIX, KOMBU, KCAT)
+
+
+def module_of(test: str) -> Path:
+    return TESTS / f"test_{test}.py"
+
+
+def reasons_to_skip(source: str) -> Iterator[str]:
+    """Those that stand in calls of `pytest.skip`, in no order."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.skip":
+            reason = ast.literal_eval(node.args[0])
+            assert isinstance(reason, str)
+            yield reason
+
+
+def _table_of_programs() -> list[str]:
+    lines = [f"| program | version | {' | '.join(PARTS)} |", "|---|---|" + "---|" * len(PARTS)]
+    for program in PROGRAMS:
+        cells = [", ".join(map(_link, program.tests.get(part, ()))) or "–" for part in PARTS]
+        lines.append(f"| {program.name} | {program.version} | {' | '.join(cells)} |")
+    return lines
+
+
+def _table_of_skips() -> list[str]:
+    own = _link("kafka_pythons_own_tests")
+    rows = [
+        (own, f"`{module}`" + (f", `{test}`" if test else ""), reason) for (module, test), reason in LEFT_OUT.items()
+    ]
+    rows += [(own, f"`{test}`, which skips itself", reason) for test, reason in SKIPPED_BY_ITSELF.items()]
+    rows.append((_link("foreign_programs"), "kcat, where it is missing", str(WITH_KCAT.kwargs["reason"])))
+    for test in sorted({test for program in PROGRAMS for tests in program.tests.values() for test in tests}):
+        rows += [
+            (_link(test), "with one of its clusters", reason)
+            for reason in sorted(reasons_to_skip(module_of(test).read_text()))
+        ]
+    return ["| test | what | why |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _link(test: str) -> str:
+    return f"[{test}](../tests/compat/test_{test}.py)"
+
+
+def documentation() -> str:
+    """The text of docs/compatibility.md."""
+    return "\n".join(
+        [
+            "# Clients and programs of others",
+            "",
+            "<!-- Made by `python -m tests.compat.compatibility_page > docs/compatibility.md`. -->",
+            "",
+            "`make compat` runs these programs against real brokers of ours, most tests on one broker and on three. A",
+            "cell names the tests that show the part, and – says that no test does. Where answers differ from Apache",
+            "Kafka's stands in [protocol-support.md](protocol-support.md).",
+            "",
+            *_table_of_programs(),
+            "",
+            "## What is left out",
+            "",
+            *_table_of_skips(),
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(documentation())

@@ -1,0 +1,92 @@
+"""kafka-python's own integration tests, from its sdist, on a broker of ours: all but those that are listed here.
+
+Each of these has its reason. The tests are told that the broker is Kafka 3.9. What skips itself is listed too, so that
+nothing is left out unseen.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+
+import pytest
+
+from processes.foreign_programs import kafka_pythons_tests
+from processes.odradek_broker import OdradekBroker, settings_words
+
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.slow, pytest.mark.timeout(400)]
+
+KAFKA_VERSION: Final = "3.9.0"
+BROKER: Final = {"num.partitions": "4", "group.min.session.timeout.ms": "1000"}
+"""As kafka-python starts its own brokers."""
+
+ADMIN, PRODUCER = "test_admin_integration", "test_producer_integration"
+LEFT_OUT: Final = {
+    (ADMIN, "test_create_describe_delete_acls"): "no ACLs yet",
+    (ADMIN, "test_alter_replica_log_dirs"): "AlterReplicaLogDirs is not served",
+    (ADMIN, "test_describe_configs_broker_resource_returns_configs"):
+        "wants advertised.listeners as a broker on ZooKeeper has it: to be changed while it runs",
+    (PRODUCER, "test_transactional_producer_messages"): "no transactions yet",
+    (PRODUCER, "test_transactional_producer_offsets"): "no transactions yet",
+    ("test_sasl_integration", ""): "starts brokers itself, with SASL",
+    ("test_ssl_integration", ""): "starts brokers itself, with TLS",
+}  # fmt: skip
+"""By module and test; "" is all of a module."""
+
+SKIPPED_BY_ITSELF: Final = {
+    "test_describe_metadata_quorum": "DescribeQuorum requires KRaft (broker >=4.0)",
+    "test_describe_topic_partitions": "DescribeTopicPartitions requires broker >=4.0 (KRaft)",
+    "test_describe_topic_partitions_pagination": "DescribeTopicPartitions requires broker >=4.0 (KRaft)",
+    "test_list_config_resources": "ListConfigResources requires broker >=4.1 (KRaft)",
+    "test_kafka_consumer_offsets_for_time_old": "Requires KAFKA_VERSION < 0.10.1",
+}
+PASSED_AT_LEAST: Final = 46
+
+
+def test_kafka_pythons_own_tests_pass(tmp_path: Path) -> None:
+    tests = kafka_pythons_tests()
+    (tmp_path / "kafka").mkdir()
+    report = tmp_path / "report.xml"
+    with OdradekBroker(tmp_path / "data", *settings_words(BROKER)) as broker:
+        environment = os.environ | {
+            "KAFKA_URI": f"kafka://{broker.bootstrap}",
+            "KAFKA_VERSION": KAFKA_VERSION,
+            "KAFKA_ROOT": str(tmp_path / "kafka"),
+        }
+        for name in ("COMPAT_PART", "PYTEST_ADDOPTS"):
+            environment.pop(name, None)
+        said = subprocess.run(
+            [sys.executable, "-m", "pytest", "test/integration", *left_out(), *plain(report)],
+            cwd=tests, env=environment, capture_output=True, text=True, check=False, timeout=360,
+        ).stdout  # fmt: skip
+        assert "ERROR" not in broker.output, broker.output
+    cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314 - our own pytest wrote it
+    failed = [case.get("name") for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    assert failed == [], said[-10_000:]
+    skips = [(case, case.find("skipped")) for case in cases]
+    skipped = {str(case.get("name")): str(skip.get("message")) for case, skip in skips if skip is not None}
+    assert skipped == SKIPPED_BY_ITSELF
+    assert len(cases) - len(skipped) >= PASSED_AT_LEAST
+
+
+def left_out() -> list[str]:
+    words: list[str] = []
+    for module, test in LEFT_OUT:
+        path = f"test/integration/{module}.py"
+        words += ("--deselect", f"{path}::{test}") if test else ("--ignore", path)
+    return words
+
+
+def plain(report: Path) -> list[str]:
+    """Without what our own plugins would change: the order, and what is kept between two runs."""
+    off = [word for name in ("randomly", "cacheprovider", "xdist", "asyncio") for word in ("-p", f"no:{name}")]
+    return ["-q", *off, "--tb=short", "--show-capture=no", f"--junitxml={report}"]
+
+
+@pytest.mark.parametrize(("module", "test"), LEFT_OUT)
+def test_what_is_left_out_is_there(module: str, test: str) -> None:
+    text = (kafka_pythons_tests() / "test" / "integration" / f"{module}.py").read_text()
+    assert re.search(rf"^def {test}\(", text, re.MULTILINE) or not test
