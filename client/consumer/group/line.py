@@ -29,7 +29,7 @@ class Line:
         self._name = name
         self._node: Node | None = None
         self._connection: Connection | None = None
-        self._opening: asyncio.Task[Connection] | None = None
+        self._opening: asyncio.Task[Connection | ClientError] | None = None
         self._is_closed = False
 
     async def ask(
@@ -75,7 +75,6 @@ class Line:
         if self._opening is None or self._opening.done():
             self._see_off()
             self._opening = self._tasks.start(self._open(node), f"{self._name}: connect to broker {node.node_id}")
-            self._opening.add_done_callback(_seen)
         return await _outcome(self._opening, node)
 
     def _see_off(self) -> None:
@@ -84,35 +83,33 @@ class Line:
             connection.close()
             self._tasks.start(connection.closed(), f"{self._name}: end of the connection to {connection.broker}")
 
-    async def _open(self, node: Node) -> Connection:
-        connection = await self._opener(node)
+    async def _open(self, node: Node) -> Connection | ClientError:
+        """The connection, or why there is none: an error for whoever waits for it, and none of the task's own."""
+        try:
+            connection = await self._opener(node)
+        except ClientError as error:
+            return error
         if self._is_closed or self._node != node:
             connection.close()
             await connection.closed()
-            raise ClientClosed
+            return ClientClosed()
         self._connection = connection
         return connection
 
 
-async def _outcome(opening: asyncio.Task[Connection], node: Node) -> Connection:
+async def _outcome(opening: asyncio.Task[Connection | ClientError], node: Node) -> Connection:
     """Who waits for it may be cancelled, and others still get it."""
     ended: asyncio.Future[None] = opening.get_loop().create_future()
     opening.add_done_callback(lambda _: _tell(ended))
     await ended
     if opening.cancelled():
         raise ConnectionFailed(f"broker {node.node_id} ({node.host}:{node.port})", "it is not asked any more")
-    error = opening.exception()
-    if isinstance(error, ClientError):
-        raise error.fresh()
-    return opening.result()
+    outcome = opening.result()
+    if isinstance(outcome, ClientError):
+        raise outcome.fresh()
+    return outcome
 
 
 def _tell(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _seen(task: asyncio.Task[Connection]) -> None:
-    """Its error is told to whoever waits for it, and to nobody if nobody does."""
-    if not task.cancelled():
-        task.exception()

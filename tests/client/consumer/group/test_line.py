@@ -77,12 +77,15 @@ async def test_another_broker_or_another_address_is_another_connection() -> None
     await asyncio.sleep(1)
 
 
-async def test_a_failure_is_told_to_all_who_wait_and_the_next_one_tries_again() -> None:
+async def test_a_failure_is_told_to_all_who_wait_alone_and_the_next_one_tries_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = World()
     world.error = ConnectionFailed("broker 1")
     results = await asyncio.gather(world.ask(), world.ask(), return_exceptions=True)
     assert [type(each) for each in results] == [ConnectionFailed, ConnectionFailed]
     assert results[0] is not results[1]
+    assert caplog.records == []
     world.error = None
     assert await world.ask() == HERE
     world.line.close()
