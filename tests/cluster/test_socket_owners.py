@@ -41,6 +41,10 @@ def test_the_process_that_holds_it_is_found_among_those_that_are_named(listener:
     assert owner_of(*ended, [os.getpid()]) is None
 
 
+def test_a_connection_that_never_was_has_no_owner(listener: socket.socket) -> None:
+    assert owner_of(("127.0.0.1", 1), listener.getsockname(), [os.getpid()]) is None
+
+
 def test_an_ipv6_socket_with_an_ipv4_address(listener: socket.socket) -> None:
     host, port = listener.getsockname()
     with socket.create_connection((f"::ffff:{host}", port)) as ours:
