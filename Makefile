@@ -78,7 +78,7 @@ fuzz: $(STAMP) java $(KAFKA)
 	$(BIN)/python -m tests.compat.admin_fuzz $(if $(SEED),--first $(SEED) --count 1,--count $(HISTORIES) --minutes 60)
 
 # Real processes under load while things happen to them. What was found for each kind stands in rounds.md.
-rounds: $(STAMP)
+rounds: $(STAMP) java $(KAFKA)
 	@rm -f rounds.md
 	PROCESS_ROUNDS=$(ROUNDS) ROUNDS_TABLE=$(CURDIR)/rounds.md \
 		$(BIN)/python -m pytest tests/cluster -k test_rounds_ -n 4 --dist worksteal; \

@@ -14,6 +14,7 @@ from tests.cluster import (
     group_members,
     librdkafka_member,
     librdkafka_reader,
+    odradek_member,
     offsets_register,
 )
 from tests.cluster.client_session import TELLING_SIGNAL, Job, Session
@@ -28,6 +29,7 @@ KINDS: Final[dict[str, Callable[[Session], None]]] = {
     "kafka-python-member": group_members.take_part_with_kafka_python,
     "aiokafka-member": group_members.take_part_with_aiokafka,
     "librdkafka-member": librdkafka_member.take_part_with_librdkafka,
+    "odradek-member": odradek_member.take_part_with_our_own,
     "register": offsets_register.keep_register,
 }
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from signal import Signals
 from typing import Final
 
 from odradek.testing.sim.checking.history import Acknowledged, Failed, History, Polled, PollFailed, Record
@@ -31,7 +32,7 @@ LOOK_S: Final = 0.01
 class Client(ChildProcess):
     """One client's process, and what it has written down so far."""
 
-    telling_signal = TELLING_SIGNAL
+    telling_signal: Signals | None = TELLING_SIGNAL
 
     def __init__(self, job: Job, log_file: Path) -> None:
         super().__init__(job.name, log_file=log_file, dies_with_us=True)
@@ -60,10 +61,14 @@ class Client(ChildProcess):
             new = file.read()
         whole = new[: new.rfind(b"\n") + 1]
         self._position += len(whole)
-        found = History.from_json(whole.decode()).records
+        found = self._records_of(whole)
         self.acknowledged_count += sum(isinstance(record, Acknowledged) for record in found)
         self.read_count += sum(len(record.records) for record in found if isinstance(record, Polled))
         self.records += found
+
+    def _records_of(self, lines: bytes) -> list[Record]:
+        """Of whole lines of its file."""
+        return History.from_json(lines.decode()).records
 
     def polls(self) -> list[Polled]:
         """What it was given."""

@@ -176,10 +176,24 @@ class _AiokafkaMember(ConsumerRebalanceListener):
         self.member.commit_answered(failure, self.generation)
 
 
+async def _started(session: Session) -> _AiokafkaMember:
+    """aiokafka gives a start up as soon as no broker listens."""
+    while True:
+        ours = _AiokafkaMember(Membership(session))
+        try:
+            await ours.consumer.start()
+        except AiokafkaError:
+            await ours.consumer.stop()
+            if session.stop.is_set():
+                raise
+            await asyncio.sleep(RETRY_S)
+        else:
+            return ours
+
+
 async def _take_part_with_aiokafka(session: Session) -> None:
-    ours = _AiokafkaMember(Membership(session))
+    ours = await _started(session)
     member, consumer = ours.member, ours.consumer
-    await consumer.start()
     while not session.stop.is_set():
         asked_ms = now_ms()
         try:

@@ -1,13 +1,14 @@
-"""Rounds with a consumer group: something happens to its coordinator while members of three libraries come and go.
+"""Rounds with a consumer group: something happens to its coordinator while members of five libraries come and go.
 
     with GroupStory("SIGKILL, coordinator", cluster) as story:
         for _ in range(ROUNDS):
             story.round(killed)                 # group_faults.py
 
-Producers write to a topic of twelve partitions, and one group reads it: kafka-python commits and waits, aiokafka and
-one consumer of librdkafka commit in the background, and another one of librdkafka is static. In each round one of them
-goes and comes again. After it each partition must have one owner again, nobody may wait for an assignment, and what was
-acknowledged by then must be processed and committed. Beside it a register of one offset is kept (offsets_register.py).
+Producers write to a topic of twelve partitions, and one group reads it: kafka-python, Java's consumer and ours commit
+and wait, aiokafka and one consumer of librdkafka commit in the background, and another one of librdkafka is static. In
+each round one of them goes and comes again. After it each partition must have one owner again, nobody may wait for an
+assignment, and what was acknowledged by then must be processed and committed. Beside it a register of one offset is
+kept (offsets_register.py).
 
 In the end nobody sends any more, members must come to the end, and each broker in turn coordinates the group and must
 say that the ends of the logs are committed; so must who follows a coordinator that is killed. Then the checker judges
@@ -37,7 +38,7 @@ from tests.cluster.group_faults import GroupFault
 from tests.cluster.members import GROUP, STATIC, Members
 from tests.cluster.offsets_register import register_beside
 from tests.cluster.real_cluster import NODES, TOPIC, RealCluster, create_topic, is_whole
-from tests.cluster.rounds import SEED, check_broker_logs, everything, history_of
+from tests.cluster.rounds import SEED, check_logs, everything, history_of
 from tests.compat.watermarks import log_ends
 
 GROUP_TOPIC: Final = "shared"
@@ -170,7 +171,7 @@ class GroupStory:
         print(f"excused: {verdict.counts()}; came again: {dict(self.members.came_again)}")  # noqa: T201 - for the report
         verdict.check()
         assert self.clients.failures() == [], "a send failed, in the time that its client gives it"
-        check_broker_logs(self.cluster.processes.directory)
+        check_logs(self.cluster.processes.directory)
 
     def _check_offsets(self, ends: dict[int, int]) -> None:
         """All brokers in turn coordinate the group, and then the one that follows a coordinator that was killed."""

@@ -14,20 +14,22 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
-from odradek.testing.sim.checking.group_history import Assigned, CommitAnswered, CommitAsked, MemberGone, Revoked
+from odradek.testing.sim.checking.group_history import MemberGone
 from odradek.testing.sim.checking.history import Record
 from processes.child_process import ProcessFailed, start_together
 from processes.cluster_processes import Processes
 from tests.cluster.client_session import Job, now_ms
-from tests.cluster.clients import LOOK_S, Client
+from tests.cluster.clients import LOOK_S
+from tests.cluster.java_member import JavaMember
 from tests.cluster.librdkafka_member import EXCUSED_CODES
+from tests.cluster.member import Member
 
 GROUP: Final = "rounds"
 SETTLE_TIMEOUT_S: Final = 90.0
 STATIC: Final = "librdkafka-static"
+JAVA: Final = "java"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,46 +47,9 @@ SEATS: Final = (
     Seat("aiokafka", "aiokafka-member", commits_in_background=True),
     Seat("librdkafka", "librdkafka-member", commits_in_background=True),
     Seat(STATIC, "librdkafka-member", instance_id="static-1"),
+    Seat("odradek", "odradek-member"),
+    Seat(JAVA, JAVA),
 )
-
-
-class Member(Client):
-    """One life of a member."""
-
-    def __init__(self, job: Job, log_file: Path) -> None:
-        super().__init__(job, log_file)
-        self.owned: set[int] = set()
-        self.has_heard = False
-        """It has been assigned something, or nothing, since the last revocation."""
-        self.committed: dict[int, int] = {}
-        """The highest offsets of which it was told that they are committed."""
-        self._asked: dict[int, CommitAsked] = {}
-
-    def look(self) -> None:
-        count = len(self.records)
-        super().look()
-        for record in self.records[count:]:
-            self._take(record)
-
-    def _take(self, record: Record) -> None:
-        match record:
-            case Assigned():
-                self.owned |= {*record.partitions}
-                self.has_heard = True
-            case Revoked():
-                self.owned -= {*record.partitions}
-                self.has_heard = False
-            case MemberGone():
-                self.owned.clear()
-            case CommitAsked():
-                self._asked[record.commit] = record
-            case CommitAnswered():
-                asked = self._asked.pop(record.commit)
-                if not record.error:
-                    for partition, offset in asked.offsets:
-                        self.committed[partition] = max(offset, self.committed.get(partition, 0))
-            case _:
-                pass
 
 
 @dataclass(slots=True)
@@ -167,7 +132,8 @@ class Members:
             instance_id=place.seat.instance_id,
             commits_in_background=place.seat.commits_in_background,
         )
-        member = self.processes.add(Member(job, self.processes.log_file(name)))
+        kind = JavaMember if place.seat.kind == JAVA else Member
+        member = self.processes.add(kind(job, self.processes.log_file(name)))
         place.member = member
         self.all.append(member)
         return member

@@ -39,7 +39,7 @@ IS_SHORT: Final = "PROCESS_ROUNDS" not in os.environ
 SEED: Final = int(os.environ.get("PROCESS_SEED", "0")) or random.randrange(1, 2**31)
 FINAL: Final = "final"
 OWN_ERROR: Final = re.compile(r"Traceback \(most recent call last\)|\b(ERROR|CRITICAL) ")
-"""What no fault excuses in a broker's log."""
+"""What no fault excuses in a broker's log, or in one of our client's."""
 
 Fault = Callable[[RealCluster, random.Random], None]
 not_when_short: Final = pytest.mark.skipif(IS_SHORT, reason="left to `make rounds`: it takes a while")
@@ -115,7 +115,7 @@ class Story:
             print(f"{count} of librdkafka's consumers stood still (librdkafka_reader.py)")  # noqa: T201 - for the report
         verdict.check()
         assert self.clients.failures() == [], "a send failed, in the time that its client gives it"
-        check_broker_logs(self.cluster.processes.directory)
+        check_logs(self.cluster.processes.directory)
         self._check_replicas()
 
     def _write_history(self, records: Sequence[Record]) -> None:
@@ -173,9 +173,9 @@ def log_of(directory: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
 
-def check_broker_logs(directory: Path) -> None:
-    """Raises AssertionError for an error that is the broker's own."""
-    for path in sorted(directory.glob("broker*.log")):
+def check_logs(directory: Path) -> None:
+    """Raises AssertionError for an error that is a broker's own, or our client's."""
+    for path in sorted([*directory.glob("broker*.log"), *directory.glob("odradek*.log")]):
         found = OWN_ERROR.search(path.read_text(errors="replace"))
         if found is not None:
             shown = path.read_text(errors="replace")[max(0, found.start() - 1_000) : found.start() + 3_000]

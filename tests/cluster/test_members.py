@@ -9,7 +9,8 @@ from odradek.testing.sim.checking.group_history import Assigned, CommitAnswered,
 from odradek.testing.sim.checking.history import History, Record
 from processes.cluster_processes import Processes
 from tests.cluster.group_rounds import longest_commit_gap_ms
-from tests.cluster.members import Member, Members
+from tests.cluster.member import Member
+from tests.cluster.members import Members
 
 
 def members_in(processes: Processes) -> tuple[Members, list[Member]]:

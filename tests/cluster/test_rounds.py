@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.rounds import check_broker_logs, log_of
+from tests.cluster.rounds import check_logs, log_of
 
 
 def test_an_error_of_a_brokers_own_is_found_and_shown(tmp_path: Path) -> None:
@@ -12,10 +12,10 @@ def test_an_error_of_a_brokers_own_is_found_and_shown(tmp_path: Path) -> None:
         "WARNING odradek.broker.membership.registration: the metadata store does not answer\n"
     )
     (tmp_path / "kafka-python.log").write_text("Traceback (most recent call last):\n  a client's\n")
-    check_broker_logs(tmp_path)
+    check_logs(tmp_path)
     (tmp_path / "broker-2.log").write_text("before\nTraceback (most recent call last):\n  line 1\nKeyError: 7\n")
     with pytest.raises(AssertionError, match=r"broker-2\.log") as caught:
-        check_broker_logs(tmp_path)
+        check_logs(tmp_path)
     assert "KeyError: 7" in str(caught.value)
 
 

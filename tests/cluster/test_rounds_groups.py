@@ -1,8 +1,5 @@
-"""A consumer group under faults of its coordinator, with members of three libraries that come and go: every record is
-processed, offsets never go back, each partition has one owner, and nobody is stuck.
-
-Java's consumer is no member yet: VerifiableConsumer tells its assignments, records and commits in lines of JSON, which
-would have to be written into the history.
+"""A consumer group under faults of its coordinator, with members of five libraries that come and go, ours and Java's
+among them: every record is processed, offsets never go back, each partition has one owner, and nobody is stuck.
 """
 
 from pathlib import Path
@@ -16,7 +13,7 @@ from tests.cluster.network_faults import SIDES, relayed_cluster
 from tests.cluster.real_cluster import plain_cluster
 from tests.cluster.rounds import IS_SHORT, ROUNDS, not_when_short
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300 + 120 * ROUNDS)]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300 + 120 * ROUNDS)]
 
 KINDS: Final[dict[str, GroupFault]] = {
     "SIGKILL, coordinator": killed,
