@@ -138,15 +138,14 @@ class ClusterMember:
 
     async def give_up_leadership(self, timeout_ms: float) -> None:
         """Returns once this broker leads nothing that another one could lead, or after `timeout_ms`."""
-        image = self.metadata.image
         node_id = self.registration.node_id
         self.controller.may_lead = False
-        if not any(broker_id != node_id and image.is_usable(broker_id) for broker_id in image.brokers):
+        if not self._others_may_lead:
             return
         deadline_ms = self.environment.monotonic_ms() + timeout_ms
         try:
             await self.registration.announce_stop()
-            while self.metadata.image.led_by(node_id) and self.registration.is_known:
+            while self.metadata.image.led_by(node_id) and self.registration.is_known and self._others_may_lead:
                 remaining_ms = deadline_ms - self.environment.monotonic_ms()
                 await self.metadata.revision.reach(self.metadata.image.revision + 1, max(0.0, remaining_ms))
         except TimeoutError:
@@ -154,6 +153,12 @@ class ClusterMember:
             logger.warning("%d partitions could not be given to others in time", left)
         except (Conflict, LeaseLost, KafkaError, OSError, StoreClosed, StoreWentBack, Superseded) as error:
             logger.warning("leadership could not be given up in order: %s", error)
+
+    @property
+    def _others_may_lead(self) -> bool:
+        """Any other broker is there, and not about to stop."""
+        image = self.metadata.image
+        return any(broker_id != self.registration.node_id and image.is_usable(broker_id) for broker_id in image.brokers)
 
 
 def leader_epochs(image: ClusterImage) -> dict[Key, int]:

@@ -12,6 +12,7 @@ from odradek.broker.group.offset_requests import DeleteOffsets
 from odradek.broker.group.offsets import Position
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.group_requests import ask_group, require_group_id
+from odradek.broker.handling.large_requests import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -28,7 +29,9 @@ async def handle(context: Context, call: Call, request: OffsetDeleteRequest) -> 
     positions: list[Position] = []
     answers: list[OffsetDeleteResponsePartition] = []
     """Of `positions`, in the same order."""
+    steps = Steps(call)
     for topic in request.topics:
+        await steps.step()
         partitions: list[OffsetDeleteResponsePartition] = []
         for partition in topic.partitions:
             answer = OffsetDeleteResponsePartition(partition_index=partition.partition_index)

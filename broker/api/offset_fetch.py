@@ -5,8 +5,7 @@ Versions: 2 null topics ask for all that the group has; an error of the whole an
 9 member id and epoch (KIP-848).
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_group, of_topic
@@ -38,7 +37,7 @@ async def handle(context: Context, call: Call, request: OffsetFetchRequest) -> O
     steps = Steps(call)
     for asked in _asked(call, request):
         await steps.step()
-        groups.append(await _group_or_error(context, call, asked, request.require_stable))
+        groups.append(await _group_or_error(context, call, asked, request.require_stable, steps))
     if call.version >= SEVERAL_SINCE:
         return OffsetFetchResponse(groups=groups)
     [group] = groups
@@ -58,11 +57,11 @@ def _asked(call: Call, request: OffsetFetchRequest) -> Sequence[OffsetFetchReque
 
 
 async def _group_or_error(
-    context: Context, call: Call, asked: OffsetFetchRequestGroup, require_stable: bool
+    context: Context, call: Call, asked: OffsetFetchRequestGroup, require_stable: bool, steps: Steps
 ) -> OffsetFetchResponseGroup:
     try:
         context.access.require(call, Operation.DESCRIBE, of_group(asked.group_id))
-        topics = await _topics(context, call, asked, require_stable)
+        topics = await _topics(context, call, asked, require_stable, steps)
     except KafkaError as error:
         code = call.failed(_as_consumers_know(error))
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=[], error_code=code)
@@ -78,30 +77,33 @@ def _as_consumers_know(error: KafkaError) -> KafkaError:
 
 
 async def _topics(
-    context: Context, call: Call, asked: OffsetFetchRequestGroup, require_stable: bool
+    context: Context, call: Call, asked: OffsetFetchRequestGroup, require_stable: bool, steps: Steps
 ) -> list[OffsetFetchResponseTopics]:
     positions: list[Position] | None = None
     refused: list[OffsetFetchResponseTopics] = []
     if asked.topics is not None:
         positions = []
         for topic in asked.topics:
+            await steps.step()
             if context.access.permits(call, Operation.DESCRIBE, of_topic(topic.name)):
                 positions += ((topic.name, index) for index in topic.partition_indexes)
             else:
                 refused.append(_refused(call, topic))
     fetch = FetchOffsets(asked.group_id, asked.member_id, asked.member_epoch, positions, require_stable)
-    fetched: list[FetchedOffset] = await ask_group(
+    fetched: Iterator[FetchedOffset] = await ask_group(
         context, call, asked.group_id, lambda machine, waiting, now: machine.fetch_offsets(fetch, waiting, now)
     )
-    seen = (each for each in fetched if context.access.permits(call, Operation.DESCRIBE, of_topic(each.position[0])))
-    return [*_by_topic(call, seen), *refused]
-
-
-def _by_topic(call: Call, fetched: Iterable[FetchedOffset]) -> list[OffsetFetchResponseTopics]:
-    return [
-        OffsetFetchResponseTopics(name=name, partitions=[_partition(call, each) for each in of_topic_])
-        for name, of_topic_ in groupby(fetched, key=lambda each: each.position[0])
-    ]
+    answered: dict[str, OffsetFetchResponseTopics] = {}
+    for each in fetched:
+        await steps.step()
+        name = each.position[0]
+        topic_answer = answered.get(name)
+        if topic_answer is None:
+            if not context.access.permits(call, Operation.DESCRIBE, of_topic(name)):
+                continue
+            topic_answer = answered[name] = OffsetFetchResponseTopics(name=name, partitions=[])
+        topic_answer.partitions.append(_partition(call, each))
+    return [*answered.values(), *refused]
 
 
 def _partition(call: Call, fetched: FetchedOffset) -> OffsetFetchResponsePartitions:

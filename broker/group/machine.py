@@ -11,7 +11,7 @@ how it becomes one of the other kind).
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, Protocol
 
 from odradek.broker.coordinator.machine import Now, Outbox, StoredRecord, Waiting
@@ -178,7 +178,7 @@ class GroupMachine:
         self._forget_if_vacant(request.group_id)
         self._outbox.reply(request.group_id, waiting, errors)
 
-    def fetch_offsets(self, request: FetchOffsets, waiting: Waiting[list[FetchedOffset]], now: Now) -> None:
+    def fetch_offsets(self, request: FetchOffsets, waiting: Waiting[Iterator[FetchedOffset]], now: Now) -> None:
         del now
         group = self.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):

@@ -1,6 +1,6 @@
 """Commits, fetches, deletions and the expiry of the offsets of one shard (Kafka's OffsetMetadataManager). Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final, Protocol
 
@@ -77,28 +77,20 @@ class OffsetCoordinator:
         self._counts.commits += len(records)
         return errors
 
-    def fetch(self, request: FetchOffsets, topic_id: Callable[[str], bytes | None]) -> list[FetchedOffset]:
-        """In the order of the request; for all, by topic. An offset that was committed for another topic of that name,
-        deleted since, is none."""
-        offsets = self.offsets.of(request.group_id)
-        positions = sorted(offsets) if request.positions is None else request.positions
-        fetched: list[FetchedOffset] = []
-        for position in positions:
-            committed = offsets.get(position)
-            if committed is not None and committed.topic_id != ZERO_UUID:
-                present_id = topic_id(position[0])
-                if present_id is not None and present_id != committed.topic_id:
-                    committed = None
-            if request.require_stable and self.offsets.is_unstable(request.group_id, position):
-                fetched.append(FetchedOffset(position, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
-            elif committed is not None or request.positions is not None:
-                fetched.append(FetchedOffset(position, committed, ErrorCode.NONE))
-        return fetched
+    def fetch(self, request: FetchOffsets, topic_id: Callable[[str], bytes | None]) -> Iterator[FetchedOffset]:
+        """In the order of the request; for all, in that of their first commits. What is committed is that of this
+        moment, however long the iterator takes: there may be 100,000. An offset that was committed for another topic
+        of that name, deleted since, is none."""
+        offsets, positions = self.offsets.of(request.group_id), request.positions
+        found: list[tuple[Position, Committed | None]]
+        found = [*offsets.items()] if positions is None else [*zip(positions, map(offsets.get, positions), strict=True)]
+        unstable = self.offsets.pending_positions(request.group_id) if request.require_stable else set[Position]()
+        return _fetched(found, unstable, topic_id, are_all=positions is None)
 
     def delete(self, request: DeleteOffsets, group: Group) -> list[ErrorCode]:
         """The answer for each partition, in order."""
         errors: list[ErrorCode] = []
-        present: list[Position] = []
+        present: dict[Position, None] = {}
         pending = self.offsets.pending_positions(request.group_id)
         offsets = self.offsets.of(request.group_id)
         for position in request.positions:
@@ -106,9 +98,9 @@ class OffsetCoordinator:
                 errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
                 continue
             errors.append(ErrorCode.NONE)
-            if (position in offsets or position in pending) and position not in present:
-                present.append(position)
-        self._remove(request.group_id, present)
+            if position in offsets or position in pending:
+                present[position] = None
+        self._remove(request.group_id, list(present))
         self._counts.deletions += len(present)
         return errors
 
@@ -170,6 +162,25 @@ class OffsetCoordinator:
     def _append(self, group_id: str, records: Sequence[StoredRecord], undos: Sequence[Undo]) -> None:
         if records:
             self._outbox.append(group_id, records, undos[0] if len(undos) == 1 else lambda: _undo_all(undos))
+
+
+def _fetched(
+    found: Iterable[tuple[Position, Committed | None]],
+    unstable: Set[Position],
+    topic_id: Callable[[str], bytes | None],
+    *,
+    are_all: bool,
+) -> Iterator[FetchedOffset]:
+    """`are_all`: those without an offset are left out."""
+    for position, committed in found:
+        if committed is not None and committed.topic_id != ZERO_UUID:
+            present_id = topic_id(position[0])
+            if present_id is not None and present_id != committed.topic_id:
+                committed = None
+        if position in unstable:
+            yield FetchedOffset(position, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        elif committed is not None or not are_all:
+            yield FetchedOffset(position, committed, ErrorCode.NONE)
 
 
 def _undo_all(undos: Sequence[Undo]) -> None:

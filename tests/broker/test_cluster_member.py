@@ -199,6 +199,20 @@ async def test_where_nobody_could_take_over_it_gives_up_nothing(others: str) -> 
 
 
 @pytest.mark.virtual_time
+async def test_it_waits_no_longer_when_whoever_could_take_over_stops_too(caplog: pytest.LogCaptureFixture) -> None:
+    """Brokers that are stopped at the same time: none of them decides any more."""
+    async with members(decides=False) as (first, second, third):
+        giving_up = asyncio.ensure_future(second.member.give_up_leadership(60_000))
+        for each in (first, third):
+            await virtual_loop().settle()
+            assert not giving_up.done()
+            await each.member.registration.announce_stop()
+        await virtual_loop().settle()
+        assert giving_up.done()
+        assert "in time" not in caplog.text
+
+
+@pytest.mark.virtual_time
 async def test_who_was_fenced_meanwhile_and_who_is_cut_off_wait_for_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async with members(decides=False) as (first, second, third):
         epoch = second.member.registration.epoch

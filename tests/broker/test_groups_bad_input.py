@@ -31,7 +31,11 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from odradek.runtime.tasks import breathe
 from tests.broker.coordinator.test_shard import batches
 from tests.broker.groups import (
@@ -172,6 +176,18 @@ async def test_a_hundred_thousand_topics_in_one_commit_hold_nobody_up() -> None:
         assert errors_of(answer) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: count}
         assert machine(context).groups == {}
         assert took_s < 0.35, "in one go it would be more than twice that; debug mode and the collector are in it"
+
+
+async def test_a_hundred_thousand_topics_in_one_fetch_of_a_group_hold_nobody_up() -> None:
+    async with running_groups() as context:
+        await commit(context, {FIRST: 7})
+        topics = [
+            OffsetFetchRequestTopics(name=f"nothing-{number}", partition_indexes=[0]) for number in range(100_000)
+        ]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=topics)])
+        took_s, answer = await longest_turn(context, request, 9)
+        assert len(answer.groups[0].topics) == len(topics)
+        assert took_s < 0.25, "in one go it would be more than twice that; debug mode and the collector are in it"
 
 
 async def test_thousands_of_offsets_in_one_commit_are_one_batch_or_none_of_it() -> None:

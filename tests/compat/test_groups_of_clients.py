@@ -91,6 +91,7 @@ def test_a_static_member_returns_unnoticed(broker: Ours, client: Client) -> None
         other, one = group.join(client, "other"), group.join(client, "one")
         group.until_balanced()
         progress(group)
+        group.until_balanced()  # kafka-python was seen to join once more, in one run of a hundred, under load
         revocations, owned, others = other.revocations, {*one.owned}, {*other.owned}
         group.leave(one)
         group.write(RECORDS)

@@ -1,5 +1,6 @@
 """Offsets of a shard: what is committed, served, deleted and expired, for which groups and topics; in which batches."""
 
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -94,7 +95,7 @@ class Offsets:
         self, positions: list[Position] | None, *, require_stable: bool = False, **topic_ids: bytes
     ) -> list[FetchedOffset]:
         request = FetchOffsets("a", "", -1, positions, require_stable)
-        return self.coordinator.fetch(request, topic_ids.get)
+        return [*self.coordinator.fetch(request, topic_ids.get)]
 
     def delete(self, group: Group, *positions: Position) -> list[ErrorCode]:
         return self.coordinator.delete(DeleteOffsets("a", positions), group)
@@ -197,7 +198,21 @@ def test_offsets_are_answered_in_the_order_of_the_request() -> None:
         (FIRST, 7, ErrorCode.NONE),
         (SECOND, 8, ErrorCode.NONE),
     ]
-    assert [each.position for each in offsets.fetch(None)] == [FIRST, SECOND]
+    assert [each.position for each in offsets.fetch(None)] == [SECOND, FIRST], "in that of the first commits"
+
+
+def test_what_was_committed_when_they_were_asked_for_is_told_however_late() -> None:
+    """An answer of 100,000 takes several turns of the loop."""
+    offsets = Offsets()
+    offsets.commit((FIRST, 7, ""), (OTHER, 8, ""))
+    told = [
+        offsets.coordinator.fetch(FetchOffsets("a", "", -1, positions, require_stable=False), lambda _: None)
+        for positions in (None, [FIRST, SECOND, OTHER])
+    ]
+    offsets.commit((FIRST, 9, ""), (SECOND, 9, ""))
+    offsets.delete(group(), OTHER)
+    assert [each.committed and each.committed.offset for each in told[0]] == [7, 8]
+    assert [each.committed and each.committed.offset for each in told[1]] == [7, None, 8]
 
 
 def test_offsets_of_a_deleted_topic_are_not_those_of_one_that_took_its_name() -> None:
@@ -241,6 +256,16 @@ def test_deleted_are_offsets_of_topics_that_nobody_reads() -> None:
     assert errors == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, *[ErrorCode.NONE] * 3]
     assert offsets.of() == {FIRST: 7}
     assert offsets.outbox.log[2:] == [tombstone("a", OTHER)], "once, and for what there is"
+
+
+def test_time_grows_with_the_number_of_offsets_that_are_deleted_and_not_with_its_square() -> None:
+    offsets = Offsets()
+    positions = [("orders", index) for index in range(20_000)]
+    offsets.commit(*((position, 7, "") for position in positions))
+    began_s = time.thread_time()
+    assert offsets.delete(group(), *positions) == [ErrorCode.NONE] * len(positions)
+    assert time.thread_time() - began_s < 1.0
+    assert offsets.of() == {}
 
 
 def test_what_a_transaction_has_pending_is_deleted_too() -> None:
