@@ -258,7 +258,7 @@ def test_deleted_are_offsets_of_topics_that_nobody_reads() -> None:
     assert offsets.outbox.log[2:] == [tombstone("a", OTHER)], "once, and for what there is"
 
 
-def test_time_grows_with_the_number_of_offsets_that_are_deleted_and_not_with_its_square() -> None:
+def test_deleting_takes_time_by_the_number_of_offsets_and_not_by_its_square() -> None:
     offsets = Offsets()
     positions = [("orders", index) for index in range(20_000)]
     offsets.commit(*((position, 7, "") for position in positions))
