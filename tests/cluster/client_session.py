@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from odradek.testing.sim.checking.history import Acknowledged, Failed, History, Placed, Polled, PollFailed, Record, Sent
-from odradek.testing.sim.cluster.workload import decoded, encoded
+from odradek.testing.sim.checking.numbered import decoded, encoded
 from tests.signals import set_at_sigterm
 
 IN_FLIGHT_MAX: Final = 4_000
@@ -26,6 +26,9 @@ POLL_S: Final = 0.2
 RUN: Final = 5
 """So many records after one another go to one partition."""
 ACKS_ALL: Final = -1
+REQUEST_TIMEOUT_MS: Final = 3_000
+RECONNECT_MS: Final = 1_000
+FLUSH_S: Final = 100.0
 TELLING_SIGNAL: Final = signal.SIGUSR1
 """A client that gets it writes to standard error where its threads stand."""
 

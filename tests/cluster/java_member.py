@@ -19,10 +19,9 @@ from typing import Any, Final
 from odradek.testing.sim.checking.group_history import MemberGone
 from odradek.testing.sim.checking.history import Record
 from odradek.testing.sim.checking.member_notes import MemberNotes
-from odradek.testing.sim.cluster.workload import decoded
+from odradek.testing.sim.checking.numbered import decoded
 from processes.apache_kafka import java_command, quick_jvm
-from tests.cluster.client_producers import RECONNECT_MS, REQUEST_TIMEOUT_MS
-from tests.cluster.client_session import Job, now_ms
+from tests.cluster.client_session import RECONNECT_MS, REQUEST_TIMEOUT_MS, Job, now_ms
 from tests.cluster.clients import LOOK_S
 from tests.cluster.member import Member
 from tests.cluster.membership import COMMIT_S, HEARTBEAT_MS, MAX_POLL_INTERVAL_MS, SESSION_TIMEOUT_MS

@@ -23,8 +23,7 @@ from typing import Final
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Partition
 
-from tests.cluster.client_producers import RECONNECT_MS
-from tests.cluster.client_session import POLL_S, Session, now_ms
+from tests.cluster.client_session import POLL_S, RECONNECT_MS, Session, now_ms
 from tests.cluster.librdkafka_reader import LOOK_S, RECORDS_MAX, STOOD_STILL, Wakes
 from tests.cluster.membership import COMMIT_S, HEARTBEAT_MS, MAX_POLL_INTERVAL_MS, SESSION_TIMEOUT_MS, Membership
 

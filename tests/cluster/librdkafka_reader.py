@@ -19,8 +19,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
-from tests.cluster.client_producers import RECONNECT_MS, REQUEST_TIMEOUT_MS
-from tests.cluster.client_session import POLL_S, Reading, Session, now_ms
+from tests.cluster.client_session import POLL_S, RECONNECT_MS, REQUEST_TIMEOUT_MS, Reading, Session, now_ms
 
 RECORDS_MAX: Final = 500
 MAIN_THREAD: Final = "rdk:main"

@@ -9,7 +9,7 @@ from typing import Final
 
 from odradek.testing.sim.checking.group_history import NO_GENERATION, MemberGone
 from odradek.testing.sim.checking.member_notes import MemberNotes
-from odradek.testing.sim.cluster.workload import decoded
+from odradek.testing.sim.checking.numbered import decoded
 from tests.cluster.client_session import Session, now_ms
 
 SESSION_TIMEOUT_MS: Final = 6_000

@@ -10,8 +10,7 @@ from odradek.client.consumer.consumer import Consumer
 from odradek.client.consumer.group.offsets import CommitOutcome
 from odradek.client.errors.client_errors import ClientError
 from odradek.client.topic_partition import TopicPartition
-from tests.cluster.client_producers import RECONNECT_MS, REQUEST_TIMEOUT_MS
-from tests.cluster.client_session import POLL_S, Session, now_ms
+from tests.cluster.client_session import POLL_S, RECONNECT_MS, REQUEST_TIMEOUT_MS, Session, now_ms
 from tests.cluster.membership import COMMIT_S, HEARTBEAT_MS, MAX_POLL_INTERVAL_MS, SESSION_TIMEOUT_MS, Membership
 
 

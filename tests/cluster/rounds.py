@@ -25,7 +25,7 @@ import pytest
 
 from odradek.testing.sim.checking.checker import check
 from odradek.testing.sim.checking.history import History, Phase, Placed, Polled, Record
-from odradek.testing.sim.cluster.workload import decoded
+from odradek.testing.sim.checking.numbered import decoded
 from tests.cluster.client_session import now_ms
 from tests.cluster.clients import PRODUCERS, READERS, Clients
 from tests.cluster.gaps import Figures, longest_gap_ms

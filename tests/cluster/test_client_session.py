@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.testing.sim.checking.history import Acknowledged, Failed, History, Placed, Polled, PollFailed, Record, Sent
-from odradek.testing.sim.cluster.workload import decoded, encoded
+from odradek.testing.sim.checking.numbered import decoded, encoded
 from tests.cluster.client_session import IN_FLIGHT_MAX, Job, Reading, Sending, Session
 
 

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from odradek.testing.sim.checking.history import History, Polled, PollFailed
-from odradek.testing.sim.cluster.workload import encoded
+from odradek.testing.sim.checking.numbered import encoded
 from tests.cluster import librdkafka_reader
 from tests.cluster.client_session import Job, Session
 from tests.cluster.librdkafka_reader import MAIN_THREAD, STOOD_STILL, Wakes, main_thread_wakes, read_with_librdkafka

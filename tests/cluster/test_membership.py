@@ -7,7 +7,7 @@ import pytest
 
 from odradek.testing.sim.checking.group_history import Assigned, CommitAnswered, CommitAsked, MemberGone, Revoked
 from odradek.testing.sim.checking.history import History, Placed, Polled
-from odradek.testing.sim.cluster.workload import encoded
+from odradek.testing.sim.checking.numbered import encoded
 from tests.cluster.client_session import Job, Session
 from tests.cluster.membership import Membership
 

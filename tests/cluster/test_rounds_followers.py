@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from odradek.testing.sim.checking.history import Acknowledged, Failed, Sent
-from odradek.testing.sim.cluster.workload import encoded
+from odradek.testing.sim.checking.numbered import encoded
 from processes.child_process import ChildProcess
 from tests.cluster.client_session import ACKS_ALL, now_ms
 from tests.cluster.clients import VALUES_EACH

@@ -18,7 +18,8 @@ from odradek.client.errors.client_errors import ClientError
 from odradek.client.topic_partition import TopicPartition
 from odradek.testing.sim.checking.group_history import NO_GENERATION
 from odradek.testing.sim.checking.member_notes import MemberNotes
-from odradek.testing.sim.cluster.workload import CLIENT_SETTINGS, Workload, decoded
+from odradek.testing.sim.checking.numbered import decoded
+from odradek.testing.sim.cluster.workload import CLIENT_SETTINGS, Workload
 from odradek.testing.sim.world.machine import Running
 
 GROUP: Final = "readers"

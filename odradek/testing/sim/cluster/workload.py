@@ -18,6 +18,7 @@ from odradek.client.producer.producer import Producer
 from odradek.client.producer.results.delivery import Delivery
 from odradek.protocol.batches.records import Record
 from odradek.testing.sim.checking.history import Acknowledged, Failed, Sent
+from odradek.testing.sim.checking.numbered import decoded, encoded
 from odradek.testing.sim.world.machine import Main, Running
 from odradek.testing.sim.world.world import World
 
@@ -244,22 +245,9 @@ class Workload:
             world.history.add(Failed(world.now_ms, value, _name(error), is_definite=False))
 
 
-def encoded(value: int, size_bytes: int = 0) -> bytes:
-    """A record's value that carries the number, and so many bytes of no meaning."""
-    return b"%d " % value + b"." * size_bytes
-
-
 def number_of(record: Record) -> int:
     """Which one it is: its value says so, or the header of a tombstone. Raises ValueError."""
     return decoded(record.value if record.value is not None else dict(record.headers).get(NUMBER))
-
-
-def decoded(data: bytes | None) -> int:
-    """The number that `encoded` put there. Raises ValueError."""
-    number, blank, rest = (data or b"").partition(b" ")
-    if not blank or rest.strip(b"."):
-        raise ValueError(f"no producer of this world has written {data!r}")
-    return int(number)
 
 
 async def _closed(producer: Producer) -> None:

@@ -1,15 +1,11 @@
-"""Readers under test: kafka-python's and our own fetch loop, each of all partitions from the beginning. That of
-librdkafka is in librdkafka_reader.py."""
+"""Our own client under test: an idempotent producer with acks=all, and a fetch loop over all partitions from the
+beginning."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
-
-from kafka import KafkaConsumer
-from kafka import TopicPartition as KafkaPythonPartition
-from kafka.errors import KafkaError as KafkaPythonError
-from kafka.errors import OffsetOutOfRangeError
 
 from odradek.client.cluster.cluster import Cluster
 from odradek.client.errors.client_errors import ClientError
@@ -17,44 +13,59 @@ from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.fetching.fetcher import Fetcher, settings_of
 from odradek.client.fetching.positions import OffsetOutOfRange
+from odradek.client.producer.producer import Producer
+from odradek.client.producer.results.delivery import Delivery
 from odradek.client.topic_partition import TopicPartition
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
-from tests.cluster.client_producers import RECONNECT_MS, REQUEST_TIMEOUT_MS
-from tests.cluster.client_session import POLL_S, RETRY_S, Reading, Session, now_ms
+from tests.cluster.client_session import (
+    PAUSE_S,
+    POLL_S,
+    RECONNECT_MS,
+    REQUEST_TIMEOUT_MS,
+    RETRY_S,
+    Reading,
+    Sending,
+    Session,
+    now_ms,
+)
 
 
-def read_with_kafka_python(session: Session) -> None:
-    reading, job = Reading(session), session.job
+def send_with_our_own(session: Session) -> None:
+    asyncio.run(_send_with_our_own(session))
+
+
+async def _send_with_our_own(session: Session) -> None:
+    sending, job = Sending(session), session.job
     impatient: dict[str, Any] = {"request_timeout_ms": REQUEST_TIMEOUT_MS, "reconnect_backoff_max_ms": RECONNECT_MS}
-    consumer = KafkaConsumer(
-        bootstrap_servers=job.bootstrap,
-        group_id=None,
-        enable_auto_commit=False,
-        auto_offset_reset="none",
-        **({} if job.is_patient else impatient),
-    )
-    partitions = {KafkaPythonPartition(job.topic, partition): partition for partition in range(job.partitions)}
-    consumer.assign(list(partitions))
-    for each in partitions:
-        consumer.seek(each, 0)
-    while not session.stop.is_set():
-        asked_ms = now_ms()
-        try:
-            polled = consumer.poll(timeout_ms=int(POLL_S * 1000))
-        except OffsetOutOfRangeError as error:
-            reading.failed(asked_ms, error)
-            for each, partition in partitions.items():
-                reading.lost(partition)
-                consumer.seek(each, 0)
-            continue
-        except KafkaPythonError as error:
-            reading.failed(asked_ms, error)
-            session.stop.wait(RETRY_S)
-            continue
-        for each, records in polled.items():
-            reading.polled(asked_ms, each.partition, [(record.offset, record.value) for record in records])
-    consumer.close()
+
+    def ended(number: int, delivery: Delivery) -> None:
+        error = delivery.exception()
+        if error is None:
+            ack = delivery.result()
+            sending.acknowledged(number, ack.partition, ack.offset)
+        else:
+            sending.failed(number, error)
+
+    number = 0
+    async with Producer(
+        job.bootstrap, linger_ms=2, enable_idempotence=True, acks=-1, **({} if job.is_patient else impatient)
+    ) as producer:
+        while not session.stop.is_set():
+            if not sending.takes_room():
+                await asyncio.sleep(PAUSE_S)
+                continue
+            told = partial(ended, number)
+            try:
+                await producer.send(
+                    job.topic, sending.sent(number), partition=sending.partition(number), on_delivery=told
+                )
+            except ClientError as error:
+                sending.failed(number, error, is_definite=True)
+                await asyncio.sleep(PAUSE_S)
+            number += 1
+            if number % job.burst == 0:
+                await asyncio.sleep(PAUSE_S)
 
 
 def read_with_our_own(session: Session) -> None:
