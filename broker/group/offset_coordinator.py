@@ -206,7 +206,7 @@ def _committed(wanted: OffsetToCommit, now_ms: int, expire_ms: int) -> Committed
 # -- records ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=16384)  # a member commits the same partitions again and again
+@lru_cache(maxsize=4096)  # a member commits the same partitions again and again; 300 bytes each
 def _key(group_id: str, position: Position) -> bytes:
     topic, partition = position
     return encode_key(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
