@@ -8,6 +8,7 @@ async with orders(partitions=4, count=100) as servers:
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any, Final
 
 from odradek.broker.launch.serving import serving
@@ -28,16 +29,17 @@ FAST: Final = {
     "offsets.topic.num.partitions": "4",
 }
 PROTOCOLS: Final = ("classic", "consumer")
+_NUMBERS: Final = count(1)
 
 
 @asynccontextmanager
-async def orders(partitions: int = 4, count: int = 100) -> AsyncGenerator[str]:
+async def orders(partitions: int = 4, records: int = 100) -> AsyncGenerator[str]:
     """A broker with a topic of so many records."""
     async with serving(memory=True, config=FAST) as broker:
         servers = broker.bootstrap_servers
         async with Admin(servers) as admin:
             await admin.create_topics([NewTopic("orders", partitions, 1)])
-        await send(servers, range(count))
+        await send(servers, range(records))
         yield servers
 
 
@@ -51,7 +53,9 @@ def member(servers: str, protocol: str = "classic", **settings: Any) -> Consumer
     """One of the group that reads from the beginning."""
     if protocol == "classic":
         settings = {"heartbeat_interval_ms": 100, "session_timeout_ms": 600} | settings
+    client_id = f"consumer-{next(_NUMBERS):06}"
     usual: dict[str, Any] = {"group_id": "billing", "topics": ["orders"], "auto_offset_reset": "earliest"}
+    usual |= {"client_id": client_id}
     all_settings: dict[str, Any] = usual | {"group_protocol": protocol} | settings
     return Consumer(servers, **all_settings)
 

@@ -24,7 +24,7 @@ from odradek.client.consumer.core import ConsumerCore
 from odradek.client.consumer.membership.actions import Assigned, Lost, Revoke
 from odradek.client.topic_partition import TopicPartition
 from odradek.runtime.environment import Environment
-from odradek.runtime.tasks import Tasks
+from odradek.runtime.tasks import Tasks, breathe
 
 __all__ = ["Callbacks", "PartitionChanges"]
 
@@ -208,7 +208,9 @@ class PartitionChanges:
         is_loss = self._is_lost(partitions)
         while not task.done() and (is_loss or not self._is_lost(partitions)):
             if self._environment.monotonic_ms() >= min(until_ms, self._close_by_ms):
-                logger.warning("%s: %s takes too long and is waited for no longer", self._name, _name_of(callback))
+                await breathe()
+                if not task.done():  # else it waits for nothing, and the time had been over before
+                    logger.warning("%s: %s takes too long and is waited for no longer", self._name, _name_of(callback))
                 break
             await self._news.wait(min(until_ms, self._close_by_ms))
 

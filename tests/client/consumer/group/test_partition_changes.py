@@ -112,6 +112,17 @@ async def test_at_the_deadline_work_and_callback_are_waited_for_no_longer(caplog
     await asyncio.sleep(3)
 
 
+async def test_a_callback_that_waits_for_nothing_is_not_late_when_work_was(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[frozenset[TopicPartition]] = []
+    world = World(on_revoked=told.append)
+    world.in_work = {P0: 1}
+    world.changes.add(world.revoke(2_000))
+    await asyncio.sleep(2.1)
+    assert told == [BOTH]
+    assert "is not done with records" in caplog.text
+    assert "takes too long" not in caplog.text
+
+
 @pytest.mark.parametrize("in_callback", [False, True])
 async def test_a_loss_cuts_a_revocation_short_and_nothing_is_committed_after_it(in_callback: bool) -> None:
     told: list[frozenset[TopicPartition]] = []
