@@ -1,13 +1,20 @@
 """Signals of processes that tests start."""
 
 import signal
+import sys
 import threading
+from typing import Final
 
 
-def heed_ctrl_c() -> None:
-    """For `preexec_fn`. What a shell runs in the background ignores SIGINT, and so would its children: this one gets
-    what a terminal would give it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def heeding_ctrl_c(*command: str) -> list[str]:
+    """The command line of a program that gets SIGINT as from a terminal: what a shell runs in the background ignores
+    it, and so would its children. `preexec_fn` would fork a process that has threads of gRPC, which may abort."""
+    return [sys.executable, "-I", "-S", "-c", _HEED, *command]
+
+
+_HEED: Final = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 def set_at_sigterm(stop: threading.Event) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.compat.clusters import Cluster
-from tests.signals import heed_ctrl_c
+from tests.signals import heeding_ctrl_c
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ODRADEK = [sys.executable, "-m", "odradek"]
@@ -45,10 +45,8 @@ class Commands:
         return json.loads(self.run(*arguments, "--json"))
 
     def start(self, *arguments: str, stdin: int | None = None, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
-        command = [*ODRADEK, *arguments]
-        return subprocess.Popen(
-            command, env=self.environment, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=heed_ctrl_c
-        )
+        command = heeding_ctrl_c(*ODRADEK, *arguments)
+        return subprocess.Popen(command, env=self.environment, stdin=stdin, stdout=stdout, stderr=stderr)
 
     def on_terminal(self, *arguments: str) -> str:
         """What a person sees."""

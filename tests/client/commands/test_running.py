@@ -28,7 +28,7 @@ from odradek.client.errors.client_errors import (
 from odradek.client.fetching.fetched import CorruptRecords
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
-from tests.signals import heed_ctrl_c
+from tests.signals import heeding_ctrl_c
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PRELUDE = """
@@ -44,13 +44,12 @@ def start(body: str, *, is_verbose: bool = False) -> subprocess.Popen[str]:
     indented = "\n".join(f"    {line}" for line in body.splitlines())
     program = f"{PRELUDE}\nasync def main():\n{indented}\n\nrun(main, is_verbose={is_verbose})\n"
     return subprocess.Popen(
-        [sys.executable, "-c", program],
+        heeding_ctrl_c(sys.executable, "-c", program),
         cwd=REPOSITORY,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heed_ctrl_c,
     )
 
 

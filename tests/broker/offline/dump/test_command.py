@@ -14,7 +14,7 @@ import pytest
 from odradek.broker.offline.dump.command import dump
 from processes.child_process import REPOSITORY
 from tests.broker.offline.dump.laid_down import sample_disk
-from tests.signals import heed_ctrl_c
+from tests.signals import heeding_ctrl_c
 
 FIRST = f"orders-0/{0:020d}"
 SECOND = f"orders-0/{8:020d}"
@@ -41,12 +41,11 @@ def run(*arguments: object) -> int:
 
 def start(*arguments: object) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "odradek", "dump", *map(str, arguments)],
+        heeding_ctrl_c(sys.executable, "-m", "odradek", "dump", *map(str, arguments)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=REPOSITORY,
-        preexec_fn=heed_ctrl_c,
     )
 
 
