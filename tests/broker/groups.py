@@ -39,6 +39,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
+    OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
@@ -310,16 +311,7 @@ async def fetch(
         ]
     answer = await ask(context, OffsetFetchRequest(group_id=group_id, topics=topics), version)
     assert answer.error_code == ErrorCode.NONE
-    return {
-        (topic.name, each.partition_index): (
-            each.committed_offset,
-            each.committed_leader_epoch,
-            each.metadata or "",
-            ErrorCode(each.error_code),
-        )
-        for topic in answer.topics
-        for each in topic.partitions
-    }
+    return fetched(answer)
 
 
 async def fetch_groups(
@@ -341,7 +333,8 @@ async def fetch_groups(
     return (await ask(context, OffsetFetchRequest(groups=groups, require_stable=require_stable), version)).groups
 
 
-def fetched(group: OffsetFetchResponseGroup) -> dict[Position, Fetched]:
+def fetched(group: OffsetFetchResponseGroup | OffsetFetchResponse) -> dict[Position, Fetched]:
+    """Up to version 7 the answer as a whole is about one group."""
     return {
         (topic.name, each.partition_index): (
             each.committed_offset,

@@ -20,15 +20,13 @@ from odradek.testing.sim.checking.group_history import MemberGone
 from odradek.testing.sim.checking.history import Record
 from odradek.testing.sim.checking.member_notes import MemberNotes
 from odradek.testing.sim.checking.numbered import decoded
-from processes.apache_kafka import java_command, quick_jvm
 from tests.cluster.client_session import RECONNECT_MS, REQUEST_TIMEOUT_MS, Job, now_ms
 from tests.cluster.clients import LOOK_S
 from tests.cluster.member import Member
 from tests.cluster.membership import COMMIT_S, HEARTBEAT_MS, MAX_POLL_INTERVAL_MS, SESSION_TIMEOUT_MS
+from tests.compat.verifiable import verifiable_command
 
-TOOL: Final = "org.apache.kafka.tools.VerifiableConsumer"
 RANGE: Final = "org.apache.kafka.clients.consumer.RangeAssignor"
-HEAP: Final = ("-Xmx96m",)
 START_TIMEOUT_S: Final = 60.0
 SIGTERM_CODE: Final = 143
 """How a JVM ends after SIGTERM, when its hooks have run."""
@@ -56,11 +54,10 @@ class JavaMember(Member):
         job = self.job
         self._config.write_text("".join(f"{name}={value}\n" for name, value in CONFIG.items()))
         words = (
-            *("--bootstrap-server", job.bootstrap, "--topic", job.topic, "--group-id", job.group),
-            *("--session-timeout", str(SESSION_TIMEOUT_MS), "--reset-policy", "earliest", "--verbose"),
-            *("--assignment-strategy", RANGE, "--command-config", str(self._config)),
+            *("--group-id", job.group, "--session-timeout", str(SESSION_TIMEOUT_MS), "--verbose"),
+            *("--reset-policy", "earliest", "--assignment-strategy", RANGE, "--command-config", str(self._config)),
         )
-        java = java_command(TOOL, *words, jvm_options=(*HEAP, *quick_jvm()), log_level="error")
+        java = verifiable_command("VerifiableConsumer", job.bootstrap, job.topic, *words)
         return ["sh", "-c", 'exec "$@" > "$0"', job.file, *java]
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]") -> None:

@@ -19,13 +19,17 @@ TOOLS: Final = "org.apache.kafka.tools"
 HEAP: Final = ("-Xmx96m",)
 
 
+def verifiable_command(name: str, bootstrap: str, topic: str, *words: str) -> list[str]:
+    """The command line of VerifiableProducer or VerifiableConsumer."""
+    here = ("--bootstrap-server", bootstrap, "--topic", topic, *words)
+    return java_command(f"{TOOLS}.{name}", *here, jvm_options=(*HEAP, *quick_jvm()), log_level="error")
+
+
 class VerifiableProcess(ForeignProcess):
     """What both have in common."""
 
     def __init__(self, name: str, bootstrap: str, topic: str, directory: Path, *words: str) -> None:
-        here = ("--bootstrap-server", bootstrap, "--topic", topic, *words)
-        options = (*HEAP, *quick_jvm())
-        super().__init__(java_command(f"{TOOLS}.{name}", *here, jvm_options=options, log_level="error"), directory)
+        super().__init__(verifiable_command(name, bootstrap, topic, *words), directory)
 
     def events(self, name: str) -> Iterator[dict[str, Any]]:
         """Those of this name, oldest first."""
