@@ -12,7 +12,6 @@ import logging
 from collections import Counter
 from typing import Any, Final
 
-from odradek.broker.coordinator.machine import StoredRecord
 from odradek.broker.coordinator.shard import NO_PRODUCER_ID, Shard, ShardState
 from odradek.broker.disk.disk import Disk
 from odradek.broker.log.markers import marker_of
@@ -37,7 +36,7 @@ async def load(shard: Shard[Any], disk: Disk) -> None:
         async for replayed in replay(shard.partition, shard.leader_epoch, disk):
             if shard.state is not ShardState.LOADING or shard.machine is not machine:
                 return
-            count += len(replayed.records)
+            count += len(replayed.keys)
             _take(shard, replayed, unknown)
     except (KafkaError, MalformedMessage) as error:
         if isinstance(error, KafkaError) and error.code in ENDED:
@@ -61,20 +60,20 @@ async def load(shard: Shard[Any], disk: Disk) -> None:
 def _take(shard: Shard[Any], replayed: Replayed, unknown: Counter[int]) -> None:
     header, machine = replayed.header, shard.machine
     if header.is_control:
-        for record in replayed.records:
-            if (marker := marker_of(record, header.base_offset)) is not None:
+        for key, value in zip(replayed.keys, replayed.values, strict=True):
+            if (marker := marker_of(key, value, header.base_offset)) is not None:
                 machine.replay_marker(header.producer_id, is_commit=not marker.is_abort)
         return
     producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
     high_watermark = shard.partition.high_watermark.value
-    for record in replayed.records:
-        if record.key is None:
+    for offset, key, value in zip(replayed.offsets, replayed.keys, replayed.values, strict=True):
+        if key is None:
             continue  # Kafka's loader skips it, too: nobody writes any
-        entity_id = machine.replay(StoredRecord(record.key, record.value), producer_id)
+        entity_id = machine.replay(key, value, producer_id)
         if entity_id is None:
-            unknown[int.from_bytes(record.key[:2], "big", signed=True)] += 1
-        elif record.offset >= high_watermark:
-            shard.commits.loaded(entity_id, record.offset)
+            unknown[int.from_bytes(key[:2], "big", signed=True)] += 1
+        elif offset >= high_watermark:
+            shard.commits.loaded(entity_id, offset)
 
 
 def _fail(shard: Shard[Any], why: str) -> None:

@@ -6,7 +6,7 @@ state at once, and says by its `Outbox` which records have to be written and who
     machine.join(request, waiting, now)   ->   outbox.append("billing", records, undo)
                                                outbox.reply("billing", waiting, answer)
     machine.tick(now)                     at `next_deadline_ms`, or later
-    machine.replay(record), … loaded(now) while the partition is loaded, in the order of the log
+    machine.replay(key, value, producer_id), … loaded(now) while the partition is loaded, in the order of the log
 
 What it says is in order: a reply depends on all records that were given before it for the same entity (a group, a
 transactional id), and leaves when they are committed. A reply may be given later than its request: by another request,

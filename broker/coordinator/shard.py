@@ -52,7 +52,7 @@ class Machine(Protocol):
         """Does some of what is due: as much as fits in a millisecond or two; the rest is due at once."""
         ...
 
-    def replay(self, record: StoredRecord, producer_id: int) -> str | None:
+    def replay(self, key: bytes, value: bytes | None, producer_id: int) -> str | None:
         """Takes one record of the log. `producer_id`: of its transaction, NO_PRODUCER_ID outside of one. Returns the
         entity that it is about, None for none that is known. Raises MalformedMessage."""
         ...

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, Protocol
 
-from odradek.broker.coordinator.machine import Now, Outbox, StoredRecord, Waiting
+from odradek.broker.coordinator.machine import Now, Outbox, Waiting
 from odradek.broker.coordinator.timers import Timers
 from odradek.broker.group.classic.description import GroupDescription
 from odradek.broker.group.classic.group import ClassicGroup
@@ -34,6 +34,7 @@ from odradek.broker.group.group_table import GroupTable, later_version
 from odradek.broker.group.migration import classic_members
 from odradek.broker.group.offset_coordinator import Allowed, OffsetCoordinator, OffsetOptions, committed_of
 from odradek.broker.group.offset_requests import CommitOffsets, DeleteOffsets, FetchedOffset, FetchOffsets
+from odradek.broker.group.offsets import NO_EXPIRY, Committed, shared
 from odradek.broker.group.topics_view import TopicsView
 from odradek.broker.group.whole_outbox import WholeOutbox
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -45,6 +46,7 @@ from odradek.protocol.stored.offset_commit import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from odradek.protocol.stored.plain_offset_commit import read_plain_offset_commit
 
 GROUP_ID_NOT_FOUND_SINCE: Final = 9
 """OffsetCommit's version in which a client knows that error."""
@@ -309,23 +311,35 @@ class GroupMachine:
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
-    def replay(self, record: StoredRecord, producer_id: int) -> str | None:
+    def replay(self, key: bytes, value: bytes | None, producer_id: int) -> str | None:
         """One record of the log, in its order. Returns whose it is; None for a type that is not known here.
 
         Raises MalformedMessage, also for a value in a version that only a later release knows.
         """
-        key = decode_key(record.key)
+        if value is not None and producer_id == NO_PRODUCER_ID:
+            plain = read_plain_offset_commit(key, value)
+            if plain is not None:
+                group_id, position, offset, leader_epoch, timestamp_ms, topic_id = plain
+                committed = Committed(offset, leader_epoch, "", timestamp_ms, NO_EXPIRY, topic_id)
+                if group_id not in self.groups:
+                    self._table.simple(group_id)
+                self.offsets.offsets.restore(group_id, position, committed)
+                return group_id
+        return self._replay_any(key, value, producer_id)
+
+    def _replay_any(self, key_bytes: bytes, value: bytes | None, producer_id: int) -> str | None:
+        key = decode_key(key_bytes)
         match key:
             case UnknownKey():
                 return None
             case OffsetCommitKey() | LegacyOffsetCommitKey():
-                self._replay_offset(key, record.value, producer_id)
+                self._replay_offset(key, value, producer_id)
                 return key.group
             case GroupMetadataKey():
-                self._table.replay_classic(key, record.value)
+                self._table.replay_classic(key, value)
                 return key.group
             case _:
-                self._table.replay_consumer(key, record.value)
+                self._table.replay_consumer(key, value)
                 return key.group_id
 
     def _replay_offset(
@@ -346,7 +360,7 @@ class GroupMachine:
         self._table.replay_offset(key.group)
         committed = committed_of(found)
         if producer_id == NO_PRODUCER_ID:
-            self.offsets.offsets.commit(key.group, position, committed)
+            self.offsets.offsets.restore(key.group, shared(*position), committed)
         else:
             self.offsets.offsets.commit_pending(producer_id, key.group, position, committed)
 

@@ -7,7 +7,7 @@ another one; an abort marker drops it. A tombstone removes both (Kafka's OffsetM
 Each change gives what takes it back: an append may be refused.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -50,7 +50,7 @@ NOTHING: Final[Mapping[Position, Committed]] = {}
 
 
 @lru_cache(maxsize=4096)
-def _shared(topic: str, partition: int) -> Position:
+def shared(topic: str, partition: int) -> Position:
     """One object, 110 bytes, for all groups that have committed there."""
     return topic, partition
 
@@ -100,16 +100,8 @@ class Offsets:
 
     def commit(self, group_id: str, position: Position, committed: Committed) -> Undo:
         """Outside of a transaction."""
-        return self._count(group_id, position, committed, None)
-
-    def _count(self, group_id: str, position: Position, committed: Committed, order: int | None) -> Undo:
-        """It counts from here on. `order`: what it had while it was pending."""
-        offsets = self._by_group.get(group_id)
-        if offsets is None:
-            offsets = self._by_group[group_id] = {}
-        former = offsets.get(position)
-        offsets[position if former is not None else _shared(*position)] = committed
-        outdated = self._outdate(group_id, position, order) if group_id in self._open else ()
+        former = self.of(group_id).get(position)
+        outdated = self._count(group_id, position if former is not None else shared(*position), committed, None)
 
         def undo() -> None:
             self._put_back(group_id, position, former)
@@ -117,6 +109,18 @@ class Offsets:
                 pending.is_outdated = False
 
         return undo
+
+    def restore(self, group_id: str, position: Position, committed: Committed) -> None:
+        """The same, from the log. `position`: one object wherever it comes again, as of `shared`."""
+        self._count(group_id, position, committed, None)
+
+    def _count(self, group_id: str, position: Position, committed: Committed, order: int | None) -> Sequence[_Pending]:
+        """It counts from here on. `order`: what it had while it was pending. Returns what is outdated by that."""
+        offsets = self._by_group.get(group_id)
+        if offsets is None:
+            offsets = self._by_group[group_id] = {}
+        offsets[position] = committed
+        return self._outdate(group_id, position, order) if group_id in self._open else ()
 
     def commit_pending(self, producer_id: int, group_id: str, position: Position, committed: Committed) -> Undo:
         """In a transaction of this producer."""
@@ -159,7 +163,7 @@ class Offsets:
             if is_commit:
                 for position, found in pending.items():
                     if not found.is_outdated:
-                        self._count(group_id, position, found.committed, found.order)
+                        self._count(group_id, shared(*position), found.committed, found.order)
 
     def _outdate(self, group_id: str, position: Position, order: int | None) -> tuple[_Pending, ...]:
         """What is pending there and comes before `order`; None: all."""

@@ -13,7 +13,7 @@ from struct import Struct, error
 from typing import NamedTuple
 
 from odradek.protocol.batches.batch import BatchHeader, read_header
-from odradek.protocol.batches.records import Record, iterate_records
+from odradek.protocol.batches.records import iterate_records
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.primitives import Buffer
 
@@ -44,16 +44,16 @@ def read_marker(batch: Buffer, header: BatchHeader | None = None) -> Marker | No
         record = next(iterate_records(batch))
     except (KafkaError, StopIteration) as reason:
         raise _no_marker(header.base_offset, reason) from reason
-    return marker_of(record, header.base_offset)
+    return marker_of(record.key, record.value, header.base_offset)
 
 
-def marker_of(record: Record, base_offset: int) -> Marker | None:
+def marker_of(key: bytes | None, value: bytes | None, base_offset: int) -> Marker | None:
     """The marker in the record of the control batch at `base_offset`. Returns and raises as `read_marker`."""
     try:
-        key_version, kind = _KEY.unpack_from(record.key or b"")
+        key_version, kind = _KEY.unpack_from(key or b"")
         if key_version >= 0 and kind not in (ABORT, COMMIT):
             return None
-        value_version, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
+        value_version, coordinator_epoch = _VALUE.unpack_from(value or b"")
         if min(key_version, value_version) < 0:
             raise ValueError(f"version {min(key_version, value_version)}")
     except (ValueError, error) as reason:

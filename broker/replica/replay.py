@@ -4,9 +4,9 @@ A log may be long, cold, and compressed in large batches, and the event loop bel
 page cache is fetched by a helper thread, large batches are unpacked there, and after each slice the loop gets a turn.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from bisect import bisect_left
+from collections.abc import AsyncGenerator
 from functools import partial
-from itertools import islice
 from typing import Final, NamedTuple
 
 from odradek.broker.disk.cold_reads import read_without_blocking
@@ -14,8 +14,9 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.replica.isolation import Isolation
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.batches.batch import BatchHeader, crc_matches, iterate_batches, read_header
+from odradek.protocol.batches.columns import Columns, decode_columns
 from odradek.protocol.batches.compression import Codec
-from odradek.protocol.batches.records import Record, iterate_unpacked, unpack_records
+from odradek.protocol.batches.records import unpack_records
 from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.tasks import breathe
@@ -24,15 +25,18 @@ READ_BYTES: Final = 256 * 1024
 PIECE_RECORDS: Final = 100
 SLICE_MS: Final = 2.0
 """After so long, whoever else wants the loop has it. A piece of a slice takes a fraction of it."""
+DECODED_HERE_BYTES: Final = 64 * 1024
 UNPACKED_HERE_BYTES: Final = 16 * 1024
-"""A compressed batch that is larger is unpacked by a helper thread."""
+"""A batch that is larger is decoded by a helper thread; the second holds for those that are compressed."""
 
 
 class Replayed(NamedTuple):
-    """Some records of one batch, in order; a control batch has its marker (KIP-98)."""
+    """Some records of one batch, in order, in columns of equal length; a control batch has its marker (KIP-98)."""
 
     header: BatchHeader
-    records: list[Record]
+    offsets: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
     is_last: bool
     """Whether the batch ends with these. One that compaction has emptied has no records."""
 
@@ -56,17 +60,20 @@ async def replay(partition: Partition, leader_epoch: int, disk: Disk) -> AsyncGe
             if header.last_offset < offset:
                 continue
             batch = memoryview(data)[position : position + header.size_bytes]
-            records = await _records(partition, batch, offset)
+            columns = await _decode(partition, batch)
+            count = len(columns)
+            start = bisect_left(columns.offsets, offset)  # the log may start within a batch
             while True:
-                piece = list(islice(records, PIECE_RECORDS))
-                is_last = len(piece) < PIECE_RECORDS
-                yield Replayed(header, piece, is_last)
+                end = start + PIECE_RECORDS
+                offsets, keys, values = columns.offsets[start:end], columns.keys[start:end], columns.values[start:end]
+                yield Replayed(header, offsets, keys, values, is_last=end >= count)
                 if environment.monotonic_ms() - begun_ms >= SLICE_MS:
                     await breathe()
                     partition.role.require_leader(leader_epoch)
                     begun_ms = environment.monotonic_ms()
-                if is_last:
+                if end >= count:
                     break
+                start = end
             offset = header.last_offset + 1
 
 
@@ -77,15 +84,18 @@ def _read(partition: Partition, offset: int) -> Buffer:
     return found.records
 
 
-async def _records(partition: Partition, batch: memoryview, offset: int) -> Iterator[Record]:
-    """Those from `offset` on: the log may start within a batch."""
+async def _decode(partition: Partition, batch: memoryview) -> Columns:
     header = read_header(batch)
     if not crc_matches(batch):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{partition.name}: the batch at {header.base_offset} is damaged")
     if not header.record_count:
-        return iter(())
-    if header.codec is Codec.NONE or len(batch) <= UNPACKED_HERE_BYTES:
-        data = unpack_records(batch, header)
-    else:
-        data = await partition.host.environment.run_blocking(unpack_records, batch, header)
-    return (record for record in iterate_unpacked(header, data) if record.offset >= offset)
+        return Columns()
+    if len(batch) <= (DECODED_HERE_BYTES if header.codec is Codec.NONE else UNPACKED_HERE_BYTES):
+        return _unpacked(batch, header)
+    return await partition.host.environment.run_blocking(_unpacked, batch, header)
+
+
+def _unpacked(batch: memoryview, header: BatchHeader) -> Columns:
+    columns = Columns()
+    decode_columns(header, unpack_records(batch, header), columns)
+    return columns

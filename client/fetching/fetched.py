@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 from odradek.client.errors.base import ClientError
 from odradek.client.errors.client_errors import BrokerError
-from odradek.client.fetching.columns import Columns, decode_columns
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.batches.batch import BatchHeader, crc_matches, iterate_batches
+from odradek.protocol.batches.columns import Columns, decode_columns
 from odradek.protocol.batches.records import Record, iterate_records, iterate_unpacked, unpack_records
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.messages.fetch import AbortedTransaction

@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 from odradek.client.errors.base import ClientError
 from odradek.client.errors.client_errors import broker_error
-from odradek.client.fetching.columns import Columns
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetched import Chunk, FetchedBatch, Packed
 from odradek.client.fetching.list_offsets import ListedOffset
@@ -42,6 +41,7 @@ from odradek.client.fetching.request import WantedPartition, answers, fetch_requ
 from odradek.client.fetching.session import SESSION_ERRORS
 from odradek.client.network.backoff import Backoff
 from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.batches.columns import Columns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.primitives import ZERO_UUID

@@ -61,13 +61,13 @@ class Counters:
             self._set(name, 0)
             self.outbox.reply(name, self.held, 0)
 
-    def replay(self, record: StoredRecord, producer_id: int) -> str | None:
-        name = record.key.decode()
+    def replay(self, key: bytes, value: bytes | None, producer_id: int) -> str | None:
+        name = key.decode()
         if name.startswith("?"):
             return None
-        if record.value == b"damaged":
+        if value == b"damaged":
             raise MalformedMessage("a number that is none")
-        number = int(record.value or b"0")
+        number = int(value or b"0")
         if producer_id >= 0:
             self.pending.setdefault(producer_id, {})[name] = number
         else:

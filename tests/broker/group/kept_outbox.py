@@ -131,7 +131,7 @@ class World:
         outbox = KeptOutbox()
         machine = self.new_machine(outbox)
         for record in self.outbox.log:
-            machine.replay(record, NO_PRODUCER_ID)
+            machine.replay(*record, NO_PRODUCER_ID)
         machine.loaded(self.now)
         assert outbox.batches == []
         return machine

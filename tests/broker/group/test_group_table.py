@@ -178,7 +178,7 @@ def test_tombstones_of_the_former_kind_do_not_touch_the_group_that_came_after() 
     machine = world.new_machine(world.outbox)
     records = world.outbox.log
     for record in [*records, *(record for record in records if record.value is None)]:
-        machine.replay(record, -1)
+        machine.replay(*record, -1)
     assert machine.groups["a"].kind is GroupKind.CONSUMER
 
 

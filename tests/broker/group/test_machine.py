@@ -214,7 +214,7 @@ def offset_record(offset: int, version: int = 4, group_id: str = "a") -> StoredR
 @pytest.mark.parametrize("version", range(5))
 def test_offsets_are_read_in_every_version_of_their_records(version: int) -> None:
     machine = World().machine
-    assert machine.replay(offset_record(7, version), NO_PRODUCER_ID) == "a"
+    assert machine.replay(*offset_record(7, version), NO_PRODUCER_ID) == "a"
     assert machine.offsets.offsets.of("a") == {FIRST: Committed(7, commit_timestamp_ms=START_MS)}
 
 
@@ -222,9 +222,9 @@ def test_offsets_of_the_earliest_releases_are_read() -> None:
     machine = World().machine
     key = encode_key(LegacyOffsetCommitKey(group="a", topic="orders", partition=0))
     value = LegacyOffsetCommitValue(offset=7, metadata="x", commit_timestamp=START_MS)
-    assert machine.replay(StoredRecord(key, encode_value(value, 0)), NO_PRODUCER_ID) == "a"
+    assert machine.replay(key, encode_value(value, 0), NO_PRODUCER_ID) == "a"
     assert machine.offsets.offsets.of("a") == {FIRST: Committed(7, -1, "x", START_MS)}
-    assert machine.replay(StoredRecord(key, None), NO_PRODUCER_ID) == "a"
+    assert machine.replay(key, None, NO_PRODUCER_ID) == "a"
     assert machine.offsets.offsets.of("a") == {}
 
 
@@ -233,20 +233,20 @@ def test_a_version_of_a_later_release_is_refused_with_a_sentence(key: OffsetComm
     machine = World().machine
     record = StoredRecord(encode_key(key), b"\x00\x09later")
     with pytest.raises(MalformedMessage, match=r"'a': a record of type \d in version 9, which a later release"):
-        machine.replay(record, NO_PRODUCER_ID)
+        machine.replay(*record, NO_PRODUCER_ID)
 
 
 def test_a_damaged_record_is_refused() -> None:
     machine = World().machine
     for record in (StoredRecord(b"\x00", b""), StoredRecord(offset_record(7).key, b"\x00\x04\x00")):
         with pytest.raises(MalformedMessage):
-            machine.replay(record, NO_PRODUCER_ID)
+            machine.replay(*record, NO_PRODUCER_ID)
 
 
 def test_a_type_that_is_not_known_is_nobodys() -> None:
     machine = World().machine
-    assert machine.replay(StoredRecord(b"\x00\x0bshare", b"\x00\x00"), NO_PRODUCER_ID) is None
-    assert machine.replay(StoredRecord(b"\x00\x0bshare", None), NO_PRODUCER_ID) is None
+    assert machine.replay(b"\x00\x0bshare", b"\x00\x00", NO_PRODUCER_ID) is None
+    assert machine.replay(b"\x00\x0bshare", None, NO_PRODUCER_ID) is None
     assert machine.groups == {}
 
 
@@ -254,8 +254,8 @@ def test_a_type_that_is_not_known_is_nobodys() -> None:
 def test_offsets_of_a_transaction_count_with_its_marker(is_commit: bool) -> None:
     world = World()
     machine = world.machine
-    machine.replay(offset_record(5), NO_PRODUCER_ID)
-    assert machine.replay(offset_record(7), 1) == "a"
+    machine.replay(*offset_record(5), NO_PRODUCER_ID)
+    assert machine.replay(*offset_record(7), 1) == "a"
     assert world.offsets("a") == {FIRST: 5}
     assert world.fetch("a", [FIRST], require_stable=True) == {FIRST: ErrorCode.UNSTABLE_OFFSET_COMMIT}
     machine.replay_marker(1, is_commit=is_commit)
@@ -265,7 +265,7 @@ def test_offsets_of_a_transaction_count_with_its_marker(is_commit: bool) -> None
 def test_an_open_transaction_keeps_a_group_that_has_nothing_else() -> None:
     world = World()
     machine = world.machine
-    machine.replay(offset_record(7), 1)
+    machine.replay(*offset_record(7), 1)
     machine.loaded(world.now)
     assert set(machine.groups) == {"a"}
     world.wait(WEEK_MS + DAY_MS)
@@ -278,8 +278,8 @@ def test_an_open_transaction_keeps_a_group_that_has_nothing_else() -> None:
 def test_offsets_whose_group_has_no_record_any_more_make_a_simple_group() -> None:
     world = World()
     machine = world.machine
-    machine.replay(offset_record(7), NO_PRODUCER_ID)
-    machine.replay(StoredRecord(encode_key(GroupMetadataKey(group="a")), None), NO_PRODUCER_ID)
+    machine.replay(*offset_record(7), NO_PRODUCER_ID)
+    machine.replay(encode_key(GroupMetadataKey(group="a")), None, NO_PRODUCER_ID)
     machine.loaded(world.now)
     assert {group_id: group.protocol_type for group_id, group in machine.groups.items()} == {"a": None}
 
@@ -287,8 +287,8 @@ def test_offsets_whose_group_has_no_record_any_more_make_a_simple_group() -> Non
 def test_what_is_only_left_of_a_group_as_tombstones_is_no_group() -> None:
     world = World()
     machine = world.machine
-    machine.replay(offset_record(7), NO_PRODUCER_ID)
-    machine.replay(StoredRecord(offset_record(7).key, None), NO_PRODUCER_ID)
+    machine.replay(*offset_record(7), NO_PRODUCER_ID)
+    machine.replay(offset_record(7).key, None, NO_PRODUCER_ID)
     machine.loaded(world.now)
     assert machine.groups == {}
 
@@ -300,7 +300,7 @@ def test_the_newest_record_of_a_group_counts() -> None:
         value = GroupMetadataValue(
             protocol_type="consumer", generation=generation, protocol=None, leader=None, members=[]
         )
-        assert machine.replay(StoredRecord(encode_key(key), encode_value(value, 3)), NO_PRODUCER_ID) == "a"
+        assert machine.replay(encode_key(key), encode_value(value, 3), NO_PRODUCER_ID) == "a"
     classic = machine.groups["a"]
     assert isinstance(classic, ClassicGroup)
     assert classic.generation == 4

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from odradek.client.consumer.core import ConsumerCore
 from odradek.client.consumer.deserialization import Deserialization
 from odradek.client.consumer.records import ConsumerRecord
-from odradek.client.fetching.columns import Columns
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetcher import Fetcher
 from odradek.client.fetching.positions import Taken
 from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.batches.columns import Columns
 
 PARTITIONS = [TopicPartition("t", index) for index in range(3)]
 END = 60

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from odradek.client.consumer.deserialization import Deserialization, DeserializationError
-from odradek.client.fetching.columns import Columns
 from odradek.client.fetching.positions import Taken
 from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.batches.columns import Columns
 
 P = TopicPartition("orders", 0)
 

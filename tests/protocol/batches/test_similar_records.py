@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from odradek.client.fetching.columns import Columns, decode_columns
-from odradek.client.fetching.similar_records import SIMILAR_MAX, Form, similar_records
 from odradek.protocol.batches.batch import BatchHeader, read_header
+from odradek.protocol.batches.columns import Columns, decode_columns
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record, iterate_unpacked, unpack_records
+from odradek.protocol.batches.similar_records import SIMILAR_MAX, Form, similar_records
 from odradek.protocol.errors import KafkaError
 
 FORM = Form(length_size=2, head_size=2, offset_size=1, key_size=4)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.client.fetching.columns import Columns, decode_columns
 from odradek.protocol.batches.batch import HEADER_SIZE, BatchHeader, read_header
+from odradek.protocol.batches.columns import Columns, decode_columns
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record, iterate_unpacked, unpack_records
 from odradek.protocol.errors import KafkaError

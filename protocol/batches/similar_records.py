@@ -2,7 +2,7 @@
 
 Producers write many records with keys of one size and values of any. What stands before such a value takes as many
 bytes in all of them, so one `Struct` takes it apart, and it is compared with what has to stand there. The first record
-that is different is left to `odradek.client.fetching.columns`, which reads any.
+that is different is left to `odradek.protocol.batches.columns`, which reads any.
 """
 
 from collections.abc import Sequence

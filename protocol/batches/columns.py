@@ -21,9 +21,9 @@ from itertools import chain
 from struct import Struct
 from typing import Final
 
-from odradek.client.fetching.similar_records import SIMILAR_MAX, Form, similar_records
 from odradek.protocol.batches.batch import BatchHeader
 from odradek.protocol.batches.records import Headers, read_headers
+from odradek.protocol.batches.similar_records import SIMILAR_MAX, Form, similar_records
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.primitives import read_varlong, rest_of_unsigned_varint
 
