@@ -241,7 +241,7 @@ class ConsumerGroup:
     @property
     def is_vacant(self) -> bool:
         """Nothing of it is stored: it was made for a heartbeat that was refused."""
-        return not self._state.all_keys()
+        return self._state.is_blank
 
     @property
     def kind(self) -> GroupKind:
@@ -311,7 +311,7 @@ class ConsumerGroup:
 
     def _handle(self, request: ConsumerHeartbeat, now: Now) -> ConsumerHeartbeatAnswer:
         check_request(self.group_id, request, self._host.options.group_consumer_assignors)
-        if self._state.phase is GroupPhase.DEAD and request.member_epoch != JOIN_EPOCH:
+        if self._state.is_dead and request.member_epoch != JOIN_EPOCH:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {self.group_id}.")
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request, now)

@@ -103,14 +103,26 @@ class GroupState:
             self._phase = self._look()
         return self._phase
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether the phase is DEAD, without a look at all members."""
+        return not self.members and self.group is None
+
     def _look(self) -> GroupPhase:
         if not self.members:
-            return GroupPhase.EMPTY if self.group is not None else GroupPhase.DEAD
+            return GroupPhase.DEAD if self.is_dead else GroupPhase.EMPTY
         target_epoch = self.assignment_epoch
         if self.group_epoch > target_epoch:
             return GroupPhase.ASSIGNING
         reconciled = all(self.current(member_id).is_reconciled_to(target_epoch) for member_id in self.members)
         return GroupPhase.STABLE if reconciled else GroupPhase.RECONCILING
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no key has a value."""
+        return self.is_dead and not (
+            self.currents or self.targets or self.regexes or self.target_epoch is not None or self.obsolete is not None
+        )
 
     def all_keys(self) -> list[Key]:
         """All that have a value; in the order in which Kafka deletes them."""

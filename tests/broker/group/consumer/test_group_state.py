@@ -12,6 +12,9 @@ from odradek.broker.group.consumer.group_values import (
     Kind,
     Member,
     MemberState,
+    Obsolete,
+    ResolvedRegex,
+    Target,
     TargetEpoch,
     Value,
 )
@@ -112,3 +115,25 @@ def test_what_follows_is_what_the_newest_values_say(changes: list[tuple[Key, Val
     again = state_of({key: value for key in state.all_keys() if (value := state.value(key)) is not None})
     assert (again.owners, again.subscriptions) == (state.owners, state.subscriptions)
     assert all(state.members[member_id].instance_id == one for one, member_id in state.static_ids.items())
+
+
+ONE_EACH: dict[Kind, Value] = {
+    Kind.GROUP: GroupEpoch(1, 0),
+    Kind.TARGET_EPOCH: TargetEpoch(1, 0),
+    Kind.MEMBER: Member(),
+    Kind.TARGET: Target({}),
+    Kind.CURRENT: Current(),
+    Kind.REGEX: ResolvedRegex(frozenset(), 0, 0),
+    Kind.PARTITION_METADATA: Obsolete(),
+}
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_value_of_any_kind_is_enough_not_to_be_blank(kind: Kind) -> None:
+    state = GroupState()
+    assert (state.is_blank, state.is_dead) == (True, True)
+    state.apply(Key(kind), ONE_EACH[kind])
+    assert not state.is_blank
+    assert state.is_dead is (state.phase is GroupPhase.DEAD)
+    state.apply(Key(kind), None)
+    assert (state.is_blank, state.is_dead) == (True, True)
