@@ -4,8 +4,8 @@ The topic of a setting is filled once, by confluent-kafka, and read back by hand
 what every run has to come to (`contenders/reading.py`). All contenders read all of it. A tenth of the records is read
 before the clock starts: connections, metadata and code are warm then, and fetches are under way.
 
-Records of one size and records of mixed sizes are two cases: Odradek reads the former many at once (`client/fetching/
-columns.py`), and the latter one by one.
+Records of one size and records of mixed sizes are two cases: Odradek reads the former many at once, and of the latter
+one after the other (`protocol/batches/columns.py`).
 """
 
 import contextlib
