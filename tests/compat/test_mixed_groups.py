@@ -12,6 +12,7 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from kafka import KafkaConsumer
 
 from tests.client.group_readers import Reader, member, orders, send, until
+from tests.compat.group_clients import KAFKA_PYTHON_POLL_MS
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
 
@@ -48,7 +49,7 @@ def kafka_python(servers: str) -> InThread:
     consumer.subscribe(["orders"])
 
     def poll() -> list[bytes]:
-        return [record.value for records in consumer.poll(100).values() for record in records]
+        return [record.value for records in consumer.poll(KAFKA_PYTHON_POLL_MS).values() for record in records]
 
     return InThread(poll, consumer.close)
 
