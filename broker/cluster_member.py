@@ -67,14 +67,14 @@ class ClusterMember:
             broker_epoch=lambda: registration.epoch,
         )
         replica = Replica(node_id, lambda: registration.epoch)
-        self.fetchers = Fetchers(replica, self._connect, environment, config)
+        self.fetchers = Fetchers(replica, self.connect, environment, config)
         self.roles = Roles(node_id, environment, self._isr_writer, self.fetchers, epochs_at_start)
         registration.on_renewed = self.controller.wake
         registration.pause_detector.limit_ms = config.broker_session_timeout_ms / 2
         metadata.subscribe(self._follow)
 
     @asynccontextmanager
-    async def _connect(self, broker_id: int) -> AsyncGenerator[Connection]:
+    async def connect(self, broker_id: int) -> AsyncGenerator[Connection]:
         """A connection to another broker. Raises OSError."""
         endpoint = self.metadata.image.endpoint(broker_id, self.peers.listener)
         if endpoint is None:

@@ -29,11 +29,13 @@ from odradek.broker.membership.registration import Registration
 from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replica.leadership import Leadership, LeadershipSubscriber
+from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partition_host import PartitionHost
 from odradek.broker.replica.quota import ReplicationQuota
 from odradek.broker.replication.follower_sessions import FollowerSessions
 from odradek.broker.replication.roles import Key
 from odradek.broker.txn.producer_ids import ProducerIds
+from odradek.broker.txn.transactions import Transactions
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 
@@ -91,7 +93,23 @@ def compose(parts: Parts) -> Context:
     )
     counts = GroupCounts()
     groups = group_shards(config, environment, metadata, parts.disk, parts.tasks, counts)
-    subscribers = (groups, *parts.subscribers)
+
+    def find(topic: str, index: int) -> Partition:
+        return partitions.find(topic, index)
+
+    transactions = Transactions(
+        node_id,
+        config,
+        environment,
+        metadata,
+        parts.disk,
+        parts.tasks,
+        member.connect,
+        find,
+        groups,
+        ProducerIds(parts.store),
+    )
+    subscribers: tuple[LeadershipSubscriber, ...] = (groups, transactions.shards, *parts.subscribers)
     partitions = Partitions(parts.directories, host, config, member.roles, Leadership(subscribers))
     new_session_id = partial(_session_id, environment)
     return Context(
@@ -108,9 +126,9 @@ def compose(parts: Parts) -> Context:
             FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id),
             FollowerSessions(environment.loop, new_session_id, config, quota),
         ),
-        producer_ids=ProducerIds(parts.store),
         groups=groups,
         group_counts=counts,
+        transactions=transactions,
         metrics=RequestMetrics(),
         served=parts.served,
     )

@@ -13,6 +13,8 @@ from dataclasses import replace
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import ResourceType
 from odradek.broker.api import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     api_versions,
@@ -28,9 +30,12 @@ from odradek.broker.api import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     envelope,
     find_coordinator,
     heartbeat,
@@ -42,6 +47,7 @@ from odradek.broker.api import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -49,11 +55,15 @@ from odradek.broker.api import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     unregister_broker,
     update_features,
+    write_txn_markers,
 )
 from odradek.broker.api.fetch import consumer as fetch
 from odradek.broker.handling.context import Api
+from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.alter_configs import AlterConfigsRequest
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
@@ -69,9 +79,12 @@ from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from odradek.protocol.messages.describe_producers import DescribeProducersRequest
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.envelope import EnvelopeRequest
 from odradek.protocol.messages.fetch import FetchRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -84,6 +97,7 @@ from odradek.protocol.messages.list_config_resources import ListConfigResourcesR
 from odradek.protocol.messages.list_groups import ListGroupsRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.messages.list_transactions import ListTransactionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.messages.offset_delete import OffsetDeleteRequest
@@ -91,8 +105,10 @@ from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sync_group import SyncGroupRequest
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from odradek.protocol.messages.update_features import UpdateFeaturesRequest
+from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = (
     Operation.READ,
@@ -116,8 +132,8 @@ SERVED: tuple[Api, ...] = (
         ProduceRequest,
         produce.handle,
         produce.fail,
-        served=(3, 11),
-        needs=((WRITE, TOPIC),),
+        served=(3, 12),
+        needs=((WRITE, TOPIC), (WRITE, TRANSACTIONAL_ID)),
         advertised_from=0,
         is_eager=True,
         has_records=True,
@@ -196,6 +212,56 @@ SERVED: tuple[Api, ...] = (
         init_producer_id.fail,
         served=(0, 5),
         needs=((WRITE, TRANSACTIONAL_ID), (IDEMPOTENT_WRITE, CLUSTER)),
+    ),
+    Api(
+        AddPartitionsToTxnRequest,
+        add_partitions_to_txn.handle,
+        add_partitions_to_txn.fail,
+        served=(0, 5),
+        needs=((WRITE, TRANSACTIONAL_ID), (WRITE, TOPIC), (CLUSTER_ACTION, CLUSTER)),
+    ),
+    Api(
+        AddOffsetsToTxnRequest,
+        add_offsets_to_txn.handle,
+        add_offsets_to_txn.fail,
+        served=(0, 4),
+        needs=((WRITE, TRANSACTIONAL_ID), (READ, GROUP)),
+    ),
+    Api(EndTxnRequest, end_txn.handle, end_txn.fail, served=(0, 5), needs=((WRITE, TRANSACTIONAL_ID),)),
+    Api(
+        WriteTxnMarkersRequest,
+        write_txn_markers.handle,
+        write_txn_markers.fail,
+        served=(1, 2),
+        needs=((ALTER, CLUSTER), (CLUSTER_ACTION, CLUSTER)),
+    ),
+    Api(
+        TxnOffsetCommitRequest,
+        txn_offset_commit.handle,
+        txn_offset_commit.fail,
+        served=(0, 5),
+        needs=((WRITE, TRANSACTIONAL_ID), (READ, GROUP), (READ, TOPIC)),
+    ),
+    Api(
+        DescribeProducersRequest,
+        describe_producers.handle,
+        describe_producers.fail,
+        served=(0, 0),
+        needs=((READ, TOPIC),),
+    ),
+    Api(
+        DescribeTransactionsRequest,
+        describe_transactions.handle,
+        describe_transactions.fail,
+        served=(0, 0),
+        needs=((DESCRIBE, TRANSACTIONAL_ID), (DESCRIBE, TOPIC)),
+    ),
+    Api(
+        ListTransactionsRequest,
+        list_transactions.handle,
+        list_transactions.fail,
+        served=(0, 2),
+        needs=((DESCRIBE, TRANSACTIONAL_ID),),
     ),
     Api(
         OffsetForLeaderEpochRequest,

@@ -37,7 +37,7 @@ from odradek.broker.disk.descriptor_limits import socket_budget
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Api, BrokerIdentity, Caller, Context, Endpoint
-from odradek.broker.handling.offsets_topic_upkeep import OffsetsTopicUpkeep
+from odradek.broker.handling.coordinator_topics_upkeep import CoordinatorTopicsUpkeep
 from odradek.broker.log.checkpoint import CorruptCheckpoint
 from odradek.broker.membership.offline_replicas import OfflineReplicas
 from odradek.broker.membership.registration import Identity, Registration
@@ -186,7 +186,7 @@ class Broker:
         self._known.follow(self._tasks, metadata.revision, lambda: metadata.image.followed, self.environment)
         self._offline_replicas.look_at_all()
         self._tasks.start(self._offline_replicas.run(), "tell of offline replicas")
-        upkeep = OffsetsTopicUpkeep(self.context)
+        upkeep = CoordinatorTopicsUpkeep(self.context)
         metadata.subscribe(upkeep.follow)
         self._tasks.start(upkeep.run(), "raise the replicas of internal topics")
         context = self.context

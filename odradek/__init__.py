@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from odradek.client.admin.groups import GroupRebalance as GroupRebalance
     from odradek.client.admin.groups import MemberDescription as MemberDescription
     from odradek.client.admin.groups import MemberToRemove as MemberToRemove
+    from odradek.client.admin.producer_states import MarkerUncertain as MarkerUncertain
+    from odradek.client.admin.producer_states import ProducerState as ProducerState
     from odradek.client.admin.replication import ElectionType as ElectionType
     from odradek.client.admin.replication import QuorumDescription as QuorumDescription
     from odradek.client.admin.replication import QuorumReplica as QuorumReplica
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
     from odradek.client.admin.topics import PartitionDescription as PartitionDescription
     from odradek.client.admin.topics import TopicDescription as TopicDescription
     from odradek.client.admin.topics import TopicListing as TopicListing
+    from odradek.client.admin.transactions import FencedProducer as FencedProducer
+    from odradek.client.admin.transactions import TransactionDescription as TransactionDescription
+    from odradek.client.admin.transactions import TransactionListing as TransactionListing
+    from odradek.client.admin.transactions import UnknownStates as UnknownStates
     from odradek.client.consumer.assignment.assignor import Assignor as Assignor
     from odradek.client.consumer.config import ConsumerConfig as ConsumerConfig
     from odradek.client.consumer.config import RebalanceCallback as RebalanceCallback
@@ -66,6 +72,7 @@ if TYPE_CHECKING:
     from odradek.client.errors.broker_errors import BrokerError as BrokerError
     from odradek.client.errors.broker_errors import InvalidTopic as InvalidTopic
     from odradek.client.errors.broker_errors import NotEnoughReplicas as NotEnoughReplicas
+    from odradek.client.errors.broker_errors import ProducerFenced as ProducerFenced
     from odradek.client.errors.broker_errors import RecordRefused as RecordRefused
     from odradek.client.errors.broker_errors import RecordTooLarge as RecordTooLarge
     from odradek.client.errors.broker_errors import SequenceError as SequenceError
@@ -94,6 +101,12 @@ if TYPE_CHECKING:
     from odradek.client.errors.client_errors import UndeliveredRecords as UndeliveredRecords
     from odradek.client.errors.client_errors import WrongLoop as WrongLoop
     from odradek.client.errors.client_errors import WrongUse as WrongUse
+    from odradek.client.errors.transaction_errors import CommitOutcomeUnknown as CommitOutcomeUnknown
+    from odradek.client.errors.transaction_errors import NoTransaction as NoTransaction
+    from odradek.client.errors.transaction_errors import NoTransactionalId as NoTransactionalId
+    from odradek.client.errors.transaction_errors import TransactionFailed as TransactionFailed
+    from odradek.client.errors.transaction_errors import TransactionOpen as TransactionOpen
+    from odradek.client.errors.transaction_errors import TransactionOver as TransactionOver
     from odradek.client.fetching.list_offsets import EARLIEST as EARLIEST
     from odradek.client.fetching.list_offsets import LATEST as LATEST
     from odradek.client.fetching.list_offsets import MAX_TIMESTAMP as MAX_TIMESTAMP
@@ -119,6 +132,7 @@ if TYPE_CHECKING:
     from odradek.client.producer.results.bulk_acks import BulkAcks as BulkAcks
     from odradek.client.producer.results.delivery import Delivery as Delivery
     from odradek.client.producer.results.produce_results import Ack as Ack
+    from odradek.client.producer.transaction import Transaction as Transaction
     from odradek.client.topic_partition import TopicPartition as TopicPartition
     from odradek.runtime.metric import Metric as Metric
 
@@ -143,6 +157,7 @@ PUBLIC = {
     "ClusterDescription": "odradek.client.admin.cluster",
     "CommitFailed": "odradek.client.consumer.group.offsets",
     "CommitOutcome": "odradek.client.consumer.group.offsets",
+    "CommitOutcomeUnknown": "odradek.client.errors.transaction_errors",
     "CommittedOffset": "odradek.client.admin.group_offsets",
     "ConfigChange": "odradek.client.admin.configs",
     "ConfigEntry": "odradek.client.admin.configs",
@@ -165,9 +180,11 @@ PUBLIC = {
     "Deserializer": "odradek.client.consumer.deserialization",
     "EARLIEST": "odradek.client.fetching.list_offsets",
     "ElectionType": "odradek.client.admin.replication",
+    "FencedProducer": "odradek.client.admin.transactions",
     "GroupDescription": "odradek.client.admin.groups",
     "GroupFailed": "odradek.client.consumer.errors",
     "GroupListing": "odradek.client.admin.groups",
+    "GroupRebalance": "odradek.client.admin.groups",
     "Interceptor": "odradek.client.producer.hooks.interceptors",
     "InvalidPartition": "odradek.client.errors.client_errors",
     "InvalidTopic": "odradek.client.errors.broker_errors",
@@ -177,8 +194,8 @@ PUBLIC = {
     "LogDirDescription": "odradek.client.admin.cluster",
     "LogTruncated": "odradek.client.fetching.position",
     "MAX_TIMESTAMP": "odradek.client.fetching.list_offsets",
+    "MarkerUncertain": "odradek.client.admin.producer_states",
     "MalformedResponse": "odradek.client.errors.client_errors",
-    "GroupRebalance": "odradek.client.admin.groups",
     "MemberDescription": "odradek.client.admin.groups",
     "MemberToRemove": "odradek.client.admin.groups",
     "MetadataMissing": "odradek.client.errors.client_errors",
@@ -188,6 +205,8 @@ PUBLIC = {
     "NewBatchListener": "odradek.client.producer.hooks.partitioner",
     "NewTopic": "odradek.client.admin.topics",
     "NoGroup": "odradek.client.consumer.errors",
+    "NoTransaction": "odradek.client.errors.transaction_errors",
+    "NoTransactionalId": "odradek.client.errors.transaction_errors",
     "NotAssigned": "odradek.client.consumer.errors",
     "NotEnoughReplicas": "odradek.client.errors.broker_errors",
     "OffsetAndMetadata": "odradek.client.consumer.group.offsets",
@@ -203,13 +222,15 @@ PUBLIC = {
     "Producer": "odradek.client.producer.producer",
     "ProducerClosed": "odradek.client.errors.client_errors",
     "ProducerConfig": "odradek.client.producer.config",
+    "ProducerFenced": "odradek.client.errors.broker_errors",
     "ProducerNotStarted": "odradek.client.errors.client_errors",
     "ProducerRecord": "odradek.client.producer.record",
+    "ProducerState": "odradek.client.admin.producer_states",
     "PrometheusMetrics": "odradek.client.metrics.prometheus",
     "QuorumDescription": "odradek.client.admin.replication",
     "QuorumReplica": "odradek.client.admin.replication",
-    "RebalanceCallback": "odradek.client.consumer.config",
     "Reassignment": "odradek.client.admin.replication",
+    "RebalanceCallback": "odradek.client.consumer.config",
     "RecordRefused": "odradek.client.errors.broker_errors",
     "RecordTooLarge": "odradek.client.errors.broker_errors",
     "ReplicaDescription": "odradek.client.admin.cluster",
@@ -223,7 +244,14 @@ PUBLIC = {
     "TopicExists": "odradek.client.errors.broker_errors",
     "TopicListing": "odradek.client.admin.topics",
     "TopicPartition": "odradek.client.topic_partition",
+    "Transaction": "odradek.client.producer.transaction",
+    "TransactionDescription": "odradek.client.admin.transactions",
+    "TransactionFailed": "odradek.client.errors.transaction_errors",
+    "TransactionListing": "odradek.client.admin.transactions",
+    "TransactionOpen": "odradek.client.errors.transaction_errors",
+    "TransactionOver": "odradek.client.errors.transaction_errors",
     "UndeliveredRecords": "odradek.client.errors.client_errors",
+    "UnknownStates": "odradek.client.admin.transactions",
     "UnknownTopic": "odradek.client.errors.broker_errors",
     "UnsupportedVersion": "odradek.client.errors.broker_errors",
     "WrongLoop": "odradek.client.errors.client_errors",

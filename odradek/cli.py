@@ -62,6 +62,18 @@ def _groups() -> click.Command:
     return groups
 
 
+def _transactions() -> click.Command:
+    from odradek.client.commands.transactions import transactions
+
+    return transactions
+
+
+def _producers() -> click.Command:
+    from odradek.client.commands.producers import producers
+
+    return producers
+
+
 def _features() -> click.Command:
     from odradek.client.commands.features import features
 
@@ -101,6 +113,8 @@ COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
     "brokers": (_brokers, "List the brokers of a cluster."),
     "partitions": (_partitions, "Move partitions to other brokers, and elect their leaders."),
     "groups": (_groups, "List, describe, reset and delete consumer groups."),
+    "transactions": (_transactions, "List, describe and abort transactions."),
+    "producers": (_producers, "Show the producers of topics, and their open transactions."),
     "features": (_features, "Show and change the features of a cluster."),
     "cluster": (_cluster, "Run a cluster; show, save, restore and rebuild its state."),
     "dump": (_dump, "Print or verify the files of a log."),

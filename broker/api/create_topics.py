@@ -13,11 +13,10 @@ from collections import Counter
 
 from odradek.broker.config.alterations import new_topic_overrides
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.coordinator_topics import COORDINATOR_TOPICS, wanted_topic
 from odradek.broker.handling.internal_protection import require_configs, require_shape
 from odradek.broker.handling.metadata_change import MetadataChange
-from odradek.broker.handling.offsets_topic import wanted_offsets_topic
 from odradek.broker.handling.topic_plans import TopicPlan, check_new_name, create, plan_topic, require_create
-from odradek.broker.internal_topic_names import OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -52,8 +51,8 @@ def _plan(context: Context, topic: CreatableTopic) -> TopicPlan:
     # Of an option given twice the last value counts, as in Kafka.
     configs = new_topic_overrides({config.name: config.value for config in topic.configs})
     assignments = [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments]
-    if topic.name == OFFSETS_TOPIC:
-        configs = {**wanted_offsets_topic(context).configs, **configs}
+    if (own := COORDINATOR_TOPICS.get(topic.name)) is not None:
+        configs = {**wanted_topic(context, own).configs, **configs}
     plan = plan_topic(context, topic.name, topic.num_partitions, topic.replication_factor, assignments, configs)
     require_configs(plan.name, plan.configs)
     require_shape(context, plan.name, len(plan.partitions))

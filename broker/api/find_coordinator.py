@@ -1,9 +1,9 @@
 """FindCoordinator (key 10): which broker coordinates a group, a transactional id or a share group.
 
-A group's coordinator leads the partition of `__consumer_offsets` that its name belongs to; the first question creates
-that topic (handling/offsets_topic.py). There are no coordinators of transactions and of share groups yet: their keys
-get COORDINATOR_NOT_AVAILABLE, with node -1. That is retriable and the truth, so a client waits or gives up in its own
-time.
+A group's coordinator leads the partition of `__consumer_offsets` that its name belongs to, that of a transactional id
+the one of `__transaction_state`; the first question creates the topic (handling/coordinator_topics.py). There are no
+coordinators of share groups yet: their keys get COORDINATOR_NOT_AVAILABLE, with node -1. That is retriable and the
+truth, so a client waits or gives up in its own time.
 
 Versions: 0 one group. 1 key type (KIP-98). 3 flexible. 4 several keys at once, each with its own error (KIP-699).
 5 TRANSACTION_ABORTABLE may be answered (KIP-890). 6 share groups (KIP-932). The minimum of 0 matters: old librdkafka
@@ -12,12 +12,11 @@ switches lz4 on by it.
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_group, of_transactional_id
-from odradek.broker.cluster.image import TopicImage
 from odradek.broker.coordinator.key_partition import partition_of
 from odradek.broker.handling.client_view import leader_for
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.coordinator_topics import OF_GROUPS, OF_TRANSACTIONS, EnsuredTopics
 from odradek.broker.handling.large_requests import Steps
-from odradek.broker.handling.offsets_topic import ensure_offsets_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -33,9 +32,9 @@ SHARE = 2
 
 
 async def handle(context: Context, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    topic = _OffsetsTopic(context)
+    topics = EnsuredTopics(context)
     if call.version < BATCHED_SINCE:
-        found = await _find_or_say_why(context, call, topic, request.key_type, request.key)
+        found = await _find_or_say_why(context, call, topics, request.key_type, request.key)
         return FindCoordinatorResponse(
             error_code=found.error_code,
             error_message=found.error_message or NO_ERROR,
@@ -47,36 +46,18 @@ async def handle(context: Context, call: Call, request: FindCoordinatorRequest) 
     steps = Steps(call)
     for key in request.coordinator_keys:
         await steps.step()
-        coordinators.append(await _find_or_say_why(context, call, topic, request.key_type, key))
+        coordinators.append(await _find_or_say_why(context, call, topics, request.key_type, key))
     return FindCoordinatorResponse(coordinators=coordinators)
 
 
-class _OffsetsTopic:
-    """`__consumer_offsets`, which a request tries to create once, however many keys it has: a try may take seconds."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._error: KafkaError | None = None
-
-    async def ensure(self) -> TopicImage:
-        """Raises KafkaError, as `ensure_offsets_topic`."""
-        if self._error is not None:
-            raise self._error
-        try:
-            return await ensure_offsets_topic(self._context)
-        except KafkaError as error:
-            self._error = error
-            raise
-
-
-async def _find_or_say_why(context: Context, call: Call, topic: _OffsetsTopic, key_type: int, key: str) -> Coordinator:
+async def _find_or_say_why(context: Context, call: Call, topics: EnsuredTopics, key_type: int, key: str) -> Coordinator:
     try:
-        return await _find(context, call, topic, key_type, key)
+        return await _find(context, call, topics, key_type, key)
     except KafkaError as error:
         return _nobody(key, call.failed(error), error.message)
 
 
-async def _find(context: Context, call: Call, offsets: _OffsetsTopic, key_type: int, key: str) -> Coordinator:
+async def _find(context: Context, call: Call, topics: EnsuredTopics, key_type: int, key: str) -> Coordinator:
     """Raises KafkaError: INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE, and what access says."""
     if key_type == TRANSACTION:
         context.access.require(call, Operation.DESCRIBE, of_transactional_id(key))
@@ -84,11 +65,9 @@ async def _find(context: Context, call: Call, offsets: _OffsetsTopic, key_type: 
         context.access.require(call, Operation.DESCRIBE, of_group(key))
     if key_type not in (GROUP, TRANSACTION, SHARE) or (key_type == SHARE and call.version < SHARE_SINCE):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
-    if key_type != GROUP:
-        raise KafkaError(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE, "transactions and share groups are not served by this broker"
-        )
-    topic = await offsets.ensure()
+    if key_type == SHARE:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not served by this broker")
+    topic = await topics.ensure(OF_GROUPS if key_type == GROUP else OF_TRANSACTIONS)
     image = context.metadata.image
     index = partition_of(key, len(topic.partitions))
     state = image.partition(topic.name, index) or topic.partitions[index]

@@ -1,27 +1,41 @@
-"""InitProducerId (key 22): a producer id for an idempotent producer (KIP-98).
+"""InitProducerId (key 22): a producer id, for an idempotent producer or for a transactional one (KIP-98).
 
 Without a transactional id each request gets a fresh id with epoch 0, also one that brings an id and epoch: the client
-asks because it cannot go on with those (`TransactionCoordinator.handleInitProducerId`). A transactional id needs a
-transaction coordinator, and there is none yet: COORDINATOR_NOT_AVAILABLE, which is retriable.
+asks because it cannot go on with those (`TransactionCoordinator.handleInitProducerId`).
+
+With one, the coordinator gives the same producer id each time, with a higher epoch: whoever had the one before is
+fenced, and what it had begun is aborted. The answer waits for that.
 
 Versions: 2 flexible. 3 the producer's present id and epoch (KIP-360). 4 PRODUCER_FENCED may be answered (KIP-588).
 5 TRANSACTION_ABORTABLE may be answered (KIP-890).
 """
 
+from typing import Final
+
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import CLUSTER, of_transactional_id
-from odradek.broker.cluster.store import StoreClosed
+from odradek.broker.access.resource import CLUSTER
+from odradek.broker.coordinator.machine import Now, Waiting
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.transaction_requests import (
+    ask_coordinator,
+    known_to,
+    require_transactional_id,
+    require_write,
+)
+from odradek.broker.txn.machine import TransactionMachine
+from odradek.broker.txn.requests import InitProducerId
+from odradek.broker.txn.transaction import ProducerIdentity
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+FENCED_SINCE: Final = 4
 
 
 async def handle(context: Context, call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
     if request.transactional_id:
-        context.access.require(call, Operation.WRITE, of_transactional_id(request.transactional_id))
+        require_write(context, call, request.transactional_id)
     else:
         context.access.require(call, Operation.IDEMPOTENT_WRITE, CLUSTER)
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
@@ -30,18 +44,30 @@ async def handle(context: Context, call: Call, request: InitProducerIdRequest) -
             f"producer id {request.producer_id} with epoch {request.producer_epoch}: give both or none",
         )
     if request.transactional_id is not None:
-        if not request.transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id is not empty")
-        raise KafkaError(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker has no coordinators: transactions are not served"
-        )
+        require_transactional_id(request.transactional_id)
+    with context.waiting(call):
+        producer_id = await context.transactions.new_producer_id()
+    if request.transactional_id is None:
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     try:
-        with context.waiting(call):
-            producer_id = await context.producer_ids.allocate()
-    except (OSError, StoreClosed) as error:
-        # What Kafka answers while it has no block of ids; producers ask again.
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no block of producer ids: {error}") from error
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        identity = await _transactional(context, call, request, request.transactional_id, producer_id)
+    except KafkaError as error:
+        raise known_to(call, error, fenced_since=FENCED_SINCE) from error
+    return InitProducerIdResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
+
+
+async def _transactional(
+    context: Context, call: Call, request: InitProducerIdRequest, transactional_id: str, producer_id: int
+) -> ProducerIdentity:
+    expected = None
+    if request.producer_id != NO_PRODUCER_ID:
+        expected = ProducerIdentity(request.producer_id, request.producer_epoch)
+    init = InitProducerId(transactional_id, request.transaction_timeout_ms, expected, producer_id)
+
+    def asking(machine: TransactionMachine, waiting: Waiting[ProducerIdentity], now: Now) -> None:
+        machine.init_producer_id(init, waiting, now)
+
+    return await ask_coordinator(context, call, transactional_id, asking)
 
 
 def fail(request: InitProducerIdRequest, code: ErrorCode) -> InitProducerIdResponse:

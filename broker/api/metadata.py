@@ -25,10 +25,10 @@ from odradek.broker.handling.client_view import (
     usable_brokers,
 )
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.coordinator_topics import COORDINATOR_TOPICS, ensure_coordinator_topic
 from odradek.broker.handling.metadata_change import MetadataChange
-from odradek.broker.handling.offsets_topic import ensure_offsets_topic
 from odradek.broker.handling.topic_plans import DEFAULT, check_new_name, create, plan_topic, require_create
-from odradek.broker.internal_topic_names import OFFSETS_TOPIC, is_internal
+from odradek.broker.internal_topic_names import is_internal
 from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -105,8 +105,8 @@ async def _create_missing(
             continue
         try:
             require_create(context, call, name)
-            if name == OFFSETS_TOPIC:
-                await ensure_offsets_topic(context)
+            if (own := COORDINATOR_TOPICS.get(name)) is not None:
+                await ensure_coordinator_topic(context, own)
                 continue
             check_new_name(context.metadata.image, name)
             await create(context, changes, plan_topic(context, name, DEFAULT, DEFAULT, (), {}))

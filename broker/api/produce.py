@@ -1,16 +1,19 @@
 """Produce (key 0): append batches, answer when the acknowledgement that was asked for is true.
 
 Each partition of a request stands alone: its error is its own. What its batch must be like, and what a topic changes in
-it, is for `odradek.broker.log.validation` to say. All appends happen first, without an await, so arrival order is log
+it, is for `odradek.broker.log.validation` to say. A transaction's first batch in a partition waits for its
+coordinator's word (handling/transaction_proofs.py). Then all appends happen, without an await, so arrival order is log
 order; then one wait covers them all, with the request's deadline (with acks=1 only for topics that are synced, by
 `flush.messages`). acks=0 has no answer: nothing is written back, and an error closes the connection, which is the only
 way to tell (`KafkaApis.handleProduceRequest`).
 
 Versions: 3 transactional id, magic 2 only (KIP-98). 5 log start offset. 7 zstd (KIP-110). 8 record errors (KIP-467).
-9 flexible. 10 current leader in the answer (KIP-951). 11 TRANSACTION_ABORTABLE may be answered (KIP-890). 0 to 2 are
-advertised and not served: librdkafka switches gzip and snappy off unless it sees 0 (KAFKA-18659).
+9 flexible. 10 current leader in the answer (KIP-951). 11 TRANSACTION_ABORTABLE may be answered (KIP-890). 12 what a
+transaction writes to is included in it by that. 0 to 2 are advertised and not served: librdkafka switches gzip and
+snappy off unless it sees 0 (KAFKA-18659).
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from odradek.broker.access.operations import Operation
@@ -18,9 +21,15 @@ from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, CloseConnection, Context, of_partition
 from odradek.broker.handling.internal_protection import require_appendable
+from odradek.broker.handling.transaction_proofs import AGAIN, FirstBatch, proofs_of
+from odradek.broker.handling.transaction_requests import require_write
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused
+from odradek.broker.log.verifications import NO_PROOF, Proof
 from odradek.broker.replica.acknowledgements import ACKS_ALL
 from odradek.broker.replica.append_ticket import AppendTicket, outcomes
+from odradek.broker.replica.partition import Partition
+from odradek.broker.txn.transaction import ProducerIdentity, TopicPartition
+from odradek.protocol.batches.batch import is_of_transaction, read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -35,7 +44,12 @@ from odradek.protocol.messages.produce import (
 
 ZSTD_SINCE = 7
 CURRENT_LEADER_SINCE = 10
+ABORTABLE_SINCE = 11
+INCLUDES_SINCE = 12
 WRITE: Final = Operation.WRITE  # an enum looks its members up slowly, and each partition of each request asks
+
+Proofs = Mapping[TopicPartition, Proof | ErrorCode]
+NO_PROOFS: Final[Proofs] = {}
 
 Appends = list[tuple[str, AppendTicket, PartitionProduceResponse]]
 """What was appended: topic, ticket, and the answer to complete."""
@@ -47,13 +61,15 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
     response = ProduceResponse(responses=[])
     now_ms = context.environment.now_ms()
     appends: Appends = []
+    proofs = NO_PROOFS if request.transactional_id is None else await _proofs(context, call, request)
     for topic in request.topic_data:
         answers: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             answer = PartitionProduceResponse(index=data.index, error_code=0, base_offset=-1)
             answers.append(answer)
             try:
-                ticket = _append(context, call, request, topic.name, data, answer, now_ms)
+                proof = proofs.get((topic.name, data.index), NO_PROOF)
+                ticket = _append(context, call, request, topic.name, data, answer, now_ms, proof)
                 appends.append((topic.name, ticket, answer))
             except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
                 _fail(context, call, topic.name, answer, of_partition(error, topic.name, data.index), response)
@@ -77,24 +93,76 @@ def _append(
     data: PartitionProduceData,
     answer: PartitionProduceResponse,
     now_ms: int,
+    proof: Proof | ErrorCode,
 ) -> AppendTicket:
     """Checks and appends one partition's batch. Raises KafkaError, and then nothing was appended."""
-    context.access.require(call, WRITE, of_topic(topic))
-    require_appendable(call, topic)
-    partition = context.partitions.find(topic, data.index)
+    partition = _writable(context, call, topic, data.index)
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"no batch for {topic}-{data.index}; exactly one is required")
+    if request.transactional_id is None and is_of_transaction(data.records):
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            f"the batch for {topic}-{data.index} is of a transaction, and the request names no transactional id",
+        )
+    if isinstance(proof, ErrorCode):
+        raise _not_included(call, proof, request.transactional_id)
     with_zstd = call.version >= ZSTD_SINCE
     if partition.config.takes_batches_as_sent:
-        ticket = partition.append(data.records, request.acks, now_ms, with_zstd=with_zstd)
+        ticket = partition.append(data.records, request.acks, now_ms, with_zstd=with_zstd, proof=proof)
     else:
         begun_s = context.environment.precise_s()
-        ticket = partition.append(data.records, request.acks, now_ms, with_zstd=with_zstd)
+        ticket = partition.append(data.records, request.acks, now_ms, with_zstd=with_zstd, proof=proof)
         call.times.conversions_s += context.environment.precise_s() - begun_s
     answer.base_offset = ticket.appended.base_offset
     answer.log_append_time_ms = ticket.appended.log_append_time_ms
     answer.log_start_offset = partition.log.end.log_start_offset
     return ticket
+
+
+def _writable(context: Context, call: Call, topic: str, index: int) -> Partition:
+    """Raises KafkaError."""
+    context.access.require(call, WRITE, of_topic(topic))
+    require_appendable(call, topic)
+    return context.partitions.find(topic, index)
+
+
+async def _proofs(context: Context, call: Call, request: ProduceRequest) -> Proofs:
+    """For the batches that may be the first of their transaction. Raises KafkaError:
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_PRODUCER_ID_MAPPING where they are of several producers."""
+    transactional_id = request.transactional_id or ""
+    require_write(context, call, transactional_id)
+    producers: set[ProducerIdentity] = set()
+    batches: list[FirstBatch] = []
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is None or not is_of_transaction(data.records):
+                continue
+            header = read_header(data.records)
+            producers.add(ProducerIdentity(header.producer_id, header.producer_epoch))
+            try:
+                partition = _writable(context, call, topic.name, data.index)
+            except KafkaError:
+                continue  # it is refused where it would be appended
+            if partition.is_leader:
+                batches.append(FirstBatch(partition, header.base_sequence))
+    if not batches:
+        return NO_PROOFS
+    if len(producers) > 1:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "one request has batches of several producers")
+    [producer] = producers
+    return await proofs_of(context, call, transactional_id, producer, batches, adds=call.version >= INCLUDES_SINCE)
+
+
+def _not_included(call: Call, code: ErrorCode, transactional_id: str | None) -> KafkaError:
+    """What clients of this version understand of a coordinator's refusal."""
+    why = f"the coordinator of {transactional_id!r} answered {code.name}"
+    if code is ErrorCode.PRODUCER_FENCED:
+        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, why)
+    if code is ErrorCode.TRANSACTION_ABORTABLE and call.version < ABORTABLE_SINCE:
+        return KafkaError(ErrorCode.INVALID_TXN_STATE, why)
+    if code in AGAIN and (code is not ErrorCode.CONCURRENT_TRANSACTIONS or call.version < INCLUDES_SINCE):
+        return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, why)
+    return KafkaError(code, why)
 
 
 def _fail(

@@ -18,12 +18,16 @@ Levels = Mapping[str, int]
 ENVELOPE: Final = "forwarding.envelope"
 """A request that another broker sends on comes in an Envelope (handling/forwarding.py)."""
 GROUPS: Final = "group.coordinator"
-"""It coordinates groups, and so `__consumer_offsets` may be created (handling/offsets_topic.py)."""
+"""It coordinates groups, and so `__consumer_offsets` may be created (handling/coordinator_topics.py)."""
+TRANSACTIONS: Final = "transaction.coordinator"
+"""It coordinates transactions, and takes part in them: `__transaction_state` may be created."""
 GROUP_VERSION: Final = "group.version"
 """Kafka's: 1 are consumer groups (KIP-848)."""
-SUPPORTED: Final[Levels] = {ENVELOPE: 1, GROUPS: 1, GROUP_VERSION: 1}
+TRANSACTION_VERSION: Final = "transaction.version"
+"""Kafka's: from 1 on the records of transactions are flexible, 2 is an epoch for each transaction (KIP-890)."""
+SUPPORTED: Final[Levels] = {ENVELOPE: 1, GROUPS: 1, TRANSACTIONS: 1, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 """What this release can do."""
-OF_CLIENTS: Final = (GROUP_VERSION,)
+OF_CLIENTS: Final = (GROUP_VERSION, TRANSACTION_VERSION)
 """Those that clients are told of."""
 
 

@@ -38,13 +38,14 @@ from odradek.broker.config.option import (
 )
 from odradek.broker.config.security_protocol import PROTOCOL_MAP_DEFAULT, check_protocol_map
 from odradek.broker.config.store_address import check_store_address
+from odradek.broker.config.transaction_options import TransactionOptions
 
 _INTERNAL = "Kafka takes it, too, but does not describe it."
 
 
 # Rows are read by their names, down the page: one argument a line would make a dozen pages of them.
 # fmt: off
-class BrokerOptions(GroupOptions):
+class BrokerOptions(GroupOptions, TransactionOptions):
     """What is set for a broker, by file, command line or at run time, in order of the names."""
 
     advertised_listeners = Option[tuple[str, ...] | None](

@@ -80,13 +80,14 @@ _NAMES_BY_REASON: dict[str, str] = {
     "both kinds of groups are always there, the newer one by the feature group.version": """
         group.coordinator.rebalance.protocols
     """,
-    "transactions are not built yet": """
+    "a transaction is aborted when its time is up, and its log is read in slices": """
+        transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size
+    """,
+    "a coordinator holds what comes too early until the transaction before is complete": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-        transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-        transaction.partition.verification.enable transaction.remove.expired.transaction.cleanup.interval.ms
-        transaction.state.log.load.buffer.size transaction.state.log.min.isr
-        transaction.state.log.num.partitions transaction.state.log.replication.factor
-        transaction.state.log.segment.bytes transaction.two.phase.commit.enable transactional.id.expiration.ms
+    """,
+    "transactions of two phases are not built yet": """
+        transaction.two.phase.commit.enable
     """,
     "tiered storage is not built": """
         follower.fetch.last.tiered.offset.enable remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
@@ -213,7 +214,7 @@ _NAMES_BY_CHANGE: dict[_Changed, str] = {
         remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
         remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
         remote.log.manager.follower.thread.pool.size remote.log.reader.threads
-        share.coordinator.cached.buffer.max.bytes transaction.partition.verification.enable
+        share.coordinator.cached.buffer.max.bytes
     """,
 }
 _CHANGED = {name: change for change, names in _NAMES_BY_CHANGE.items() for name in names.split()}

@@ -59,13 +59,15 @@ async def load(shard: Shard[Any], disk: Disk) -> None:
 
 def _take(shard: Shard[Any], replayed: Replayed, unknown: Counter[int]) -> None:
     header, machine = replayed.header, shard.machine
+    high_watermark = shard.partition.high_watermark.value
     if header.is_control:
-        for key, value in zip(replayed.keys, replayed.values, strict=True):
+        for offset, key, value in zip(replayed.offsets, replayed.keys, replayed.values, strict=True):
             if (marker := marker_of(key, value, header.base_offset)) is not None:
-                machine.replay_marker(header.producer_id, is_commit=not marker.is_abort)
+                for entity_id in machine.replay_marker(header.producer_id, is_commit=not marker.is_abort):
+                    if offset >= high_watermark:
+                        shard.commits.loaded(entity_id, offset)
         return
     producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
-    high_watermark = shard.partition.high_watermark.value
     for offset, key, value in zip(replayed.offsets, replayed.keys, replayed.values, strict=True):
         if key is None:
             continue  # Kafka's loader skips it, too: nobody writes any

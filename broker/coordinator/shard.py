@@ -22,10 +22,11 @@ from enum import Enum
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from odradek.broker.coordinator.commits import Commits
-from odradek.broker.coordinator.machine import Now, Outbox, StoredRecord, Waiting
-from odradek.broker.coordinator.shard_errors import as_coordinator
+from odradek.broker.coordinator.machine import Now, Outbox, StoredRecord, TransactionBatch, Waiting
+from odradek.broker.coordinator.shard_errors import as_bystander, as_coordinator
 from odradek.broker.coordinator.turn import Part, Reply, Turn
 from odradek.broker.log.validation import Origin
+from odradek.broker.log.verifications import NO_PROOF
 from odradek.broker.replica.acknowledgements import ACKS_ALL
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.batches.compression import Codec
@@ -57,8 +58,8 @@ class Machine(Protocol):
         entity that it is about, None for none that is known. Raises MalformedMessage."""
         ...
 
-    def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
-        """The transaction of this producer ends here."""
+    def replay_marker(self, producer_id: int, *, is_commit: bool) -> Sequence[str]:
+        """The transaction of this producer ends here. Returns the entities that it is about."""
         ...
 
     def loaded(self, now: Now) -> None:
@@ -168,6 +169,7 @@ class Shard(Generic[M]):
             if handle is not None:
                 handle.cancel()
         self._flush_handle = self._timer = None
+        self.commits.end()
         for asked in tuple(self._asked):
             self._answer(asked, error)
 
@@ -256,9 +258,22 @@ class Shard(Generic[M]):
 
     # -- what the machine says (`Outbox`) ---------------------------------------------------------------------------
 
-    def append(self, entity_id: str, records: Sequence[StoredRecord], undo: Callable[[], None]) -> None:
+    def append(
+        self,
+        entity_id: str,
+        records: Sequence[StoredRecord],
+        undo: Callable[[], None],
+        transaction: TransactionBatch | None = None,
+    ) -> None:
         assert records, "nothing to write"
-        self._turn.append(entity_id, records, undo)
+        self._turn.append(entity_id, records, undo, transaction)
+
+    def also_of(self, entity_id: str) -> None:
+        self._turn.also_of(entity_id)
+
+    def when_committed(self, entity_id: str, then: Callable[[], None]) -> None:
+        if not self._turn.when_committed(entity_id, then):
+            self.commits.when_committed(entity_id, then)
 
     def reply(self, entity_id: str | None, waiting: Waiting[R], answer: R | KafkaError) -> None:
         if entity_id is None:
@@ -294,19 +309,22 @@ class Shard(Generic[M]):
         refused: list[tuple[Part, KafkaError]] = []
         now = self.now()
         for part in turn.parts(self.partition.config.max_message_bytes):
+            if part.left_by is not None:
+                refused.append((part, part.left_by))
+                continue
             try:
                 ticket = self.partition.append(
-                    _batch(part.records, now.unix_ms, self._options.compression),
+                    _batch(part, now.unix_ms, self._options.compression),
                     ACKS_ALL,
                     now.unix_ms,
                     origin=Origin.COORDINATOR,
+                    proof=NO_PROOF if part.transaction is None else part.transaction.proof,
                 )
             except KafkaError as error:
                 refused.append((part, error))
-                if (left := turn.left_of(part.entities)) is not None:
-                    refused.append((left, error))
+                turn.refuse(part, error)
             else:
-                self.commits.appended(ticket, part.entities, part.replies)
+                self.commits.appended(ticket, part)
         for part, why in reversed(refused):
             if self.state is ShardState.ACTIVE:
                 self._undo(part, why)
@@ -317,7 +335,8 @@ class Shard(Generic[M]):
 
     def _undo(self, part: Part, error: KafkaError) -> None:
         for reply in part.replies:
-            self._answer(reply.waiting, as_coordinator(error))
+            is_its_own = reply.is_of_transaction and part.left_by is None
+            self._answer(reply.waiting, as_coordinator(error) if is_its_own else as_bystander(error))
         try:
             for undo in reversed(part.undos):
                 undo()
@@ -326,9 +345,19 @@ class Shard(Generic[M]):
             self._start_again()
 
 
-def _batch(records: Sequence[StoredRecord], now_ms: int, codec: Codec) -> bytes:
-    numbered = [Record(index, now_ms, key, value) for index, (key, value) in enumerate(records)]
-    return build_batch(numbered, codec=codec)
+def _batch(part: Part, now_ms: int, codec: Codec) -> bytes:
+    numbered = [Record(index, now_ms, key, value) for index, (key, value) in enumerate(part.records)]
+    transaction = part.transaction
+    if transaction is None:
+        return build_batch(numbered, codec=codec)
+    return build_batch(
+        numbered,
+        codec=Codec.NONE if transaction.is_marker else codec,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        is_transactional=True,
+        is_control=transaction.is_marker,
+    )
 
 
 NO_PRODUCER_ID: Final = -1

@@ -21,6 +21,15 @@ _MEANS: Final = {
 """What is not named here stays what it is."""
 
 
+_OF_A_PRODUCER: Final = (
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+)
+"""Says something of the transaction whose batch it is, and nothing to others."""
+
+
 class AppendRefused(KafkaError):
     """The log did not take what a request was to write. `cause` says why, in the log's own terms."""
 
@@ -32,3 +41,11 @@ class AppendRefused(KafkaError):
 def as_coordinator(error: KafkaError) -> KafkaError:
     """What a client is told of an append that was refused, or is not committed."""
     return AppendRefused(error)
+
+
+def as_bystander(error: KafkaError) -> KafkaError:
+    """What others are told, whose answers depend on an append that was refused. What is wrong with a producer's
+    transaction is not wrong with the members of the group that it commits for: they ask again."""
+    if error.code in _OF_A_PRODUCER:
+        error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"it depends on what was refused: {error.message}")
+    return as_coordinator(error)

@@ -101,6 +101,10 @@ class Shards(Generic[M]):
         index = self.index_of(key)
         if index is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"there is no {self.topic}; find the coordinator first")
+        return self.at(index)
+
+    def at(self, index: int) -> Shard[M]:
+        """That of one partition. Raises as `of`."""
         shard = self._by_index.get(index)
         if shard is None:
             raise KafkaError(

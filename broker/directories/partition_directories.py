@@ -15,13 +15,11 @@ FUTURE_SUFFIX: Final = "-future"
 NAME_BYTES_MAX: Final = 255
 DIGITS: Final = 32
 
-KAFKAS_OWN: Final = frozenset(
-    {"__cluster_metadata", "__remote_log_metadata", "__share_group_state", "__transaction_state"}
-)
+KAFKAS_OWN: Final = frozenset({"__cluster_metadata", "__remote_log_metadata", "__share_group_state"})
 """Topics that Kafka keeps for itself. An adopted data directory has them, and they are left where they are."""
-KEPT: Final = KAFKAS_OWN | {"__consumer_offsets"}
-"""What is not put aside where the metadata has no such topic. Earlier releases left the last one where it was at an
-adoption, and it is taken over when there are groups (handling/offsets_topic.py)."""
+KEPT: Final = KAFKAS_OWN | {"__consumer_offsets", "__transaction_state"}
+"""What is not put aside where the metadata has no such topic. Earlier releases left the last two where they were at an
+adoption, and they are taken over when there are groups, and transactions (handling/coordinator_topics.py)."""
 
 _RENAMED = re.compile(rf".+\.[0-9a-f]{{{DIGITS}}}(-delete|-stray|-future)", re.DOTALL)
 _PARTITION = re.compile(r"(.+)-([0-9]+)", re.DOTALL)

@@ -11,7 +11,8 @@ class GroupCounts:
 
     def __init__(self) -> None:
         self.commits = 0
-        """Offsets that were committed; one request may hold many."""
+        """Offsets that were committed; one request may hold many. Those of a transaction count with its marker (in
+        Kafka's `offset-commit-count` with their request, also where the transaction aborts)."""
         self.expirations = 0
         self.deletions = 0
         """Offsets that clients had deleted."""

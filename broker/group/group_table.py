@@ -66,6 +66,11 @@ class GroupTable:
         group = self.by_id[group_id] = ClassicGroup(group_id, self._host)
         return group
 
+    def keep_offsets_of(self, group_id: str) -> None:
+        """The group has an offset: it is there, if only for that."""
+        if group_id not in self.by_id:
+            self.simple(group_id)
+
     def classic_to_join(self, group_id: str, member_id: str, whole: Whole) -> AnyGroup:
         """For a JoinGroup; a member that has an id already does not begin a group. A consumer group with members takes
         classic ones, too (migration/classic_members.py). Raises KafkaError UNKNOWN_MEMBER_ID."""
@@ -163,11 +168,6 @@ class GroupTable:
         self.by_id.setdefault(group.group_id, group)
 
     # -- the log ----------------------------------------------------------------------------------------------------
-
-    def replay_offset(self, group_id: str) -> None:
-        """The group has an offset: it is there, if only for that."""
-        if group_id not in self.by_id:
-            self.simple(group_id)
 
     def replay_classic(self, key: GroupMetadataKey, value: bytes | None) -> None:
         """A tombstone after the group has become one of the other kind is the former group's. Raises

@@ -11,7 +11,7 @@ how it becomes one of the other kind).
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from odradek.broker.coordinator.machine import Now, Outbox, Waiting
@@ -32,10 +32,19 @@ from odradek.broker.group.group_counts import NOT_COUNTED, GroupCounts
 from odradek.broker.group.group_host import ConsumerOptions, GroupHost, GroupOptions, TimerKey
 from odradek.broker.group.group_table import GroupTable, later_version
 from odradek.broker.group.migration import classic_members
-from odradek.broker.group.offset_coordinator import Allowed, OffsetCoordinator, OffsetOptions, committed_of
-from odradek.broker.group.offset_requests import CommitOffsets, DeleteOffsets, FetchedOffset, FetchOffsets
+from odradek.broker.group.offset_coordinator import Allowed, OffsetCoordinator, OffsetOptions
+from odradek.broker.group.offset_records import committed_of
+from odradek.broker.group.offset_requests import (
+    CommitInTransaction,
+    CommitOffsets,
+    DeleteOffsets,
+    EndTransaction,
+    FetchedOffset,
+    FetchOffsets,
+)
 from odradek.broker.group.offsets import NO_EXPIRY, Committed, shared
 from odradek.broker.group.topics_view import TopicsView
+from odradek.broker.group.transactional_offsets import Check, TransactionalOffsets
 from odradek.broker.group.whole_outbox import WholeOutbox
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.stored.group_metadata import GroupMetadataKey
@@ -51,6 +60,8 @@ from odradek.protocol.stored.plain_offset_commit import read_plain_offset_commit
 GROUP_ID_NOT_FOUND_SINCE: Final = 9
 """OffsetCommit's version in which a client knows that error."""
 NO_PRODUCER_ID: Final = -1
+ANY_VERSION: Final = -1
+"""Of TxnOffsetCommit: members of every kind may commit by each."""
 DUE_TOGETHER_MAX: Final = 50
 """So many deadlines, or groups that are looked at, make one step of `tick`: the loop belongs to others, too."""
 
@@ -65,7 +76,18 @@ class MachineOptions(GroupOptions, OffsetOptions, Protocol):
 class GroupMachine:
     """Of one shard."""
 
-    __slots__ = ("_cleanup_ms", "_host", "_options", "_outbox", "_sweep", "_table", "_topics", "groups", "offsets")
+    __slots__ = (
+        "_cleanup_ms",
+        "_host",
+        "_options",
+        "_outbox",
+        "_sweep",
+        "_table",
+        "_topics",
+        "_transactional",
+        "groups",
+        "offsets",
+    )
 
     def __init__(
         self,
@@ -84,7 +106,8 @@ class GroupMachine:
         self._table = GroupTable(self._host, topics, compile_pattern)
         self.groups = self._table.by_id
         """To be looked at; they come and go by the table."""
-        self.offsets = OffsetCoordinator(self._outbox, options, counts)
+        self.offsets = OffsetCoordinator(self._outbox, options, self._restored, counts)
+        self._transactional = TransactionalOffsets(self._outbox, options, self.offsets.offsets, counts)
         self._cleanup_ms: int | None = None
         """When expired offsets are looked for next."""
         self._sweep: deque[tuple[Callable[[Group, Now], None], list[str]]] = deque()
@@ -180,6 +203,34 @@ class GroupMachine:
         self._forget_if_vacant(request.group_id)
         self._outbox.reply(request.group_id, waiting, errors)
 
+    def commit_in_transaction(self, request: CommitInTransaction, waiting: Waiting[list[ErrorCode]], now: Now) -> None:
+        """Keeps no session alive, as in Kafka: the producer commits, and not the member. Raises KafkaError (KIP-447):
+        COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+        group_id, member = request.group_id, (request.member_id, request.instance_id, request.generation)
+        group = self.groups.get(group_id)
+        if group is None:
+            if request.generation >= 0:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r}")
+            group = self._table.simple(group_id)
+        check: Check | None = None
+        if isinstance(group, ClassicGroup):
+            group.validate_commit(*member, is_transactional=True)
+        else:
+            check = group.validate_commit(*member, is_transactional=True, version=ANY_VERSION).check
+        errors = self._transactional.commit(request, check, now, lambda: self._forget_if_vacant(group_id))
+        self._forget_if_vacant(group_id)
+        self._outbox.reply(group_id, waiting, errors)
+
+    def end_transaction(self, request: EndTransaction, waiting: Waiting[None], now: Now) -> None:
+        """A group that has nothing after an abort goes when expired offsets are looked for next."""
+        del now
+        self._transactional.end(request, waiting, self._restored)
+
+    def _restored(self, group_id: str) -> None:
+        """The group has its former offsets again, and may have gone without them."""
+        if self.offsets.offsets.holds(group_id):
+            self._table.keep_offsets_of(group_id)
+
     def fetch_offsets(self, request: FetchOffsets, waiting: Waiting[Iterator[FetchedOffset]], now: Now) -> None:
         del now
         group = self.groups.get(request.group_id)
@@ -243,10 +294,9 @@ class GroupMachine:
     def _forget_if_vacant(self, group_id: str) -> None:
         """A group of which there is nothing, neither in the log nor here: its first request was refused, or who was
         given a member id has not come back."""
-        group, offsets = self.groups.get(group_id), self.offsets.offsets
-        if group is None or not group.is_vacant or offsets.of(group_id) or offsets.has_open_transaction(group_id):
-            return
-        self._table.drop(group_id)
+        group = self.groups.get(group_id)
+        if group is not None and group.is_vacant and not self.offsets.offsets.holds(group_id):
+            self._table.drop(group_id)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -357,20 +407,24 @@ class GroupMachine:
                 found = decode_value(key, value)
         if isinstance(found, UnknownValue):
             raise later_version(key.group, found)
-        self._table.replay_offset(key.group)
+        self._table.keep_offsets_of(key.group)
         committed = committed_of(found)
         if producer_id == NO_PRODUCER_ID:
             self.offsets.offsets.restore(key.group, shared(*position), committed)
         else:
             self.offsets.offsets.commit_pending(producer_id, key.group, position, committed)
 
-    def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
+    def replay_marker(self, producer_id: int, *, is_commit: bool) -> Sequence[str]:
+        """Returns the groups of which offsets count by it, or are pending no more."""
+        group_ids = self.offsets.offsets.groups_of(producer_id)
         self.offsets.offsets.end_transaction(producer_id, is_commit=is_commit)
+        return group_ids
 
     def loaded(self, now: Now) -> None:
         """Sessions start anew; offsets that have expired meanwhile are looked for soon."""
-        for group_id in [*self.offsets.offsets.group_ids]:
-            self._table.replay_offset(group_id)  # its own record is gone, and its offsets are not
+        offsets = self.offsets.offsets
+        for group_id in (*offsets.group_ids, *filter(offsets.has_pending, offsets.pending_group_ids)):
+            self._table.keep_offsets_of(group_id)  # its own record is gone, and its offsets are not
         for group in tuple(self.groups.values()):
             group.loaded(now)
             self._forget_if_vacant(group.group_id)

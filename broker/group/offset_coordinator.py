@@ -1,28 +1,19 @@
 """Commits, fetches, deletions and the expiry of the offsets of one shard (Kafka's OffsetMetadataManager). Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import lru_cache
+from functools import partial
 from typing import Final, Protocol
 
 from odradek.broker.coordinator.machine import Now, Outbox, StoredRecord
 from odradek.broker.group.group import Group
 from odradek.broker.group.group_counts import NOT_COUNTED, GroupCounts
-from odradek.broker.group.offset_requests import (
-    CommitOffsets,
-    DeleteOffsets,
-    FetchedOffset,
-    FetchOffsets,
-    OffsetToCommit,
-)
-from odradek.broker.group.offsets import NO_EXPIRY, NO_LEADER_EPOCH, Committed, Offsets, Position, Undo
+from odradek.broker.group.offset_records import commit_record, committed_by, is_longer, tombstone
+from odradek.broker.group.offset_requests import CommitOffsets, DeleteOffsets, FetchedOffset, FetchOffsets
+from odradek.broker.group.offsets import NO_EXPIRY, Committed, Offsets, Position, Undo
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
-from odradek.protocol.stored.group_records import encode_key, encode_value
-from odradek.protocol.stored.offset_commit import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 
 DEFAULT_RETENTION: Final = -1
-VALUE_VERSION: Final = 4
-VALUE_VERSION_WITH_EXPIRY: Final = 1
 RECORDS_TOGETHER_MAX: Final = 1000
 """Tombstones that are given together; more are given in several steps."""
 MS_PER_MINUTE: Final = 60_000
@@ -43,12 +34,21 @@ class OffsetOptions(Protocol):
 class OffsetCoordinator:
     """Those of all groups of a shard."""
 
-    __slots__ = ("_counts", "_options", "_outbox", "offsets")
+    __slots__ = ("_counts", "_options", "_outbox", "_restored", "offsets")
 
-    def __init__(self, outbox: Outbox, options: OffsetOptions, counts: GroupCounts = NOT_COUNTED) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        options: OffsetOptions,
+        restored: Callable[[str], None],
+        counts: GroupCounts = NOT_COUNTED,
+    ) -> None:
+        """`restored` is called for a group when the log has refused to remove offsets of it, and they are there again:
+        the group may have gone without them."""
         self._outbox = outbox
         self._counts = counts
         self._options = options
+        self._restored = restored
         self.offsets = Offsets()
 
     # -- requests ---------------------------------------------------------------------------------------------------
@@ -65,10 +65,10 @@ class OffsetCoordinator:
         undos: list[Undo] = []
         for wanted in request.offsets:
             error = ErrorCode.NONE if allowed is None else allowed(wanted.topic_id, wanted.position[1])
-            if _is_longer(wanted.metadata, metadata_max):
+            if is_longer(wanted.metadata, metadata_max):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             if error is ErrorCode.NONE:
-                committed = _committed(wanted, now.unix_ms, expire_ms)
+                committed = committed_by(wanted, now.unix_ms, expire_ms)
                 records.append(commit_record(request.group_id, wanted.position, committed))
                 undos.append(self.offsets.commit(request.group_id, wanted.position, committed))
             errors.append(error)
@@ -117,21 +117,22 @@ class OffsetCoordinator:
     def remove_topics(self, group_id: str, topics: Mapping[str, bytes]) -> None:
         """The topics are deleted: so are their offsets, but for those of another topic of the same name. `topics`:
         their ids by name."""
-        committed = self.offsets.of(group_id)
-        positions = [
-            position
-            for position, offset in committed.items()
-            if position[0] in topics and offset.topic_id in (ZERO_UUID, topics[position[0]])
+        found = [
+            *self.offsets.of(group_id).items(),
+            *((position, pending) for _, position, pending in self.offsets.pending_of(group_id)),
         ]
-        positions += [
-            position
-            for position in self.offsets.pending_positions(group_id)
-            if position[0] in topics and position not in committed
-        ]
-        self._remove(group_id, positions)
+        gone: dict[Position, None] = {}
+        kept: set[Position] = set()
+        for position, offset in found:
+            if position[0] in topics:
+                if offset.topic_id in (ZERO_UUID, topics[position[0]]):
+                    gone[position] = None
+                else:
+                    kept.add(position)  # a tombstone would take this one, too
+        self._remove(group_id, [position for position in gone if position not in kept])
 
     def expire(self, group: Group, now: Now) -> bool:
-        """Removes the offsets whose time is up; whether none is left, and no transaction is open."""
+        """Removes the offsets whose time is up; whether none is left, and none is pending."""
         group_id, offsets = group.group_id, self.offsets
         expired: list[Position] = []
         kept = 0
@@ -142,7 +143,7 @@ class OffsetCoordinator:
                 kept += 1
         self._remove(group_id, expired)
         self._counts.expirations += len(expired)
-        return not kept and not offsets.has_open_transaction(group_id)
+        return not kept and not offsets.has_pending(group_id)
 
     def _is_expired(self, group: Group, position: Position, committed: Committed, now: Now) -> bool:
         since_ms = group.retained_since_ms(committed)
@@ -156,12 +157,13 @@ class OffsetCoordinator:
         """In steps: a batch has its limit."""
         for start in range(0, len(positions), RECORDS_TOGETHER_MAX):
             some = positions[start : start + RECORDS_TOGETHER_MAX]
-            undos = [self.offsets.remove(group_id, position) for position in some]
+            undos: list[Undo] = [partial(self._restored, group_id)]
+            undos += [self.offsets.remove(group_id, position) for position in some]
             self._append(group_id, [tombstone(group_id, position) for position in some], undos)
 
     def _append(self, group_id: str, records: Sequence[StoredRecord], undos: Sequence[Undo]) -> None:
         if records:
-            self._outbox.append(group_id, records, undos[0] if len(undos) == 1 else lambda: _undo_all(undos))
+            self._outbox.append(group_id, records, partial(undo_all, undos))
 
 
 def _fetched(
@@ -183,62 +185,7 @@ def _fetched(
             yield FetchedOffset(position, committed, ErrorCode.NONE)
 
 
-def _undo_all(undos: Sequence[Undo]) -> None:
+def undo_all(undos: Sequence[Undo]) -> None:
+    """The last one first."""
     for undo in reversed(undos):
         undo()
-
-
-def _is_longer(text: str, limit: int) -> bool:
-    """By UTF-16 units, as Java counts: a character outside of the basic plane is two."""
-    count = len(text)
-    if count > limit or count * 2 <= limit:
-        return count > limit
-    return count + sum(character > "\uffff" for character in text) > limit
-
-
-def _committed(wanted: OffsetToCommit, now_ms: int, expire_ms: int) -> Committed:
-    """What the record holds: one with a time of expiry has neither leader epoch nor topic id."""
-    if expire_ms != NO_EXPIRY:
-        return Committed(wanted.offset, NO_LEADER_EPOCH, wanted.metadata, now_ms, expire_ms)
-    return Committed(wanted.offset, wanted.leader_epoch, wanted.metadata, now_ms, expire_ms, wanted.topic_id)
-
-
-# -- records ---------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=4096)  # a member commits the same partitions again and again; 300 bytes each
-def _key(group_id: str, position: Position) -> bytes:
-    topic, partition = position
-    return encode_key(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
-
-
-def commit_record(group_id: str, position: Position, committed: Committed) -> StoredRecord:
-    """In the version that Kafka 4.3 writes (`offsetCommitValueVersion`): 1 where it has a time of expiry, else 4."""
-    version = VALUE_VERSION if committed.expire_timestamp_ms == NO_EXPIRY else VALUE_VERSION_WITH_EXPIRY
-    value = OffsetCommitValue(
-        offset=committed.offset,
-        leader_epoch=committed.leader_epoch,
-        metadata=committed.metadata,
-        commit_timestamp=committed.commit_timestamp_ms,
-        expire_timestamp=committed.expire_timestamp_ms,
-        topic_id=committed.topic_id,
-    )
-    return StoredRecord(_key(group_id, position), encode_value(value, version))
-
-
-def tombstone(group_id: str, position: Position) -> StoredRecord:
-    return StoredRecord(_key(group_id, position), None)
-
-
-def committed_of(value: OffsetCommitValue | LegacyOffsetCommitValue) -> Committed:
-    """What a record of the log says."""
-    if isinstance(value, LegacyOffsetCommitValue):
-        return Committed(value.offset, NO_LEADER_EPOCH, value.metadata, value.commit_timestamp)
-    return Committed(
-        value.offset,
-        value.leader_epoch,
-        value.metadata,
-        value.commit_timestamp,
-        value.expire_timestamp,
-        value.topic_id,
-    )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from odradek.broker.group.offsets import Committed, Position
+from odradek.broker.log.verifications import Proof
 from odradek.protocol.errors import ErrorCode
 
 
@@ -30,6 +31,31 @@ class CommitOffsets(NamedTuple):
     offsets: Sequence[OffsetToCommit]
     version: int
     """Of OffsetCommit."""
+
+
+class CommitInTransaction(NamedTuple):
+    """TxnOffsetCommit."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    """Or the member's epoch; "", None and -1 where the producer does not know its consumer (before version 3)."""
+    producer_id: int
+    producer_epoch: int
+    proof: Proof
+    """That the transaction is under way and includes the group; a coordinator's."""
+    offsets: Sequence[OffsetToCommit]
+
+
+class EndTransaction(NamedTuple):
+    """WriteTxnMarkers, of one producer in one partition of the groups."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int
 
 
 class FetchOffsets(NamedTuple):

@@ -4,10 +4,11 @@ What is committed outside of a transaction counts at once. What a transaction co
 commit marker makes it count, unless something newer counts by then: committed outside of a transaction, or later in
 another one; an abort marker drops it. A tombstone removes both (Kafka's OffsetMetadataManager).
 
-Each change gives what takes it back: an append may be refused.
+Each change gives what takes it back, once what was changed since in the same groups is: an append may be refused
+(`Outbox.append`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -46,6 +47,26 @@ class _Pending:
     """Something newer counts."""
 
 
+class _Counted(NamedTuple):
+    """An offset that counts since the marker of its transaction."""
+
+    group_id: str
+    position: Position
+    found: _Pending
+    former: Committed | None
+    """What counted before."""
+    outdated: Sequence[_Pending]
+    """What else is pending there, and older."""
+
+
+class Ended(NamedTuple):
+    """What a marker has changed."""
+
+    committed: int
+    """So many offsets count now."""
+    undo: Undo
+
+
 NOTHING: Final[Mapping[Position, Committed]] = {}
 
 
@@ -65,7 +86,7 @@ class Offsets:
         self._pending: dict[int, dict[str, dict[Position, _Pending]]] = {}
         """By producer id and group: of transactions that are open."""
         self._open: dict[str, set[int]] = {}
-        """By group: the producers with a transaction that is open there."""
+        """By group: the producers with a transaction that is open there, though all that it committed be removed."""
         self._pending_count = 0
         """How many were, so far."""
 
@@ -81,16 +102,35 @@ class Offsets:
 
     @property
     def group_ids(self) -> Iterable[str]:
-        """Those that have committed anything."""
+        """Those that have committed anything that counts."""
         return self._by_group
 
-    def has_open_transaction(self, group_id: str) -> bool:
-        return group_id in self._open
+    @property
+    def pending_group_ids(self) -> Iterable[str]:
+        """Those of which transactions have committed offsets and are open, though these be removed since."""
+        return self._open
+
+    def holds(self, group_id: str) -> bool:
+        """Whether the group has an offset, or will have one if a transaction commits."""
+        return group_id in self._by_group or self.has_pending(group_id)
+
+    def has_pending(self, group_id: str) -> bool:
+        """Whether any offset is pending there."""
+        return any(self._pending[producer_id][group_id] for producer_id in self._open.get(group_id, ()))
+
+    def pending_of(self, group_id: str) -> Iterator[tuple[int, Position, Committed]]:
+        """What is pending there, with the producers whose transactions have committed it."""
+        for producer_id in self._open.get(group_id, ()):
+            for position, pending in self._pending[producer_id][group_id].items():
+                yield producer_id, position, pending.committed
 
     def pending_positions(self, group_id: str) -> set[Position]:
         """Where open transactions of the group have committed offsets."""
-        producers = self._open.get(group_id, ())
-        return {position for producer_id in producers for position in self._pending[producer_id][group_id]}
+        return {position for _, position, _ in self.pending_of(group_id)}
+
+    def groups_of(self, producer_id: int) -> Sequence[str]:
+        """Those that the open transaction of this producer has committed offsets of, though they be removed since."""
+        return [*self._pending.get(producer_id, ())]
 
     def __len__(self) -> int:
         """How many offsets are committed, over all groups."""
@@ -124,22 +164,22 @@ class Offsets:
 
     def commit_pending(self, producer_id: int, group_id: str, position: Position, committed: Committed) -> Undo:
         """In a transaction of this producer."""
-        pending = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
+        pending = self._opened(producer_id, group_id)
         former = pending.get(position)
         self._pending_count += 1
         pending[position] = _Pending(committed, self._pending_count)
-        self._open.setdefault(group_id, set()).add(producer_id)
 
         def undo() -> None:
             if former is None:
                 self._drop_pending(producer_id, group_id, position)
             else:
-                pending[position] = former
+                self._opened(producer_id, group_id)[position] = former
 
         return undo
 
     def remove(self, group_id: str, position: Position) -> Undo:
-        """A tombstone: also of what transactions have pending there."""
+        """A tombstone: also of what transactions have pending there. They stay transactions of the group: the tombstone
+        may be refused yet, and their markers with it."""
         former = self._put_back(group_id, position, None)
         pending = {
             producer_id: found
@@ -150,20 +190,42 @@ class Offsets:
         def undo() -> None:
             self._put_back(group_id, position, former)
             for producer_id, found in pending.items():
-                self._pending[producer_id][group_id][position] = found
+                self._opened(producer_id, group_id)[position] = found
 
         return undo
 
-    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> Ended:
         """The marker of this producer: what its transaction has pending counts now, or is dropped."""
-        for group_id, pending in self._pending.pop(producer_id, {}).items():
-            self._open[group_id].discard(producer_id)
-            if not self._open[group_id]:
-                del self._open[group_id]
+        ended = self._pending.pop(producer_id, None)
+        if ended is None:
+            return Ended(0, _nothing)
+        counted: list[_Counted] = []
+        for group_id, pending in ended.items():
+            self._close(group_id, producer_id)
             if is_commit:
-                for position, found in pending.items():
-                    if not found.is_outdated:
-                        self._count(group_id, shared(*position), found.committed, found.order)
+                counted += [
+                    self._count_pending(group_id, position, found)
+                    for position, found in pending.items()
+                    if not found.is_outdated
+                ]
+
+        def undo() -> None:
+            for group_id, position, found, former, outdated in reversed(counted):
+                present = self._put_back(group_id, position, former)
+                assert present is found.committed, "what came after the marker is taken back before it"
+                for each in outdated:
+                    each.is_outdated = False
+            for group_id, pending in ended.items():
+                self._opened(producer_id, group_id).update(pending)
+
+        return Ended(len(counted), undo)
+
+    def _count_pending(self, group_id: str, position: Position, found: _Pending) -> _Counted:
+        position = shared(*position)
+        former = self.of(group_id).get(position)
+        return _Counted(
+            group_id, position, found, former, self._count(group_id, position, found.committed, found.order)
+        )
 
     def _outdate(self, group_id: str, position: Position, order: int | None) -> tuple[_Pending, ...]:
         """What is pending there and comes before `order`; None: all."""
@@ -188,13 +250,27 @@ class Offsets:
             del self._by_group[group_id]
         return present
 
+    def _opened(self, producer_id: int, group_id: str) -> dict[Position, _Pending]:
+        """To be changed."""
+        self._open.setdefault(group_id, set()).add(producer_id)
+        return self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
+
     def _drop_pending(self, producer_id: int, group_id: str, position: Position) -> None:
         groups = self._pending[producer_id]
         groups[group_id].pop(position, None)
         if not groups[group_id]:
             del groups[group_id]
-            self._open[group_id].discard(producer_id)
-            if not self._open[group_id]:
-                del self._open[group_id]
+            self._close(group_id, producer_id)
         if not groups:
             del self._pending[producer_id]
+
+    def _close(self, group_id: str, producer_id: int) -> None:
+        """The producer has nothing pending there any more."""
+        producers = self._open[group_id]
+        producers.discard(producer_id)
+        if not producers:
+            del self._open[group_id]
+
+
+def _nothing() -> None:
+    """Takes back what was no change."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from odradek.broker.coordinator.machine import Outbox, StoredRecord, Waiting
+from odradek.broker.coordinator.machine import Outbox, StoredRecord, TransactionBatch, Waiting
 from odradek.protocol.errors import KafkaError
 
 R = TypeVar("R")
@@ -48,12 +48,27 @@ class WholeOutbox:
         self._outbox = outbox
         self._whole: Whole | None = None
 
-    def append(self, entity_id: str, records: Sequence[StoredRecord], undo: Callable[[], None]) -> None:
+    def append(
+        self,
+        entity_id: str,
+        records: Sequence[StoredRecord],
+        undo: Callable[[], None],
+        transaction: TransactionBatch | None = None,
+    ) -> None:
         if self._whole is None:
-            self._outbox.append(entity_id, records, undo)
+            self._outbox.append(entity_id, records, undo, transaction)
         else:
+            assert transaction is None, "what changes a group's kind belongs to no transaction"
             self._whole.records += records
             self._whole.undos.append(undo)
+
+    def also_of(self, entity_id: str) -> None:
+        assert self._whole is None, "a whole is of one entity"
+        self._outbox.also_of(entity_id)
+
+    def when_committed(self, entity_id: str, then: Callable[[], None]) -> None:
+        assert self._whole is None, "a whole waits for nothing"
+        self._outbox.when_committed(entity_id, then)
 
     def reply(self, entity_id: str | None, waiting: Waiting[R], answer: R | KafkaError) -> None:
         if self._whole is None:

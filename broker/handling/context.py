@@ -30,7 +30,7 @@ from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.observability.request_times import RequestTimes
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replication.follower_sessions import FollowerSessions
-from odradek.broker.txn.producer_ids import ProducerIds
+from odradek.broker.txn.transactions import Transactions
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
@@ -243,9 +243,9 @@ class Context:
     partitions: Partitions
     access: Access
     sessions: Sessions
-    producer_ids: ProducerIds
     groups: Shards[GroupMachine]
     group_counts: GroupCounts
+    transactions: Transactions
     metrics: RequestMetrics
     served: Mapping[int, Api]
     interceptors: Interceptors = field(default_factory=Interceptors)
@@ -275,6 +275,7 @@ class Context:
         """No new requests from here on; those that wait are told."""
         self.stopping = True
         self.groups.stop()
+        self.transactions.stop()
         for interrupt in tuple(self._interrupts):
             interrupt()
 

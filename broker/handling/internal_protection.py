@@ -1,8 +1,9 @@
 """What clients may not do to the topics that brokers keep their state in: what is in `__consumer_offsets` is every
-group's, and where its records are depends on how many partitions it has.
+group's, what is in `__transaction_state` every transactional producer's, and where their records are depends on how
+many partitions they have.
 
-Apache Kafka refuses a Produce to it, and DeleteRecords; it deletes it, and gives it more partitions, when asked. Here
-that is refused, too: a clean-up of all topics would erase every group.
+Apache Kafka refuses a Produce to them, and DeleteRecords; it deletes them, and gives them more partitions, when asked.
+Here that is refused, too: a clean-up of all topics would erase every group.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,8 @@ from typing import Final
 
 from odradek.broker.cluster.image import TopicImage
 from odradek.broker.handling.context import Call, Context
-from odradek.broker.internal_topic_names import OFFSETS_TOPIC, is_internal
+from odradek.broker.handling.coordinator_topics import COORDINATOR_TOPICS, OF_GROUPS
+from odradek.broker.internal_topic_names import is_internal
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -26,38 +28,44 @@ def require_appendable(call: Call, topic: str) -> None:
 
 
 def require_deletable(context: Context, topic: TopicImage) -> None:
-    """One of that name that is not compacted is nobody's but its maker's: no coordinator uses it (offsets_topic.py).
-    Raises KafkaError TOPIC_DELETION_DISABLED."""
-    if topic.name == OFFSETS_TOPIC and COMPACT in context.config.topic(topic.configs).cleanup_policy:
+    """One of that name that is not compacted is nobody's but its maker's: no coordinator uses it
+    (coordinator_topics.py). Raises KafkaError TOPIC_DELETION_DISABLED."""
+    own = COORDINATOR_TOPICS.get(topic.name)
+    if own is not None and COMPACT in context.config.topic(topic.configs).cleanup_policy:
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED,
-            f"{topic.name} holds the offsets of all groups, and is not deleted; delete groups one by one instead",
+            f"{topic.name} holds {own.holds}, and is not deleted"
+            + ("; delete groups one by one instead" if own is OF_GROUPS else ""),
         )
 
 
 def require_growable(topic: str) -> None:
     """Raises KafkaError INVALID_PARTITIONS."""
-    if topic == OFFSETS_TOPIC:
+    if topic in COORDINATOR_TOPICS:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"the number of partitions of {topic} stays: each group's offsets are in one that follows from it",
+            f"the number of partitions of {topic} stays: in which one somebody's records are follows from it",
         )
 
 
 def require_configs(topic: str, configs: Mapping[str, str]) -> None:
     """For what a topic is to be configured like. Raises KafkaError INVALID_CONFIG."""
-    if topic == OFFSETS_TOPIC and configs.get(CLEANUP_POLICY) != COMPACT:
+    own = COORDINATOR_TOPICS.get(topic)
+    if own is not None and configs.get(CLEANUP_POLICY) != COMPACT:
         raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"{topic} has {CLEANUP_POLICY}={COMPACT} and nothing else: it holds all offsets"
+            ErrorCode.INVALID_CONFIG, f"{topic} has {CLEANUP_POLICY}={COMPACT} and nothing else: it holds {own.holds}"
         )
 
 
 def require_shape(context: Context, topic: str, partition_count: int) -> None:
     """For what a topic is to be created like. Raises KafkaError INVALID_PARTITIONS."""
-    wanted = context.config.offsets_topic_num_partitions
-    if topic == OFFSETS_TOPIC and partition_count != wanted:
+    own = COORDINATOR_TOPICS.get(topic)
+    if own is None:
+        return
+    wanted = own.shape(context.config).partition_count
+    if partition_count != wanted:
+        option = "offsets.topic.num.partitions" if own is OF_GROUPS else "transaction.state.log.num.partitions"
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"{topic} is created with {wanted} partitions, by offsets.topic.num.partitions; it is made when the first "
-            "group needs it",
+            f"{topic} is created with {wanted} partitions, by {option}; it is made when it is needed first",
         )

@@ -28,6 +28,7 @@ from odradek.broker.log.segment import Segment
 from odradek.broker.log.segment_reader import NOTHING, FetchData
 from odradek.broker.log.segments import Written
 from odradek.broker.log.storage_errors import guarded, watched
+from odradek.broker.log.verifications import NO_PROOF, Proof
 from odradek.protocol.batches.batch import BatchHeader, iterate_batches
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
@@ -183,9 +184,11 @@ class Log:
         """From now on the leader of this epoch appends."""
         self.end.begin_epoch(leader_epoch)
 
-    def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
+    def append(
+        self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int, proof: Proof = NO_PROOF
+    ) -> Appended:
         """Appends a batch that passed `check_batch`, as the leader of `leader_epoch` (`LogEnd.append`)."""
-        return self.end.append(batch, header, leader_epoch, now_ms)
+        return self.end.append(batch, header, leader_epoch, now_ms, proof)
 
     def append_replicated(self, data: Buffer, leader_epoch: int, now_ms: int) -> int:
         """Appends what the leader of `leader_epoch` has, byte for byte; returns how many bytes that were

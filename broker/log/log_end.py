@@ -27,6 +27,7 @@ from odradek.broker.log.segment import Segment
 from odradek.broker.log.segment_facts import RELATIVE_OFFSET_MAX
 from odradek.broker.log.segments import Segments
 from odradek.broker.log.storage_errors import storage_error, watched
+from odradek.broker.log.verifications import NO_PROOF, Proof
 from odradek.protocol.batches.batch import BatchHeader, patched_prefix
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
@@ -88,13 +89,21 @@ class LogEnd:
         """From now on the leader of this epoch appends."""
         self.epochs.forget_above(leader_epoch)
 
-    def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
+    def append(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        leader_epoch: int,
+        now_ms: int,
+        proof: Proof = NO_PROOF,
+    ) -> Appended:
         """Appends a batch that passed `check_batch`, as the leader of `leader_epoch`. Its bytes are not copied.
 
-        A control batch is the coordinator's, and passes without a check of its sequence.
+        A control batch is a coordinator's.
 
         Raises KafkaError: RECORD_LIST_TOO_LARGE (larger than a segment), OUT_OF_ORDER_SEQUENCE_NUMBER,
-        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE (producers.py), KAFKA_STORAGE_ERROR; nothing is appended then.
+        INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, TRANSACTION_COORDINATOR_FENCED (producers.py), KAFKA_STORAGE_ERROR;
+        nothing is appended then.
         """
         config = self.config
         size_bytes = header.batch_length + LENGTH_OVERHEAD
@@ -105,8 +114,10 @@ class LogEnd:
                 f"the batch has {size_bytes} bytes, a segment {config.segment_bytes}",
             )
         marker = read_marker(batch, header) if header.is_control else None
-        if (header.producer_id != NO_PRODUCER_ID or header.is_transactional) and marker is None:
-            first = self.producers.check(header)
+        if marker is not None:
+            self.producers.check_marker(header, marker, proof.transaction_version)
+        elif header.producer_id != NO_PRODUCER_ID or header.is_transactional:
+            first = self.producers.check(header, proof.verification, is_coordinators=proof.is_coordinators)
             if first is not None:
                 return Appended(first.base_offset, first.last_offset, first.timestamp_ms, True)
         if not self.condition.is_open:
@@ -127,14 +138,21 @@ class LogEnd:
         if leader_epoch != latest_epoch:
             self.epochs.assign(leader_epoch, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
-            self._note_producer(segment, header, base_offset, marker)
+            self._note_producer(segment, header, base_offset, marker, proof.transaction_version)
         if self._is_ailing:
             self._recovered(base_offset)
         append_time_ms = header.max_timestamp if header.is_log_append_time else NO_TIMESTAMP
         return Appended(base_offset, last_offset, append_time_ms, False)
 
-    def _note_producer(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Marker | None) -> None:
-        completed = self.producers.update(header, base_offset, marker)
+    def _note_producer(
+        self,
+        segment: Segment,
+        header: BatchHeader,
+        base_offset: int,
+        marker: Marker | None,
+        transaction_version: int = 0,
+    ) -> None:
+        completed = self.producers.update(header, base_offset, marker, transaction_version)
         if completed is not None and completed.is_aborted:
             segment.txn_index.append(self.producers.aborted_txn(completed))
 

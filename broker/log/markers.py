@@ -61,5 +61,10 @@ def marker_of(key: bytes | None, value: bytes | None, base_offset: int) -> Marke
     return Marker(kind == ABORT, coordinator_epoch)
 
 
+def encode_marker(marker: Marker) -> tuple[bytes, bytes]:
+    """Key and value of the record that is this marker."""
+    return _KEY.pack(0, ABORT if marker.is_abort else COMMIT), _VALUE.pack(0, marker.coordinator_epoch)
+
+
 def _no_marker(base_offset: int, reason: Exception) -> MalformedMessage:
     return MalformedMessage(f"the control batch at offset {base_offset} holds no marker: {reason}")

@@ -11,10 +11,11 @@ the epoch and the last five batches (clients have at most five requests in fligh
     nothing known (new, expired, or its batches were deleted)       any sequence
 
 Everything else is OUT_OF_ORDER_SEQUENCE_NUMBER, a batch older than the five, too. Sequences run from 0 to 2^31-1 and
-then from 0 again, and a batch may cross that border.
+then from 0 again, and a batch may cross that border. Batches of a coordinator have no sequence.
 
-A transaction begins with a producer's first transactional batch and ends with the coordinator's marker. From its first
-offset on nothing is stable: not before the marker stands, nor before the high watermark has passed the marker.
+A transaction begins with a producer's first transactional batch, of which its coordinator must know (verifications.py),
+and ends with the coordinator's marker. From its first offset on nothing is stable: not before the marker stands, nor
+before the high watermark has passed the marker.
 
     last stable offset = the smaller of the high watermark and the first unstable offset
 
@@ -26,11 +27,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.broker.log.markers import Marker
+from odradek.broker.log.verifications import Verification, Verifications
 from odradek.protocol.batches.batch import BatchHeader
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 BATCHES_KEPT = 5
 SEQUENCE_MAX = 2**31 - 1
+BUMPED_FOR_EACH_SINCE = 2
+"""The transaction version from which on each transaction has an epoch of its own (KIP-890)."""
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
 NO_EPOCH = -1
@@ -105,6 +109,7 @@ class Producers:
         self._open_txns: dict[int, int] = dict(sorted(open_txns))
         # First offset -> offset of the marker, which the high watermark has not passed yet.
         self._unreplicated_txns: dict[int, int] = {}
+        self.verifications = Verifications()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -118,40 +123,71 @@ class Producers:
 
     # -- appending ------------------------------------------------------------------------------------------------
 
-    def check(self, header: BatchHeader) -> ProducedBatch | None:
-        """Decides about a batch that a client sent: None to append it, or what it is a duplicate of.
+    def check(
+        self, header: BatchHeader, verification: Verification | None = None, *, is_coordinators: bool = False
+    ) -> ProducedBatch | None:
+        """Decides about a batch that a client sent, or a coordinator for it: None to append it, or what it is a
+        duplicate of.
 
         Raises KafkaError: INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
         """
         state = self._states.get(header.producer_id)
-        if state is not None and state.epoch == header.producer_epoch:
+        if state is not None and state.epoch == header.producer_epoch and not is_coordinators:
             first, last = header.base_sequence, header.last_sequence
             for batch in state.batches:
                 if batch.base_sequence == first and batch.last_sequence == last:
                     return batch
-        if header.is_transactional:
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "no transaction is open: this broker has no coordinator yet")
-        if state is None:
-            return None
-        if header.producer_epoch < state.epoch:
+        if header.is_transactional and not self.has_open_transaction(header.producer_id, header.producer_epoch):
+            self._require_verified(header, verification)
+        if state is not None:
+            _check_epoch(header, state)
+            if not is_coordinators:
+                _check_sequence(header, state)
+            if not header.is_transactional and state.current_txn_first_offset != NO_OFFSET:
+                raise KafkaError(
+                    ErrorCode.INVALID_TXN_STATE,
+                    f"producer {header.producer_id} has a transaction open since offset "
+                    f"{state.current_txn_first_offset}, and the batch belongs to none",
+                )
+        return None
+
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether batches of it are here."""
+        state = self._states.get(producer_id)
+        return state is not None and state.epoch == epoch and state.current_txn_first_offset != NO_OFFSET
+
+    def _require_verified(self, header: BatchHeader, verification: Verification | None) -> None:
+        producer_id = header.producer_id
+        if verification is None or not self.verifications.stands(producer_id, verification):
+            why = "nobody has asked its coordinator" if verification is None else "it has ended meanwhile"
             raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} has epoch {state.epoch}, the batch {header.producer_epoch}",
+                ErrorCode.INVALID_TXN_STATE, f"producer {producer_id} has no transaction open here, and {why}"
             )
-        expected = 0 if header.producer_epoch > state.epoch else _next_sequence(state.last_sequence)
-        if header.base_sequence != expected:
+        if header.base_sequence > verification.lowest_sequence:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id}, epoch {header.producer_epoch}: "
-                f"sequence {header.base_sequence} came where {expected} was expected",
+                f"producer {producer_id}: sequence {header.base_sequence} came before {verification.lowest_sequence}",
             )
-        if state.current_txn_first_offset != NO_OFFSET:
+
+    def check_marker(self, header: BatchHeader, marker: Marker, transaction_version: int) -> None:
+        """Decides about a coordinator's marker. `transaction_version`: that of the transaction; from 2 on its epoch is
+        beyond that of the transaction's batches.
+
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        """
+        state = self._states.get(header.producer_id)
+        if state is None:
+            return
+        if marker.coordinator_epoch < state.coordinator_epoch:
             raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"producer {header.producer_id} has a transaction open since offset {state.current_txn_first_offset}, "
-                "and the batch belongs to none",
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"producer {header.producer_id}: a marker of coordinator epoch {marker.coordinator_epoch}, where the "
+                f"last one was of {state.coordinator_epoch}",
             )
-        return None
+        is_repeated = transaction_version >= BUMPED_FOR_EACH_SINCE and header.producer_epoch == state.epoch
+        if is_repeated and state.current_txn_first_offset != NO_OFFSET:
+            raise _stale_epoch(header, state)
+        _check_epoch(header, state)
 
     def surprise(self, header: BatchHeader) -> str | None:
         """What does not fit in a batch that a leader accepted, which a follower appends all the same. None: nothing."""
@@ -166,10 +202,13 @@ class Producers:
             return None
         return f"{named} and sequence {header.base_sequence}, where {expected} was expected"
 
-    def update(self, header: BatchHeader, base_offset: int, marker: Marker | None = None) -> CompletedTxn | None:
+    def update(
+        self, header: BatchHeader, base_offset: int, marker: Marker | None = None, transaction_version: int = 0
+    ) -> CompletedTxn | None:
         """Remembers a batch that stands in the log, whoever wrote it; nothing is checked.
 
-        `marker` is what a control batch holds. Returns the transaction that it ends, if one was open.
+        `marker` is what a control batch holds, `transaction_version` that of the transaction, where it is known.
+        Returns the transaction that the marker ends, if one was open.
         """
         producer_id = header.producer_id
         if producer_id == NO_PRODUCER_ID or (header.is_control and marker is None):
@@ -180,6 +219,11 @@ class Producers:
         else:
             state.move_to(header.producer_epoch)
         state.last_timestamp_ms = header.max_timestamp
+        if marker is not None and transaction_version >= BUMPED_FOR_EACH_SINCE:
+            # The producer goes on with the marker's epoch, and may have asked about its next transaction already.
+            self.verifications.end(producer_id, before_epoch=header.producer_epoch)
+        elif header.is_transactional:
+            self.verifications.end(producer_id)
         if marker is not None:
             return self._end_txn(producer_id, state, base_offset, marker)
         offsets = base_offset, base_offset + header.last_offset_delta
@@ -241,8 +285,31 @@ class Producers:
         ]
         for producer_id in idle:
             del self._states[producer_id]
+        self.verifications.expire(now_ms, expiration_ms)
         return len(idle)
 
 
 def _next_sequence(sequence: int) -> int:
     return 0 if sequence == SEQUENCE_MAX else sequence + 1
+
+
+def _check_epoch(header: BatchHeader, state: ProducerState) -> None:
+    if header.producer_epoch < state.epoch:
+        raise _stale_epoch(header, state)
+
+
+def _stale_epoch(header: BatchHeader, state: ProducerState) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"producer {header.producer_id} has epoch {state.epoch}, the batch {header.producer_epoch}",
+    )
+
+
+def _check_sequence(header: BatchHeader, state: ProducerState) -> None:
+    expected = 0 if header.producer_epoch > state.epoch else _next_sequence(state.last_sequence)
+    if header.base_sequence != expected:
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {header.producer_id}, epoch {header.producer_epoch}: "
+            f"sequence {header.base_sequence} came where {expected} was expected",
+        )

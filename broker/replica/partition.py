@@ -19,6 +19,7 @@ from odradek.broker.config.broker_config import TopicConfig
 from odradek.broker.log.log import Log
 from odradek.broker.log.log_end import NO_TIMESTAMP, Appended
 from odradek.broker.log.validation import Origin, validated
+from odradek.broker.log.verifications import NO_PROOF, Proof
 from odradek.broker.replica.acknowledgements import ACKS_ALL, Acknowledgements
 from odradek.broker.replica.append_ticket import AppendTicket
 from odradek.broker.replica.partition_host import PartitionHost
@@ -169,8 +170,9 @@ class Partition:
         *,
         origin: Origin = Origin.CLIENT,
         with_zstd: bool = True,
+        proof: Proof = NO_PROOF,
     ) -> AppendTicket:
-        """Appends one batch as its leader.
+        """Appends one batch as its leader. `proof`: of a transaction's.
 
         Raises KafkaError, and nothing is appended then: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, what this broker's
         lease and `validated` raise (log/validation.py), and what `Log.append` raises.
@@ -182,7 +184,7 @@ class Partition:
             self.host.require_lease()
         data, header = validated(memoryview(batch), self.config, now_ms, origin=origin, with_zstd=with_zstd)
         end = self.log.end
-        appended = end.append(data, header, self.role.leader_epoch, now_ms)
+        appended = end.append(data, header, self.role.leader_epoch, now_ms, proof)
         if not appended.is_duplicate:
             if self.durability.waits:
                 self.durability.appended()

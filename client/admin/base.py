@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar, overload
 
 from odradek.client.admin.calls import Calls, Deadline
 from odradek.client.admin.config import AdminConfig
-from odradek.client.admin.coordinators import Coordinators
+from odradek.client.admin.coordinators import GROUPS, TRANSACTIONS, Coordinators
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.arguments import require_iterable, require_kind, require_timeout
 from odradek.client.cluster.cluster import Cluster
@@ -55,7 +55,8 @@ class AdminBase:
             backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._environment.random),
             retries=config.retries,
         )
-        self._coordinators = Coordinators(self._open_calls)
+        self._coordinators = Coordinators(self._open_calls, GROUPS)
+        self._transaction_coordinators = Coordinators(self._open_calls, TRANSACTIONS)
         try:
             await self.cluster.start(config.default_api_timeout_ms)
         except BaseException:

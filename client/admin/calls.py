@@ -11,15 +11,15 @@ does harm twice, and its callers know how to read TOPIC_ALREADY_EXISTS and UNKNO
 (Source: KafkaAdminClient.java: Call, `handleNotControllerError`; AdminApiDriver.java.)
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from odradek.client.admin.errors import ItemsFailed
 from odradek.client.cluster.cluster import CONTROLLER, Cluster
-from odradek.client.errors.client_errors import ClientError, RequestTimedOut, UnsupportedVersion, broker_error
+from odradek.client.errors.client_errors import ClientError, RequestTimedOut, broker_error
 from odradek.client.network.backoff import Backoff
+from odradek.client.network.connection import Connection
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest
@@ -114,21 +114,16 @@ class Calls:
         """
         if node is not None and node != CONTROLLER and self._cluster.metadata.node(node) is None:
             await self._look_for(node, deadline)
-        connection = await self._cluster.connection_to(node, deadline.at_ms)
-        kind = type(request)
-        name = kind.__name__.removesuffix("Request")
-        version = connection.version_of(kind, at_most)
-        if version < at_least:
-            raise UnsupportedVersion(name, connection.broker, (at_least, kind.max_version), (kind.min_version, version))
-        try:
-            async with asyncio.timeout_at(deadline.at_ms / 1000.0):
-                # The connection's own timeout would end what others wait for on it, too.
-                return await connection.ask(request, version=version, timeout_ms=self._request_timeout_ms)
-        except TimeoutError:
-            raise RequestTimedOut(name, connection.broker, deadline.timeout_ms) from None
-        except ValueError as error:
-            hint = "A number or text in it is out of the bounds of Kafka's protocol."
-            raise ClientError(f"{name} cannot be sent: {error}", hint=hint) from error
+        return await self._cluster.ask_once(request, deadline.at_ms, node=node, at_least=at_least, at_most=at_most)
+
+    async def connect(self, node: int | None, deadline: Deadline) -> Connection:
+        """An open connection to a broker, the CONTROLLER, or (None) the least loaded broker.
+
+        Raises ClientError, before anything of a call has been sent there.
+        """
+        if node is not None and node != CONTROLLER and self._cluster.metadata.node(node) is None:
+            await self._look_for(node, deadline)
+        return await self._cluster.connection_to(node, deadline.at_ms)
 
     async def ask_until(self, request: Request[R], deadline: Deadline) -> R:
         """Asks the least loaded broker, until one has answered."""

@@ -6,10 +6,10 @@ A call about several groups returns their results by group, or raises ItemsFaile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from odradek.client.admin.all_brokers import AllBrokersCall
 from odradek.client.admin.base import AdminBase, items_of, only, require_group
-from odradek.client.admin.calls import Again, Deadline, UnknownBroker
-from odradek.client.admin.coordinators import GroupCall
-from odradek.client.admin.errors import ItemsFailed
+from odradek.client.admin.calls import Again, Deadline
+from odradek.client.admin.coordinators import CoordinatorCall
 from odradek.client.admin.group_descriptions import described_consumer_groups, described_groups
 from odradek.client.admin.group_errors import NOT_FOUND
 from odradek.client.admin.groups import (
@@ -30,13 +30,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
-from odradek.protocol.messages.list_groups import ListGroupsRequest
-from odradek.protocol.messages.metadata import MetadataRequest
-from odradek.runtime.tasks import run_together
 
 __all__ = ["GroupCalls"]
-
-Listings = tuple[GroupListing, ...]
 
 
 class GroupCalls(AdminBase):
@@ -63,44 +58,14 @@ class GroupCalls(AdminBase):
         wanted_types = [] if types is None else await items_of("types", types, "groups' types")
         require_all("types", wanted_types, str, "groups' types (str)")
         request, at_least = list_groups_request(wanted_states, wanted_types)
-        heard: dict[int, Listings] = {}
 
-        async def attempt(_: list[str]) -> Mapping[str, Listings | ClientError | Again]:
-            return {"": await self._list_once(request, at_least, heard, deadline)}
+        async def ask(node_id: int) -> tuple[GroupListing, ...]:
+            return listed_groups(await self._calls.ask(request, deadline, node=node_id, at_least=at_least), node_id)
 
-        try:
-            listed = (await self._calls.complete("ListGroups", [""], attempt, deadline))[""]
-        except ItemsFailed as failed:
-            raise failed.errors[""] from None
-        return sorted(listed, key=lambda group: group.group_id)
-
-    async def _list_once(
-        self, request: ListGroupsRequest, at_least: int, heard: dict[int, Listings], deadline: Deadline
-    ) -> Listings | ClientError | Again:
-        """Asks all brokers that there are now: a group of one that has gone is coordinated by another one.
-
-        `heard`: what each broker has answered last, for a report of those that do not.
-        """
-        brokers = (await self._calls.ask(MetadataRequest(topics=[]), deadline)).brokers
-        nodes = sorted(broker.node_id for broker in brokers)
-
-        async def one(node_id: int) -> Listings | ClientError:
-            try:
-                return listed_groups(await self._calls.ask(request, deadline, node=node_id, at_least=at_least), node_id)
-            except ClientError as error:
-                return error
-
-        answers = dict(zip(nodes, await run_together([one(each) for each in nodes], "ListGroups"), strict=True))
-        errors = {node: answer for node, answer in answers.items() if isinstance(answer, ClientError)}
-        heard |= {node: answer for node, answer in answers.items() if not isinstance(answer, ClientError)}
-        if not errors:
-            # A group that moves meanwhile may be listed twice.
-            groups = [group for answer in answers.values() if not isinstance(answer, ClientError) for group in answer]
-            return tuple({group.group_id: group for group in groups}.values())
-        silent = {node: error for node, error in errors.items() if node not in heard}
-        failed = ItemsFailed("ListGroups", silent or errors, {node: heard[node] for node in nodes if node in heard})
-        passes = all(error.retriable or isinstance(error, UnknownBroker) for error in errors.values())
-        return Again(failed) if passes else failed
+        answers = await AllBrokersCall(self._calls, "ListGroups", ask, deadline).answers()
+        # A group that moves meanwhile may be listed twice.
+        listed = {group.group_id: group for answer in answers.values() for group in answer}
+        return sorted(listed.values(), key=lambda group: group.group_id)
 
     async def describe_groups(
         self, group_ids: Iterable[str], *, timeout_ms: float | None = None
@@ -111,7 +76,7 @@ class GroupCalls(AdminBase):
         """
         deadline = self._deadline(timeout_ms)
         wanted = await _group_ids("group_ids", group_ids)
-        call = GroupCall(self._coordinators, deadline)
+        call = CoordinatorCall(self._coordinators, deadline)
 
         async def ask(some: list[str], node_id: int) -> Mapping[str, GroupDescription | ClientError]:
             response = await self._calls.ask(DescribeGroupsRequest(groups=some), deadline, node=node_id)
@@ -145,7 +110,7 @@ class GroupCalls(AdminBase):
         """
         deadline = self._deadline(timeout_ms)
         wanted = await _group_ids("group_ids", group_ids)
-        call = GroupCall(self._coordinators, deadline)
+        call = CoordinatorCall(self._coordinators, deadline)
 
         async def ask(some: list[str], node_id: int) -> Mapping[str, ClientError | None]:
             outcomes = deleted_groups(
@@ -182,7 +147,7 @@ class GroupCalls(AdminBase):
         else:
             given = await items_of("members", members, "MemberToRemove objects")
         wanted = [_to_remove(each) for each in given]
-        call = GroupCall(self._coordinators, deadline)
+        call = CoordinatorCall(self._coordinators, deadline)
 
         async def attempt(some: list[MemberToRemove]) -> Mapping[MemberToRemove, ClientError | Again | None]:
             return await call.one(group_id, some, lambda node_id: ask(some, node_id))

@@ -9,18 +9,17 @@ from odradek.client.errors.base import ClientError
 from odradek.client.errors.client_errors import broker_error
 from odradek.protocol.errors import ErrorCode, code_of
 
-__all__ = ["MOVED", "NOT_FOUND", "PASSING", "group_error"]
+__all__ = ["NOT_FOUND", "PASSING", "group_error"]
 
-MOVED: Final = frozenset(
+PASSING: Final = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
     }
 )
-"""Errors after which the coordinator is looked for again. (Source: CoordinatorStrategy.java and the handlers beside it,
-which keep the coordinator while it loads; a failover ends such a load, too.)"""
-PASSING: Final = MOVED | {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT}
 """Errors of a group that asking again can cure."""
 NOT_FOUND: Final = ErrorCode.GROUP_ID_NOT_FOUND
 

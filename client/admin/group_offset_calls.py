@@ -8,7 +8,7 @@ from typing import cast
 
 from odradek.client.admin.base import AdminBase, items_of, keys_of, only, require_group
 from odradek.client.admin.calls import Again
-from odradek.client.admin.coordinators import GroupCall
+from odradek.client.admin.coordinators import CoordinatorCall
 from odradek.client.admin.group_offsets import (
     NAMES_UNTIL,
     SEVERAL_GROUPS_SINCE,
@@ -55,7 +55,7 @@ class GroupOffsetCalls(AdminBase):
         else:
             by_group = dict.fromkeys(await items_of("wanted", wanted, "groups' ids"))
         require_all("wanted", by_group, str, "groups' ids (str)")
-        call = GroupCall(self._coordinators, deadline)
+        call = CoordinatorCall(self._coordinators, deadline)
 
         async def ask(some: list[str], node_id: int) -> Mapping[str, Offsets | ClientError]:
             return await fetch({each: by_group[each] for each in some}, node_id)
@@ -107,7 +107,7 @@ class GroupOffsetCalls(AdminBase):
         deadline = self._deadline(timeout_ms)
         require_partitions("offsets", keys_of("offsets", offsets, "TopicPartition objects"))
         committed = {partition: _committed(offset) for partition, offset in offsets.items()}
-        call = GroupCall(self._coordinators, deadline)
+        call = CoordinatorCall(self._coordinators, deadline)
 
         async def attempt(some: list[TopicPartition]) -> Mapping[TopicPartition, ClientError | Again | None]:
             request = offset_commit_request(group_id, {partition: committed[partition] for partition in some})
@@ -130,7 +130,7 @@ class GroupOffsetCalls(AdminBase):
         require_group(group_id)
         deadline = self._deadline(timeout_ms)
         wanted = await _partitions_of("partitions", partitions)
-        call = GroupCall(self._coordinators, deadline)
+        call = CoordinatorCall(self._coordinators, deadline)
 
         async def attempt(some: list[TopicPartition]) -> Mapping[TopicPartition, ClientError | Again | None]:
             async def ask(node_id: int) -> Mapping[TopicPartition, ClientError | None]:

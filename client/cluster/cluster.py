@@ -31,6 +31,7 @@ from odradek.client.errors.client_errors import (
     ConnectionFailed,
     MetadataTimeout,
     RequestTimedOut,
+    UnsupportedVersion,
 )
 from odradek.client.metrics.metrics import METADATA_AGE, Metrics, client_metrics
 from odradek.client.network.backoff import Backoff
@@ -201,6 +202,39 @@ class Cluster:
             while self._now_ms() < retry_at_ms:
                 self._check_usable()
                 await self._news.wait(retry_at_ms)
+
+    async def ask_once(
+        self,
+        request: Request[R],
+        deadline_ms: float,
+        *,
+        node: int | None = None,
+        at_least: int = 0,
+        at_most: int | None = None,
+    ) -> R:
+        """Asks a broker, the CONTROLLER, or (None) the least loaded broker, and does not ask again.
+
+        `at_least`: the version that the request needs; `at_most`: the last one that carries it.
+
+        Raises ClientError, also for a request that holds what its version cannot carry; after a retriable one the
+        request may have been carried out nevertheless.
+        """
+        began_ms = self._now_ms()
+        connection = await self.connection_to(node, deadline_ms)
+        kind = type(request)
+        name = kind.__name__.removesuffix("Request")
+        version = connection.version_of(kind, at_most)
+        if version < at_least:
+            raise UnsupportedVersion(name, connection.broker, (at_least, kind.max_version), (kind.min_version, version))
+        try:
+            async with asyncio.timeout_at(deadline_ms / 1000.0):
+                # The connection's own timeout would end what others wait for on it, too.
+                return await connection.ask(request, version=version, timeout_ms=self._config.request_timeout_ms)
+        except TimeoutError:
+            raise RequestTimedOut(name, connection.broker, deadline_ms - began_ms) from None
+        except ValueError as error:
+            hint = "A number or text in it is out of the bounds of Kafka's protocol."
+            raise ClientError(f"{name} cannot be sent: {error}", hint=hint) from error
 
     async def wait_for_topic(self, topic: str, deadline_ms: float, *, partition: int | None = None) -> TopicMetadata:
         """What is known of a topic, as soon as that can be used, and has this partition if one is given.

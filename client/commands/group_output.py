@@ -5,13 +5,13 @@ some time after the last one has left, and where there never was one, each after
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from odradek.client.admin.group_offsets import CommittedOffset
 from odradek.client.admin.groups import GroupDescription, GroupRebalance, MemberDescription
 from odradek.client.commands.group_description import Described
 from odradek.client.commands.lag import Progress
+from odradek.client.commands.moment import moment_text
 from odradek.client.commands.output import Cell
 from odradek.client.commands.partition_names import partition_names
 from odradek.client.topic_partition import TopicPartition
@@ -83,7 +83,7 @@ def summary(each: Described) -> str:
 
 def rebalance_lines(group: GroupDescription) -> list[str]:
     """A line about each rebalance, for people; the last one comes first."""
-    return [f"  rebalanced {_moment(each.started_ms)}: {_why(each)}" for each in reversed(group.rebalances)]
+    return [f"  rebalanced {moment_text(each.started_ms)}: {_why(each)}" for each in reversed(group.rebalances)]
 
 
 def _why(rebalance: GroupRebalance) -> str:
@@ -95,14 +95,6 @@ def _why(rebalance: GroupRebalance) -> str:
         ago_s = (rebalance.started_ms - rebalance.last_heard_ms) / MS_PER_S
         told.append(f"last heard of {ago_s:.1f} s before")
     return _printable(f"{'; '.join(told)} ({rebalance.cause})")
-
-
-def _moment(unix_ms: int) -> str:
-    """In UTC, to the second; `@` and milliseconds where that is no time that Python knows."""
-    try:
-        return datetime.fromtimestamp(unix_ms // MS_PER_S, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (OverflowError, ValueError, OSError):
-        return f"@{unix_ms}"
 
 
 def _printable(text: str) -> str:

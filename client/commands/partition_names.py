@@ -1,4 +1,4 @@
-"""Partitions as commands take them, `orders` for all of a topic or `orders:0,1`, and print them."""
+"""Partitions as commands take them, `orders` for all of a topic or `orders:0,1`, one as `orders-0`, and print them."""
 
 import re
 from collections.abc import Iterable
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
     from odradek.client.topic_partition import TopicPartition
 
-__all__ = ["Partitions", "named_partitions", "partition_names"]
+__all__ = ["OnePartition", "Partitions", "named_partitions", "partition_names"]
 
 WRITTEN: Final = re.compile(r"([^:]+)(?::(\d{1,10}(?:,\d{1,10})*))?")
+ONE: Final = re.compile(r"([^:]+)[-:](\d{1,10})")
 
 
 class Partitions(click.ParamType["tuple[str, tuple[int, ...]]"]):
@@ -32,6 +33,20 @@ class Partitions(click.ParamType["tuple[str, tuple[int, ...]]"]):
         if match is None or any(each > ID_MAX for each in numbers):
             self.fail(f"{value!r}: write a topic, or a topic and some of its partitions, as in orders:0,1", param, ctx)
         return match[1], numbers
+
+
+class OnePartition(click.ParamType["tuple[str, int]"]):
+    """A topic, and the number of one of its partitions."""
+
+    name = "TOPIC-N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        match = ONE.fullmatch(str(value))
+        if match is None or int(match[2]) > ID_MAX:
+            self.fail(f"{value!r}: write a topic and one of its partitions, as in orders-0", param, ctx)
+        return match[1], int(match[2])
 
 
 async def named_partitions(admin: "Admin", named: Iterable[tuple[str, tuple[int, ...]]]) -> "list[TopicPartition]":

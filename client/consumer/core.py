@@ -73,6 +73,8 @@ class ConsumerCore:
         self._hand: _Hand | None = None
         self._walks: dict[TopicPartition, _Hand] = {}
         """Records of single partitions that are walked by themselves, and done one by one."""
+        self.taken_away: set[TopicPartition] = set()
+        """Partitions that were taken away while the program had records of them in hand, which it still has."""
         self._failure: ClientError | None = None
         """What is raised when the program asks next."""
         self._taken_count = 0
@@ -121,6 +123,8 @@ class ConsumerCore:
         """Reads these no more. What the program has in hand of them does not become done."""
         for partition in partitions:
             if self._assigned.pop(partition, None) is not None:
+                if self._hand is not None and any(part.partition == partition for part in self._hand.parts):
+                    self.taken_away.add(partition)
                 self._forget(partition)
                 self._paused.discard(partition)
                 self._held.discard(partition)
@@ -245,6 +249,7 @@ class ConsumerCore:
     def settle(self) -> None:
         """The program asks for more, so it is done with what it has."""
         self._cut_hand()
+        self.taken_away.clear()
         hand, self._hand = self._hand, None
         if hand is None or self._manual_done:
             return
@@ -262,6 +267,18 @@ class ConsumerCore:
                 self.done.passed(partition, self._fetcher.position(partition))  # all below has been decoded
             if (offset := self.done.committable(partition)) is not None:
                 found[partition] = offset
+        return found
+
+    def handed_out(self) -> dict[TopicPartition, Committable]:
+        """Where the program goes on, of every partition whose position is known: what it has got so far is before."""
+        epochs = {} if self._hand is None else {part.partition: part.leader_epoch for part in self._hand.parts}
+        found: dict[TopicPartition, Committable] = {}
+        for partition in self._assigned:
+            offset = self.position(partition)
+            done = self.done.committable(partition)
+            epoch = done.leader_epoch if done is not None and done.offset == offset else -1
+            if offset >= 0:
+                found[partition] = Committable(offset, epochs.get(partition, epoch))
         return found
 
     def close(self) -> None:

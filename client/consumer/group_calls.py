@@ -12,12 +12,13 @@ from odradek.client.consumer.group.partition_changes import Callbacks
 from odradek.client.consumer.group.subscription import Subscription
 from odradek.client.consumer.membership.membership import Identity
 from odradek.client.consumer.records import ConsumerBatch, ConsumerRecord
-from odradek.client.errors.client_errors import WrongUse
+from odradek.client.errors.client_errors import ClientError, WrongUse
+from odradek.client.offset_commit import Committed, OffsetsToCommit
 from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["GroupCalls"]
 
-Committed = ConsumerRecord | ConsumerBatch | Mapping[TopicPartition, int | OffsetAndMetadata]
+What = ConsumerRecord | ConsumerBatch | Mapping[TopicPartition, int | OffsetAndMetadata]
 Outcomes = dict[TopicPartition, CommitOutcome]
 
 
@@ -72,8 +73,35 @@ class GroupCalls(ConsumerBase):
         self._check(may_be_closing=True)
         return self._session().identity
 
+    # ------------------------------------------------------------------------------------------------ transactions
+    def offsets_for_transaction(self) -> OffsetsToCommit:
+        """What `Transaction.send_offsets` commits: all that was handed out so far, the record or batch in hand
+        included.
+
+        Raises NoGroup; WrongUse where the consumer commits by itself; ClientError while it has no place in its group,
+        or where a partition was taken away whose records are in hand.
+        """
+        self._check()
+        session = self._session()
+        if self.config.enable_auto_commit:
+            why = "the consumer would commit by itself, beside the transaction"
+            raise WrongUse(why, hint="Set enable_auto_commit=False.")
+        offsets, identity = session.handed_out(), session.identity
+        if session.taken_away:
+            why = f"{', '.join(map(str, sorted(session.taken_away)))} was taken away while its records were in work"
+            raise ClientError(why, hint="Abort the transaction: another member reads them again.")
+        if offsets and session.is_member and identity.generation < 0:
+            why = f"the consumer has no place in the group {identity.group_id} at the moment"
+            raise ClientError(why, hint="Abort the transaction: another member may have read its records again.")
+        return OffsetsToCommit(identity, offsets)
+
+    def committed_by_transaction(self, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """A transaction with these offsets was committed: what is before them is done."""
+        if self._group is not None and self._is_open():
+            self._group.committed_elsewhere({partition: each.offset for partition, each in offsets.items()})
+
     # -------------------------------------------------------------------------------------------------- committing
-    async def commit(self, what: Committed | None = None, *, timeout_ms: float | None = None) -> Outcomes:
+    async def commit(self, what: What | None = None, *, timeout_ms: float | None = None) -> Outcomes:
         """Commits what is done, or (given a record, a batch, or offsets to go on at) up to there, and says for each
         partition whether it was committed, or is not ours any more.
 
@@ -96,7 +124,7 @@ class GroupCalls(ConsumerBase):
         return outcomes | (await session.commit(ours, deadline_ms) if ours else {})
 
     def commit_in_background(
-        self, what: Committed | None = None, done: Callable[[Outcomes | CommitFailed], None] | None = None
+        self, what: What | None = None, done: Callable[[Outcomes | CommitFailed], None] | None = None
     ) -> None:
         """The same without waiting. `done` is called with what `commit` returns or raises; else an error is logged.
 
@@ -108,7 +136,7 @@ class GroupCalls(ConsumerBase):
             require_callback("done", done, "outcomes, or a CommitFailed")
         self._tasks.start(self._commit(what, done), f"{self.config.client_id}: commit")
 
-    async def _commit(self, what: Committed | None, done: Callable[[Outcomes | CommitFailed], None] | None) -> None:
+    async def _commit(self, what: What | None, done: Callable[[Outcomes | CommitFailed], None] | None) -> None:
         try:
             outcomes: Outcomes | CommitFailed = await self.commit(what)
         except CommitFailed as error:
@@ -147,7 +175,7 @@ def _subscription(topics: Iterable[str] | re.Pattern[str], pattern: str | None) 
     return Subscription.to_names(names)
 
 
-def _offsets(what: Committed) -> dict[TopicPartition, OffsetAndMetadata]:
+def _offsets(what: What) -> dict[TopicPartition, OffsetAndMetadata]:
     if isinstance(what, ConsumerRecord):
         return {TopicPartition(what.topic, what.partition): OffsetAndMetadata(what.offset + 1)}
     if isinstance(what, ConsumerBatch):

@@ -16,6 +16,7 @@ __all__ = [
     "BrokerError",
     "InvalidTopic",
     "NotEnoughReplicas",
+    "ProducerFenced",
     "RecordRefused",
     "RecordTooLarge",
     "SequenceError",
@@ -71,6 +72,11 @@ class NotEnoughReplicas(BrokerError):
 
 class RecordRefused(BrokerError):
     """The broker's validation refused a record, or its timestamp."""
+
+
+class ProducerFenced(BrokerError):
+    """Another producer with this transactional id has taken over, or the coordinator has aborted a transaction that was
+    open for too long. This one can only be closed."""
 
 
 class SequenceError(BrokerError):
@@ -176,6 +182,7 @@ _CLASSES: Final[dict[ErrorCode, type[BrokerError]]] = {
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: SequenceError,
     ErrorCode.INVALID_PRODUCER_EPOCH: SequenceError,
     ErrorCode.UNKNOWN_PRODUCER_ID: SequenceError,
+    ErrorCode.PRODUCER_FENCED: ProducerFenced,
     ErrorCode.MESSAGE_TOO_LARGE: RecordTooLarge,
     ErrorCode.UNSUPPORTED_VERSION: UnsupportedVersion,
 }

@@ -6,7 +6,7 @@ and `hint`. Constructors take facts and make the sentence.
 
     BrokerError          a broker answered with an error code; `broker_error` picks the class
       AuthorizationError, InvalidTopic, UnknownTopic, TopicExists, NotEnoughReplicas, RecordRefused, SequenceError,
-      RecordTooLarge, UnsupportedVersion (both are also found before anything is sent)
+      ProducerFenced, RecordTooLarge, UnsupportedVersion (both are also found before anything is sent)
     ConnectionFailed, RequestTimedOut, MalformedResponse, AuthenticationFailed        between client and broker
     ConfigError, SerializationError, InvalidPartition, PartitionerFailed              what the caller handed in
     BufferFull, BufferExhausted, MetadataMissing, MetadataTimeout, DeliveryTimeout    no room or time left
@@ -27,6 +27,7 @@ from odradek.client.errors.broker_errors import (
     BrokerError,
     InvalidTopic,
     NotEnoughReplicas,
+    ProducerFenced,
     RecordRefused,
     RecordTooLarge,
     SequenceError,
@@ -59,6 +60,7 @@ __all__ = [
     "NotEnoughReplicas",
     "PartitionerFailed",
     "ProducerClosed",
+    "ProducerFenced",
     "ProducerNotStarted",
     "RecordRefused",
     "RecordTooLarge",

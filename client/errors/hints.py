@@ -65,7 +65,15 @@ HINTS: Final[dict[ErrorCode, str]] = {
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "Set compression_type to one that the broker knows; zstd needs Kafka 2.1.",
     ErrorCode.INVALID_RECORD: "Correct the record: a compacted topic wants keys, and a topic may bound timestamps.",
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: "Ask less often, or raise the quota.",
-    ErrorCode.PRODUCER_FENCED: "Use another transactional id, or stop the other producer.",
+    ErrorCode.PRODUCER_FENCED: "Close it; a new one takes over in turn. If no other producer has the transactional id, "
+    "a transaction was open for longer than transaction_timeout_ms.",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "Close the producer and make a new one: the coordinator has forgotten its "
+    "transactional id (transactional.id.expiration.ms), or gave it to another producer.",
+    ErrorCode.INVALID_TXN_STATE: "The coordinator has no such transaction, or no longer: it aborts one that is open "
+    "for longer than transaction_timeout_ms.",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "Lower transaction_timeout_ms, or raise transaction.max.timeout.ms of the "
+    "brokers.",
+    ErrorCode.TRANSACTION_ABORTABLE: "Abort the transaction and begin another one.",
     ErrorCode.UNKNOWN_TOPIC_ID: "The topic was deleted, or created again; the client looks its id up anew.",
 }
 """The advice by code. Those missing get the sentence of their kind."""

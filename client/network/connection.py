@@ -112,6 +112,10 @@ class Connection:
         """The highest version that both know, `at_most` this one. Raises UnsupportedVersion."""
         return self._versions.version_of(request, at_most)
 
+    def level_of(self, feature: str) -> int:
+        """The level of a feature that the cluster relied on when this was opened; 0: none."""
+        return self._versions.level_of(feature)
+
     def send(
         self,
         request: Request[R],

@@ -31,11 +31,14 @@ Ask = Callable[[ApiVersionsRequest, int], Awaitable[ApiVersionsResponse]]
 class Versions:
     """The broker's ranges."""
 
-    __slots__ = ("_ranges", "broker")
+    __slots__ = ("_levels", "_ranges", "broker")
 
     def __init__(self, broker: str, answer: ApiVersionsResponse) -> None:
         self.broker = broker
         self._ranges = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        self._levels: dict[str, int] = {}
+        if answer.finalized_features_epoch >= 0:  # before, the broker does not know (ApiVersionsResponse.json)
+            self._levels = {each.name: each.max_version_level for each in answer.finalized_features}
 
     def version_of(self, request: type[Request[Any]], at_most: int | None = None) -> int:
         """The highest version that both have, `at_most` this one. Raises UnsupportedVersion where there is none."""
@@ -48,6 +51,10 @@ class Versions:
         raise UnsupportedVersion(
             request.__name__.removesuffix("Request"), self.broker, (request.min_version, highest), theirs
         )
+
+    def level_of(self, feature: str) -> int:
+        """The level that the cluster relied on when the broker was asked (KIP-584); 0: none."""
+        return self._levels.get(feature, 0)
 
     def offers(self, request: type[Request[Any]]) -> bool:
         """Whether the broker knows the API at all."""

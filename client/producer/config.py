@@ -18,6 +18,7 @@ from odradek.client.configuration.settings import (
     flag,
     is_default,
     optional_flag,
+    optional_text,
     rows,
     thing,
     whole,
@@ -127,6 +128,16 @@ class ProducerConfig(ClientConfig):
         expected="a callable (delivery), no coroutine function",
         is_ours=True,
     )
+    transactional_id: str | None = optional_text(
+        "The name under which the producer has transactions; it implies idempotence, and fences whoever had it before."
+    )
+    transaction_timeout_ms: int = whole(
+        60_000,
+        "The coordinator aborts a transaction that is open for so long; at most its `transaction.max.timeout.ms`.",
+        minimum=1,
+        maximum=INT_MAX,
+        unit="ms",
+    )
     close_timeout_ms: int = whole(
         30_000, "How long closing waits until all accepted records have ended.", unit="ms", is_ours=True
     )
@@ -153,8 +164,30 @@ class ProducerConfig(ClientConfig):
         return None if level == row.default else int(level)
 
     def _resolve(self) -> None:
+        self._resolve_transactions()
         self._resolve_idempotence()
         self._resolve_delivery_timeout()
+
+    def _resolve_transactions(self) -> None:
+        """ProducerConfig.java `postProcessAndValidateIdempotenceConfigs`: a transaction needs idempotence."""
+        if self.transactional_id is None:
+            return
+        if not self.transactional_id:
+            hint = "Leave it out for a producer without transactions."
+            raise ConfigError("transactional_id is empty", settings=("transactional_id",), hint=hint)
+        against: list[str] = []
+        if self.enable_idempotence is False:
+            against.append("enable_idempotence=False")
+        if self.retries == 0:
+            against.append("retries=0")
+        if self.acks != -1:
+            against.append(f"acks={self.acks}")
+        if against:
+            raise ConfigError(
+                f"transactional_id={self.transactional_id!r} does not go with {' and '.join(against)}",
+                settings=("transactional_id", *(each.partition("=")[0] for each in against)),
+                hint="Leave acks, retries and enable_idempotence as they are, or use no transactions.",
+            )
 
     def _resolve_idempotence(self) -> None:
         """KIP-679, and ProducerConfig.java `postProcessAndValidateIdempotenceConfigs` of 4.x."""

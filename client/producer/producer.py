@@ -9,6 +9,8 @@ A record goes through interceptors and serializers, gets its partition, and is a
 does. `send`, `send_nowait` and `send_batch` share one way into the accumulator, so what one task hands over keeps its
 order within a partition whichever it used.
 
+With a `transactional_id` it sends nothing but in transactions (`transaction`), of which it has one at a time.
+
 A producer belongs to the event loop it was started in: any other use (before start, after close, from another loop,
 another thread or a forked child) raises at once. Threads use `send_threadsafe`.
 
@@ -18,60 +20,36 @@ another thread or a forked child) raises at once. Threads use `send_threadsafe`.
 import asyncio
 import logging
 from collections.abc import Iterable
-from functools import partial
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Final, Literal, NoReturn, Self, overload
+from typing import Any, Literal, NoReturn, Self, overload
 
-from odradek.client.arguments import (
-    require_all,
-    require_callback,
-    require_iterable,
-    require_kind,
-    require_topic,
-    require_topics,
-)
+from odradek.client.arguments import require_all, require_iterable, require_topics
 from odradek.client.cluster.cluster import Cluster
 from odradek.client.configuration.signatures import config_of, configured_by
-from odradek.client.errors.client_errors import (
-    BatchError,
-    BufferFull,
-    ClientError,
-    MetadataMissing,
-    ProducerClosed,
-    ProducerNotStarted,
-    WrongLoop,
-)
+from odradek.client.errors.client_errors import ClientError, ProducerClosed, ProducerNotStarted, WrongLoop
+from odradek.client.errors.transaction_errors import NoTransaction, NoTransactionalId
 from odradek.client.metrics.metrics import BUFFER_AVAILABLE_BYTES, BUFFER_TOTAL_BYTES, WAITING_THREADS, client_metrics
-from odradek.client.producer.accepting.bulk import Bulk, check_lengths, feed_all
 from odradek.client.producer.accepting.record_intake import RecordIntake
-from odradek.client.producer.accepting.record_transform import Record, RecordTransform
+from odradek.client.producer.accepting.record_transform import RecordTransform
 from odradek.client.producer.batching.accumulator import Accumulator
-from odradek.client.producer.batching.batch import ProducerBatch
 from odradek.client.producer.batching.limits import Limits
 from odradek.client.producer.batching.memory import BufferMemory
 from odradek.client.producer.config import ProducerConfig
-from odradek.client.producer.hooks.interceptors import lasting
 from odradek.client.producer.idempotence.idempotence import Idempotence
-from odradek.client.producer.record import RecordHeaders
-from odradek.client.producer.results.bulk_acks import BulkAcks
-from odradek.client.producer.results.delivery import Ack, Callback, Delivery, Results, wait_for_all
+from odradek.client.producer.record_calls import NOWHERE, RecordCalls
+from odradek.client.producer.results.delivery import Ack, Delivery, Results, wait_for_all
 from odradek.client.producer.sending.sender import Sender
-from odradek.client.taking import TURN_MS, taken
+from odradek.client.producer.transaction import Transaction, Transactions
+from odradek.client.producer.transaction_session import TransactionSession, made_machine
+from odradek.client.taking import taken
 from odradek.runtime.environment import Environment, ThreadFuture, tell_when_forked
-from odradek.runtime.tasks import Tasks, breathe
+from odradek.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
-NOWHERE: Final = 0
-"""No thread's id."""
-COLUMN: Final = "an iterable with an item for each record"
-BACKLOG_MAX: Final = 512
-"""When so much is ready to be sent, `send` gives the loop a turn. (After every batch, requests would be small: with
-records of 1 KiB they took 7 µs of CPU a record, and 5 so.)"""
 
-
-class Producer:
+class Producer(RecordCalls):
     """Sends records to any Kafka broker. The settings are those of `ProducerConfig`, by name, or one ready `config`."""
 
     @overload
@@ -81,20 +59,21 @@ class Producer:
     def __init__(self, *, config: ProducerConfig) -> None: ...
     def __init__(self, *values: Any, **settings: Any) -> None:
         config = self.config = config_of(ProducerConfig, values, settings)
+        super().__init__(config, RecordTransform.of(config))
         self._metrics = client_metrics(config.metrics, config.client_id)
-        self._thread_id = NOWHERE
-        """Of the loop, while records are accepted. (To ask asyncio for the running loop costs twice as much.)"""
         self._state: Literal["new", "open", "closed", "forked"] = "new"
         self._closing: asyncio.Task[None] | None = None
-        self._preparation = RecordTransform.of(config)
-        self._on_delivery: Callback | None = config.on_delivery
-        self._is_plain = self._preparation is None and self._on_delivery is None
-        self._runs_code = self._preparation is not None or config.partitioner is not None
-        self._turn_began_ms: float | None = None  # the first `send` in this turn of the loop, where that runs code
+        self._own_thread_id = NOWHERE
+        """Of the loop, while it is open. (With transactions, `_thread_id` is never set: they send.)"""
+        self._transactions: Transactions | None = None
 
     # --------------------------------------------------------------------------------------------- lifecycle
     async def start(self) -> Self:
-        """Connects to the cluster. Raises ConnectionFailed or AuthenticationFailed; nothing is left behind then."""
+        """Connects to the cluster. Raises ConnectionFailed or AuthenticationFailed; nothing is left behind then.
+
+        With a `transactional_id` it gets its producer id, too, and so ends what another producer had begun under it,
+        for which it waits up to `max_block_ms`. Raises then also RequestTimedOut and the coordinator's refusal.
+        """
         if self._state != "new":
             raise ProducerClosed("this producer was started before; make a new one")
         self._state = "closed"  # should anything go wrong
@@ -110,27 +89,72 @@ class Producer:
             await self._cluster.close()
             await self._tasks.close()
             raise
-        environment = self._environment
-        self._results = Results(environment.loop, environment.monotonic_ms, self._metrics, config.client_id)
-        idempotence = Idempotence() if config.is_idempotent else None
+        self._assemble()
+        if self._transactions is not None:
+            try:
+                await self._transactions.session.initialize()
+            except BaseException:
+                self._end()
+                await self._taken_down()
+                raise
+        self._own_thread_id = get_ident()
+        if self._transactions is None:
+            self._thread_id = self._own_thread_id
+        self._state = "open"
+        tell_when_forked(self)
+        self._sender.wake()
+        return self
+
+    def _assemble(self) -> None:
+        config, environment, metrics, cluster = self.config, self._environment, self._metrics, self._cluster
+        self._results = Results(environment.loop, environment.monotonic_ms, metrics, config.client_id)
+        machine = made_machine(config, environment)
+        idempotence = None
+        if config.is_idempotent:
+            idempotence = Idempotence(None if machine is None else machine.may_send)
         memory = BufferMemory(config.buffer_memory)
         self._accumulator = Accumulator(Limits.of(config), memory, self._results, idempotence, environment.random)
-        metrics, cluster = self._metrics, self._cluster
-        self._sender = Sender(config, self._accumulator, cluster, idempotence, environment, self._tasks, metrics)
-        self._acceptance = RecordIntake(config, self._accumulator, cluster, self._sender, environment, metrics)
+        self._sender = Sender(
+            config, self._accumulator, cluster, idempotence, environment, self._tasks, metrics, machine
+        )
+        self._acceptance = self._made_intake()
+        if machine is not None:
+            assert idempotence is not None
+            session = TransactionSession(
+                config,
+                environment,
+                cluster,
+                self._tasks,
+                machine,
+                idempotence,
+                self._accumulator,
+                self._sender,
+                self._settled,
+            )
+            self._transactions = Transactions(
+                config,
+                session,
+                self._preparation,
+                self._accumulator,
+                self._sender,
+                environment,
+                self._made_intake,
+                self._check,
+            )
         self._unwatch = [
             metrics.watch(BUFFER_TOTAL_BYTES, lambda: memory.limit_bytes),
             metrics.watch(BUFFER_AVAILABLE_BYTES, lambda: memory.free_bytes),
             metrics.watch(WAITING_THREADS, lambda: memory.waiting),
         ]
-        self._cluster.subscribe(self._changed)
-        self._sender.on_fatal = self._acceptance.refresh
+        cluster.subscribe(self._changed)
+        self._sender.on_fatal = self._refresh
+        if self._transactions is not None:
+            self._sender.on_refusal = self._transactions.refuse
         self._is_running = environment.loop.is_running
-        self._thread_id = get_ident()
-        self._state = "open"
-        tell_when_forked(self)
-        self._sender.wake()
-        return self
+
+    def _made_intake(self) -> RecordIntake:
+        config, metrics = self.config, self._metrics
+        return RecordIntake(config, self._accumulator, self._cluster, self._sender, self._environment, metrics)
 
     async def close(self) -> None:
         """Delivers what was accepted, for `close_timeout_ms` at most, fails the rest, and closes the connections.
@@ -144,10 +168,13 @@ class Producer:
             if self._state == "closed":
                 return  # it never came to anything
             self._check()
-            self._thread_id = NOWHERE
+            self._thread_id = self._own_thread_id = NOWHERE
             self._state = "closed"
             # At once, before anybody else has a turn: what is accepted from now on would never end.
-            self._acceptance.close(ProducerClosed("the producer was closed while a record waited to be accepted"))
+            closed = ProducerClosed("the producer was closed while a record waited to be accepted")
+            self._acceptance.close(closed)
+            if self._transactions is not None:
+                self._transactions.close(closed)
             self._closing = self._tasks.start(self._close(), f"{self.config.client_id}: close")
         elif asyncio.get_running_loop() is not self._environment.loop:
             raise WrongLoop("producer")
@@ -162,10 +189,15 @@ class Producer:
         """In a task of its own, so that a `close` that is cancelled does not leave half of it undone."""
         try:
             async with asyncio.timeout(self.config.close_timeout_ms / 1000.0):
+                if self._transactions is not None:
+                    await self._transactions.session.close()
                 await self._settled()
         except TimeoutError:
             logger.warning("%s: closed before everything was delivered", self.config.client_id)
         self._end()
+        await self._taken_down()
+
+    async def _taken_down(self) -> None:
         await self._cluster.close()
         await self._tasks.close()
         if self._preparation is not None:
@@ -175,6 +207,8 @@ class Producer:
 
     def _end(self) -> None:
         """Fails what is left, at once."""
+        if self._transactions is not None:
+            self._transactions.session.end()
         self._sender.fail_all(ProducerClosed("the producer was closed before the record was acknowledged"))
         self._sender.close()
 
@@ -194,129 +228,6 @@ class Producer:
         return self._accumulator.memory.free_bytes
 
     # ----------------------------------------------------------------------------------------------- sending
-    async def send(
-        self,
-        topic: str,
-        value: Any = None,
-        *,
-        key: Any = None,
-        partition: int | None = None,
-        headers: RecordHeaders = (),
-        timestamp_ms: int | None = None,
-        on_delivery: Callback | None = None,
-    ) -> Delivery:
-        """Waits until there is room for the record, `max_block_ms` at most, and returns its Delivery.
-
-        Once it has returned the record goes out, even if the caller is cancelled; where it is cancelled itself, nothing
-        of the record is sent. `on_delivery(delivery)` is called when the record ends, in the caller's context.
-        Raises BufferExhausted, MetadataTimeout (both retriable), RecordTooLarge, SerializationError, InvalidPartition,
-        InvalidTopic, AuthorizationError, AuthenticationFailed; TypeError for an `on_delivery` that is a coroutine
-        function, which nobody would await, and for a topic or partition that is none.
-        """
-        if get_ident() != self._thread_id or not self._is_running():
-            self._check()
-        if on_delivery is not None:
-            require_callback("on_delivery", on_delivery, "delivery")
-        if self._accumulator.backlog >= BACKLOG_MAX or (self._runs_code and self._is_turn_due()):
-            # A caller who never waits would fill the whole buffer before the first batch left. This is the place for
-            # it: after the record is accepted, a cancellation here would leave the caller without its Delivery.
-            await breathe()
-        if headers:
-            headers = lasting(headers)
-        if self._preparation is not None:
-            topic, value, key, partition, headers, timestamp_ms = self._preparation.prepared(
-                topic, value, key, partition, headers, timestamp_ms
-            )
-        try:
-            batch = self._acceptance.accept(topic, value, key, partition, headers, timestamp_ms)
-        except (BufferFull, MetadataMissing):
-            batch = await self._accept_waiting(topic, value, key, partition, headers, timestamp_ms)
-        except ClientError as error:
-            self._refused((topic, value, key, partition, headers, timestamp_ms), error)
-            raise
-        delivery = Delivery(batch.result, batch.count - 1)
-        if on_delivery is not None or not self._is_plain:
-            self._watch(delivery, on_delivery)
-        return delivery
-
-    def send_nowait(
-        self,
-        topic: str,
-        value: Any = None,
-        *,
-        key: Any = None,
-        partition: int | None = None,
-        headers: RecordHeaders = (),
-        timestamp_ms: int | None = None,
-        on_delivery: Callback | None = None,
-    ) -> Delivery:
-        """Accepts the record at once, or raises BufferFull or MetadataMissing where `send` would wait.
-
-        It never overtakes a `send` that waits. `await prepare(topic)` makes a topic known. Give the loop a turn now
-        and then: nothing is sent while the caller does not.
-        """
-        if get_ident() != self._thread_id or not self._is_running():
-            self._check()
-        if on_delivery is not None:
-            require_callback("on_delivery", on_delivery, "delivery")
-        if self._preparation is not None:
-            topic, value, key, partition, headers, timestamp_ms = self._preparation.prepared(
-                topic, value, key, partition, headers, timestamp_ms
-            )
-        try:
-            batch = self._acceptance.accept(topic, value, key, partition, headers, timestamp_ms)
-        except ClientError as error:
-            self._refused((topic, value, key, partition, headers, timestamp_ms), error)
-            raise
-        delivery = Delivery(batch.result, batch.count - 1)
-        if on_delivery is not None or not self._is_plain:
-            self._watch(delivery, on_delivery)
-        return delivery
-
-    async def send_batch(
-        self,
-        topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None = None,
-        *,
-        partition: int | None = None,
-        timestamps_ms: Iterable[int] | None = None,
-        headers: Iterable[RecordHeaders] | None = None,
-    ) -> BulkAcks:
-        """Sends many records and returns when all have ended: their acknowledgements, in the order of `values`.
-
-        Any iterables do; they are taken in slices, as `buffer_memory` has room. The end of a bulk does not linger, but
-        of one of up to 64 records. Cancelled, it takes no more; what was accepted goes out.
-
-        Raises BatchError when records failed, or when it had to stop (also because an iterable raised an error, or
-        ended before the others), with what became of each record, after all have ended; ValueError, and nothing is
-        sent, when the iterables are known beforehand not to be equally long; TypeError for arguments of a wrong kind.
-        """
-        self._check()
-        require_topic("topic", topic)
-        if partition is not None:
-            require_kind("partition", partition, int, "a whole number or None")
-        require_iterable("values", values, COLUMN)
-        given = {"values": values, "keys": keys, "timestamps_ms": timestamps_ms, "headers": headers}
-        columns = {name: column for name, column in given.items() if column is not None}
-        for name, column in columns.items():
-            require_iterable(name, column, COLUMN)
-        check_lengths(columns)
-        watch = None if self._is_plain else partial(self._watch, on_delivery=None)
-        bulk = Bulk(self._acceptance, topic, partition, self._preparation, watch)
-        stopped: Exception | None = None
-        try:
-            await feed_all(bulk, columns)
-        except Exception as why:  # noqa: BLE001  (whatever it was: what was accepted ends, and the caller hears of it)
-            stopped = why
-        bulk.end()
-        self._sender.wake()
-        await bulk.acks.ended()
-        errors = bulk.errors()
-        if stopped is not None or errors:
-            raise BatchError(bulk.acks, errors, bulk.unsent, stopped) from stopped
-        return bulk.acks
-
     def send_threadsafe(self, topic: str, value: Any = None, **record: Any) -> ThreadFuture[Ack]:
         """Sends a record from another thread. The future has its Ack, or its error; the arguments are those of `send`.
 
@@ -332,18 +243,16 @@ class Producer:
         self._for_threads.adopt(task)  # its first step: nothing is accepted before
         return await (await self.send(topic, value, **record))
 
-    async def _accept_waiting(
-        self, topic: str, value: Any, key: Any, partition: int | None, headers: RecordHeaders, timestamp_ms: int | None
-    ) -> ProducerBatch:
-        try:
-            return await self._acceptance.accept_waiting(topic, value, key, partition, headers, timestamp_ms)
-        except ClientError as error:
-            self._refused((topic, value, key, partition, headers, timestamp_ms), error)
-            raise
+    # ------------------------------------------------------------------------------------------ transactions
+    def transaction(self) -> Transaction:
+        """A transaction of this producer, which has a `transactional_id`. `async with` begins and ends it.
 
-    def _refused(self, record: Record, error: ClientError) -> None:
-        if self._preparation is not None:
-            self._preparation.refused(record, error)
+        Raises NoTransactionalId.
+        """
+        self._check()
+        if self._transactions is None:
+            raise NoTransactionalId
+        return Transaction(self._transactions)
 
     # ----------------------------------------------------------------------------------------------- waiting
     async def prepare(self, *topics: str) -> None:
@@ -403,35 +312,24 @@ class Producer:
     # --------------------------------------------------------------------------------------------- what else
     def _changed(self) -> None:
         """The cluster has changed: a connection, its state, or metadata."""
-        self._acceptance.refresh()
+        self._refresh()
         self._sender.wake()
 
-    def _is_turn_due(self) -> bool:
-        """Whether sends have kept the loop for so long that it should have a turn: they run code of the program's."""
-        now_ms = self._environment.monotonic_ms()
-        if self._turn_began_ms is not None:
-            return now_ms - self._turn_began_ms >= TURN_MS
-        self._turn_began_ms = now_ms
-        self._environment.loop.call_soon(self._turn_has_ended)
-        return False
+    def _refresh(self) -> None:
+        self._acceptance.refresh()
+        if self._transactions is not None:
+            self._transactions.refresh()
 
-    def _turn_has_ended(self) -> None:
-        self._turn_began_ms = None
-
-    def _watch(self, delivery: Delivery, on_delivery: Callback | None) -> None:
-        """Has interceptors and callbacks called when the record ends, the interceptors first."""
-        if self._preparation is not None:
-            self._preparation.watch(delivery)
-        if self._on_delivery is not None:
-            delivery.add_done_callback(self._on_delivery)
-        if on_delivery is not None:
-            delivery.add_done_callback(on_delivery)
+    def _check_sending(self) -> None:
+        self._check()
+        if self._transactions is not None:
+            raise NoTransaction(self._transactions.session.transactional_id)
 
     def _check(self) -> None:
         """Raises if the producer cannot be used here and now."""
         if self._state != "open":
             raise self._wrong_state()
-        if get_ident() != self._thread_id:
+        if get_ident() != self._own_thread_id:
             raise WrongLoop("producer", "in another thread than its event loop")
         if not self._is_running():
             raise WrongLoop("producer", "outside of its event loop")
@@ -444,8 +342,10 @@ class Producer:
     def was_forked(self) -> None:
         """In a child, which has this producer's connections and not its event loop."""
         if self._state == "open":
-            self._thread_id = NOWHERE
+            self._thread_id = self._own_thread_id = NOWHERE
             self._state = "forked"
+            if self._transactions is not None:
+                self._transactions.was_forked()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Producer holds connections and cannot be pickled; make one where it is used")

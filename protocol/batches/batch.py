@@ -75,6 +75,7 @@ MAGIC: Final = 2
 CRC_RANGE_START: Final = 21
 _MAGIC_POSITION: Final = 16
 _CRC_POSITION: Final = 17
+_FLAGS_POSITION: Final = 22  # the lower byte of the attributes
 _LENGTH_OVERHEAD: Final = 12  # base_offset and batch_length are not counted in batch_length
 assert _HEADER.size == HEADER_SIZE == CRC_RANGE_START + _CRC_RANGE.size
 
@@ -150,6 +151,12 @@ def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
     if not 0 <= pos <= len(buf) - HEADER_SIZE:
         raise MalformedMessage(f"{len(buf) - pos} bytes are too few for the header of a batch")
     return BatchHeader._make(_HEADER.unpack_from(buf, pos))
+
+
+def is_of_transaction(view: Buffer) -> bool:
+    """Whether the batch says that it belongs to a transaction: what `read_header` would say, for a look at each batch.
+    Nothing else in it is looked at; what is too short for a batch belongs to none."""
+    return len(view) >= HEADER_SIZE and view[_MAGIC_POSITION] == MAGIC and bool(view[_FLAGS_POSITION] & _TRANSACTIONAL)
 
 
 def crc_matches(view: Buffer) -> bool:

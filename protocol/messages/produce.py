@@ -9,6 +9,7 @@ v8: record_errors and error_message (KIP-467)
 v9: flexible (KIP-482)
 v10: current_leader and node_endpoints (KIP-951)
 v11: TRANSACTION_ABORTABLE may be answered (KIP-890)
+v12: transaction.version 2: partitions are added to a transaction without AddPartitionsToTxn (KIP-890)
 """
 
 from odradek.protocol.codec.schema import Records, Request, Response, Struct, field, i16, i32, i64, message, struct
@@ -52,7 +53,7 @@ class NodeEndpoint(Struct):
     rack: str | None = None
 
 
-@message(key=0, versions=(3, 11), flexible=9)
+@message(key=0, versions=(3, 12), flexible=9)
 class ProduceResponse(Response):
     responses: list[TopicProduceResponse]
     throttle_time_ms: i32 = 0
@@ -71,7 +72,7 @@ class TopicProduceData(Struct):
     partition_data: list[PartitionProduceData]
 
 
-@message(key=0, versions=(3, 11), flexible=9)
+@message(key=0, versions=(3, 12), flexible=9)
 class ProduceRequest(Request[ProduceResponse]):
     transactional_id: str | None = None
     acks: i16

@@ -8,12 +8,10 @@ that are left over are ignored, as Kafka does (CoordinatorRecordSerde). What a n
 has written is told apart from what is damaged: UnknownKey and UnknownValue are answers, MalformedMessage is raised.
 """
 
-from struct import Struct
 from typing import Any, Final, NamedTuple, TypeVar
 
 from odradek.protocol.codec.codec import decode_prefix, encode
 from odradek.protocol.codec.schema import Buffer, Message
-from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.stored.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -37,7 +35,7 @@ from odradek.protocol.stored.offset_commit import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from odradek.protocol.stored.record_key import KEY_VERSION, RecordKey
+from odradek.protocol.stored.record_key import KEY_VERSION, PREFIX_SIZE, RecordKey, prefixed, read_type, read_version
 
 V = TypeVar("V", bound=Message)
 
@@ -82,7 +80,6 @@ VALUES: Final[tuple[type[Message], ...]] = (
 
 _KEYS: Final = {cls.api_key: cls for cls in KEYS}
 _VALUES: Final[dict[int, Any]] = {cls.api_key: cls for cls in VALUES}
-_INT16: Final = Struct(">h")
 
 OTHER_TYPES: Final = {
     9: "ShareGroupPartitionMetadata",
@@ -123,33 +120,26 @@ class UnknownValue(NamedTuple):
 
 def decode_key(data: Buffer) -> GroupKey | UnknownKey:
     """The key that `data` holds. Raises MalformedMessage."""
-    type_ = _int16(data, "the key")
+    type_ = read_type(data)
     cls = _KEYS.get(type_)
-    return UnknownKey(type_) if cls is None else decode_prefix(cls, KEY_VERSION, data, _INT16.size)
+    return UnknownKey(type_) if cls is None else decode_prefix(cls, KEY_VERSION, data, PREFIX_SIZE)
 
 
 def decode_value(key: RecordKey[V], data: Buffer) -> V | UnknownValue:
     """The value that `data` holds behind this key. Raises MalformedMessage."""
     cls: type[V] = _VALUES[key.api_key]
-    version = _int16(data, "the value")
+    version = read_version(data)
     if not cls.min_version <= version <= cls.max_version:
         return UnknownValue(key.api_key, version)
-    return decode_prefix(cls, version, data, _INT16.size)
+    return decode_prefix(cls, version, data, PREFIX_SIZE)
 
 
 def encode_key(key: GroupKey) -> bytes:
     """Raises ValueError for fields that have no form on the wire: strings over 32,767 bytes."""
-    return _INT16.pack(key.api_key) + encode(key, KEY_VERSION)
+    return prefixed(key.api_key, encode(key, KEY_VERSION))
 
 
 def encode_value(value: Message, version: int) -> bytes:
     """Without the fields that this version does not carry. Raises ValueError for a version that is not declared, and
     for fields that have no form on the wire."""
-    return _INT16.pack(version) + encode(value, version)
-
-
-def _int16(data: Buffer, where: str) -> int:
-    if len(data) < _INT16.size:
-        raise MalformedMessage(f"{where} of a group's record has {len(data)} bytes")
-    number: int = _INT16.unpack_from(data)[0]
-    return number
+    return prefixed(version, encode(value, version))

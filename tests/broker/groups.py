@@ -22,7 +22,7 @@ from odradek.broker.group.machine import GroupMachine
 from odradek.broker.group.offset_requests import CommitOffsets, OffsetToCommit
 from odradek.broker.group.offsets import Position
 from odradek.broker.handling.context import Context
-from odradek.broker.handling.offsets_topic import ensure_offsets_topic
+from odradek.broker.handling.coordinator_topics import OF_GROUPS, ensure_coordinator_topic
 from odradek.protocol.consumer_protocol import Subscription, encode_subscription
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
@@ -67,7 +67,7 @@ async def running_groups(
     async with running_broker({**SETTINGS, **settings}, access=access) as context:
         for topic in topics:
             await make_topic(context, topic, 3)
-        await ensure_offsets_topic(context)
+        await ensure_coordinator_topic(context, OF_GROUPS)
         await loaded(context)
         yield context
 
@@ -107,7 +107,7 @@ def classic_group(context: Context, group_id: str = GROUP) -> ClassicGroup:
 
 async def make_consumer_group(context: Context, group_id: str, topic: str = "orders") -> ConsumerHeartbeatAnswer:
     """Creates a group with a member that has all of the topic, behind the handlers' back (KIP-848)."""
-    await ensure_offsets_topic(context)
+    await ensure_coordinator_topic(context, OF_GROUPS)
     await loaded(context)
     join = ConsumerHeartbeat("member", 0, rebalance_timeout_ms=1000, topic_names=frozenset((topic,)), owned={})
     return await context.groups.of(group_id).ask(
@@ -117,7 +117,7 @@ async def make_consumer_group(context: Context, group_id: str, topic: str = "ord
 
 async def make_group(context: Context, group_id: str, position: Position = ("orders", 0), offset: int = 0) -> None:
     """Creates a group that has committed this, behind the handlers' back."""
-    await ensure_offsets_topic(context)
+    await ensure_coordinator_topic(context, OF_GROUPS)
     await loaded(context)
     committed = OffsetToCommit(position, context.metadata.image.topics[position[0]].topic_id, offset, -1, "")
     request = CommitOffsets(group_id, "", None, -1, -1, [committed], 9)

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from odradek.broker.access.access import Access
-from odradek.broker.cluster.features import GROUP_VERSION, GROUPS
+from odradek.broker.cluster.features import GROUP_VERSION, GROUPS, TRANSACTION_VERSION, TRANSACTIONS
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
@@ -60,6 +60,8 @@ CLUSTER_ID = "b2RyYWRlay10ZXN0cy0wMQ"
 DATA_DIR = "data"
 HERE = BrokerState(NODE_ID, {LISTENER: ("127.0.0.1", 9092), "EXTERNAL": ("broker.example", 19092)})
 NO_SETTINGS: Mapping[str, str] = {}
+FEATURES: Mapping[str, int] = {GROUPS: 1, GROUP_VERSION: 1, TRANSACTIONS: 1, TRANSACTION_VERSION: 2}
+"""What is finalized."""
 
 
 def registered(store: MetadataStore, environment: Environment, image: ClusterImage, lease: Lease) -> Registration:
@@ -83,10 +85,11 @@ async def running_broker(
     brokers: Sequence[BrokerState] = (HERE,),
     subscribers: Sequence[LeadershipSubscriber] = (),
     access: Access | None = None,
+    environment: Environment | None = None,
 ) -> AsyncGenerator[Context]:
     """The context of broker 0, with the metadata followed. `brokers` are those registered, all but the first silent;
     `subscribers` are told what it leads."""
-    environment = Environment(asyncio.get_running_loop())
+    environment = Environment(asyncio.get_running_loop()) if environment is None else environment
     tasks = Tasks(environment.loop)
     disk = MemoryDisk() if disk is None else disk
     for path in data_dirs:
@@ -94,7 +97,7 @@ async def running_broker(
     directories = DataDirectories(disk, data_dirs, environment, tasks)
     store = MemoryStore() if store is None else store
     put = {broker_key(broker.broker_id): broker.encode() for broker in brokers}
-    put |= {CONTROLLER_KEY: encode_controller(NODE_ID), FEATURES_KEY: encode_features({GROUPS: 1, GROUP_VERSION: 1})}
+    put |= {CONTROLLER_KEY: encode_controller(NODE_ID), FEATURES_KEY: encode_features(FEATURES)}
     await store.commit(Txn(put=put))
     image = ClusterImage.from_snapshot(await store.read("/"))
     config = BrokerConfig(settings, image.configs_of_broker(None), image.configs_of_broker(NODE_ID))

@@ -255,7 +255,7 @@ async def test_a_connection_that_is_not_made_in_time_is_given_up() -> None:
         network.path("10.0.0.2", 9092).reach = Reach.BLACK_HOLE
         began_ms = first.environment.monotonic_ms()
         with pytest.raises(PeerLost):
-            async with first.member._connect(2):  # pyright: ignore
+            async with first.member.connect(2):  # pyright: ignore
                 raise AssertionError("nobody answers")
         assert first.environment.monotonic_ms() - began_ms == pytest.approx(10_000, abs=5)
     finally:
@@ -277,7 +277,7 @@ async def test_a_broker_whose_listeners_have_other_names_is_told_of_with_what_to
             (3, "broker 3 is not there"),
         ):
             with pytest.raises(PeerLost, match=said):
-                async with first.member._connect(broker_id):  # pyright: ignore
+                async with first.member.connect(broker_id):  # pyright: ignore
                     raise AssertionError("it is nowhere")
     finally:
         await first.close()

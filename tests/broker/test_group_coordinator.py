@@ -7,7 +7,7 @@ from odradek.broker.coordinator.shard import ShardState
 from odradek.broker.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatAnswer
 from odradek.broker.group.group_host import TimerKey, TimerKind
 from odradek.broker.handling.context import Context
-from odradek.broker.handling.offsets_topic import ensure_offsets_topic
+from odradek.broker.handling.coordinator_topics import OF_GROUPS, ensure_coordinator_topic
 from odradek.protocol.batches.batch import iterate_batches
 from odradek.protocol.batches.compression import Codec
 from tests.broker.groups import (
@@ -47,7 +47,7 @@ async def test_there_is_a_shard_for_each_partition_that_the_broker_leads() -> No
     async with running_broker({"offsets.topic.num.partitions": "3"}) as context:
         assert list(context.groups.all) == []
         await make_topic(context, "orders", 3)
-        await ensure_offsets_topic(context)
+        await ensure_coordinator_topic(context, OF_GROUPS)
         assert [shard.name for shard in context.groups.all] == [f"{OFFSETS}-{index}" for index in range(3)]
         await loaded(context)
         shards = list(context.groups.all)

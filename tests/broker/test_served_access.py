@@ -1,7 +1,7 @@
 """Each API asks whether its caller may do what it wants: for what its row says, and refuses who may not.
 
 The requests here name things of which there are some (topic `orders`), so that nothing else is refused before; there
-is a group of that name, too.
+are a group and a transactional id of that name, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +17,8 @@ from odradek.broker.handling.context import Api, Context, Need
 from odradek.broker.served import SERVED
 from odradek.protocol.codec.schema import Struct
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from odradek.protocol.messages.alter_configs import AlterConfigsRequest
 from odradek.protocol.messages.alter_configs import AlterConfigsResource as ResourceOfAlter
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -33,9 +35,13 @@ from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from odradek.protocol.messages.describe_producers import DescribeProducersRequest
+from odradek.protocol.messages.describe_producers import TopicRequest as ProducersOfTopic
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.envelope import EnvelopeRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -48,6 +54,7 @@ from odradek.protocol.messages.list_config_resources import ListConfigResourcesR
 from odradek.protocol.messages.list_groups import ListGroupsRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.messages.list_transactions import ListTransactionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -71,14 +78,30 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
 )
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.messages.sync_group import SyncGroupRequest
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from odradek.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from tests.broker.api.producing import idempotent
 from tests.broker.groups import make_consumer_group, make_group
 from tests.broker.support import ask, batch, make_topic, running_broker
+from tests.broker.transactions import make_transaction
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 
-SETTINGS = {"auto.create.topics.enable": "true", "offsets.topic.num.partitions": "1"}
+SETTINGS = {
+    "auto.create.topics.enable": "true",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
 
 Make = Callable[[bytes], Any]
 """From the topic's id to a request."""
@@ -182,6 +205,53 @@ REQUESTS: list[Make] = [
     ),
     lambda _: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
     lambda _: InitProducerIdRequest(transactional_id="id", transaction_timeout_ms=1000),
+    lambda _: ProduceRequest(
+        transactional_id="orders",
+        acks=1,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(
+                name="orders", partition_data=[PartitionProduceData(index=0, records=idempotent(0, txn=True))]
+            )
+        ],
+    ),
+    lambda _: AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="orders",
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name="orders", partitions=[0])],
+    ),
+    lambda _: AddPartitionsToTxnRequest(transactions=[]),
+    lambda _: AddOffsetsToTxnRequest(transactional_id="orders", producer_id=0, producer_epoch=0, group_id="group"),
+    lambda _: EndTxnRequest(transactional_id="orders", producer_id=0, producer_epoch=0, committed=True),
+    lambda _: WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=7,
+                producer_epoch=0,
+                transaction_result=False,
+                topics=[WritableTxnMarkerTopic(name="orders", partition_indexes=[0])],
+                coordinator_epoch=0,
+            )
+        ]
+    ),
+    lambda _: TxnOffsetCommitRequest(
+        transactional_id="orders",
+        group_id="group",
+        producer_id=0,
+        producer_epoch=0,
+        topics=[
+            TxnOffsetCommitRequestTopic(
+                name="orders",
+                partitions=[
+                    TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+                ],
+            )
+        ],
+    ),
+    lambda _: DescribeProducersRequest(
+        topics=[ProducersOfTopic(name="orders", partition_indexes=[0])],
+    ),
+    lambda _: DescribeTransactionsRequest(transactional_ids=["orders"]),
+    lambda _: ListTransactionsRequest(),
     lambda _: OffsetForLeaderEpochRequest(
         topics=[
             OffsetForLeaderTopic(topic="orders", partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)])
@@ -223,7 +293,7 @@ REQUESTS: list[Make] = [
     lambda topic_id: DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000),
 ]
 BY_NAME: Mapping[str, Api] = {api.request.__name__: api for api in SERVED}
-HIDES = ("ListGroups", "topics=None", "topics=[]", "include_cluster_authorized_operations=True")
+HIDES = ("ListGroups", "ListTransactions", "topics=None", "topics=[]", "include_cluster_authorized_operations=True")
 """What leaves out what may not be seen, and refuses nothing."""
 
 
@@ -245,6 +315,7 @@ async def prepared(context: Context) -> bytes:
     topic_id = await make_topic(context, "orders")
     await make_group(context, "orders")
     await make_consumer_group(context, "newer")
+    await make_transaction(context, "orders", ("orders", 0))
     await context.member.controller.work()  # else it is waited for
     return topic_id
 
@@ -252,13 +323,14 @@ async def prepared(context: Context) -> bytes:
 async def answered(context: Context, make: Make, topic_id: bytes) -> tuple[Api, Any]:
     request = make(topic_id)
     api = BY_NAME[type(request).__name__]
-    return api, await ask(context, request, api.served[1])
+    is_producers = isinstance(request, AddPartitionsToTxnRequest) and request.v3_and_below_transactional_id
+    return api, await ask(context, request, 3 if is_producers else api.served[1])
 
 
 def codes(value: object) -> set[int]:
     """All error codes in an answer."""
     if isinstance(value, Struct):
-        own: set[int] = {getattr(value, name) for name in value.fields if name == "error_code"}
+        own: set[int] = {getattr(value, name) for name in value.fields if name.endswith("error_code")}
         return own.union(*(codes(getattr(value, name)) for name in value.fields))
     found: set[int] = set()
     if isinstance(value, list):

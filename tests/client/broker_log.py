@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from odradek.broker.log.producers import ProducedBatch, Producers
+from odradek.broker.log.verifications import Verification
 from odradek.protocol.batches.batch import BatchHeader, check_batch, patched_prefix, read_header
 from odradek.protocol.batches.records import Record, check_records, iterate_records
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -77,7 +78,7 @@ class PartitionLog:
             known = self._producers.get(header.producer_id)
             if known is None and header.base_sequence != 0 and not self.knows_kip_360:
                 raise KafkaError(ErrorCode.UNKNOWN_PRODUCER_ID, f"{self.name} knows no producer {header.producer_id}")
-            if (first := self._producers.check(header)) is not None:
+            if (first := self._producers.check(header, self._verified(header))) is not None:
                 self._check_same(first, header)
                 return Appended(first.base_offset, is_duplicate=True)
         base_offset = self.end_offset
@@ -118,6 +119,13 @@ class PartitionLog:
         self._producers = Producers()
 
     # -- below -----------------------------------------------------------------------------------------------------
+
+    def _verified(self, header: BatchHeader) -> Verification | None:
+        """Whether a transaction is under way is for a coordinator to say (model_coordinator.py), before the append."""
+        if not header.is_transactional:
+            return None
+        verifications = self._producers.verifications
+        return verifications.begin(header.producer_id, header.producer_epoch, header.base_sequence, 0)
 
     def _put(self, batch: LoggedBatch) -> None:
         self.batches.append(batch)

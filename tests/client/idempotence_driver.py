@@ -31,9 +31,14 @@ class Batch:
 class Driver:
     """Drains, answers and requeues as the sender does."""
 
-    def __init__(self, epoch: int = 0) -> None:
-        self.state = Idempotence()
-        self.state.set_producer_id(7, epoch)
+    def __init__(self, epoch: int = 0, *, in_transactions: bool = False) -> None:
+        self.allowed: set[Key] = {KEY, OTHER}
+        """Partitions that the transaction, if there is one, lets records go to."""
+        self.state = Idempotence(self.allowed.__contains__ if in_transactions else None)
+        if in_transactions:
+            self.state.start_over(7, epoch)
+        else:
+            self.state.set_producer_id(7, epoch)
 
     def drains(self, batch: Batch, key: Key = KEY) -> bool:
         self.state.advance()

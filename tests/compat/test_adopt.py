@@ -46,9 +46,9 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-NOT_SERVED = ["__cluster_metadata-0", "__transaction_state-0"]
-GROUPS = "__consumer_offsets-0"
-"""The partition of groups and their offsets, of which Kafka was told to make one. It is served."""
+NOT_SERVED = ["__cluster_metadata-0"]
+COORDINATED = ["__consumer_offsets-0", "__transaction_state-0"]
+"""The partitions of coordinators, of which Kafka was told to make one each. They are served."""
 NODE_ID = 1
 APPENDED_EACH = 300
 EVERY_PLACE = [(topic, index) for topic, count in PARTITIONS.items() for index in range(count)]
@@ -291,10 +291,11 @@ def test_everything_is_told(story: Story) -> None:
         assert re.search(r"^  codecs: 1 partition, \d+ segments, \d+ bytes; retention\.ms=-1; segm", said, re.MULTILINE)
         assert re.search(r"^  ledger: 3 partitions, .*; index\.interval\.bytes=1024; segment\.byt", said, re.MULTILINE)
         assert re.search(r"^  table: 2 partitions, .*; cleanup\.policy=compact; max\.message\.by", said, re.MULTILINE)
-        assert re.search(r"^  __consumer_offsets: 1 partition, .*; cleanup\.policy=compact", said, re.MULTILINE)
+        for name in ("__consumer_offsets", "__transaction_state"):
+            assert re.search(rf"^  {name}: 1 partition, .*; cleanup\.policy=compact", said, re.MULTILINE)
         assert "kept where they are, and not served yet:\n" + "".join(f"  {name}\n" for name in NOT_SERVED) in said
         assert "not taken" not in said
-    assert story.dry_run.endswith("Nothing was changed. Without --dry-run, 4 topics would be adopted.\n[exit code 0]")
+    assert story.dry_run.endswith("Nothing was changed. Without --dry-run, 5 topics would be adopted.\n[exit code 0]")
     assert story.adoption.endswith(f"odradek serve --data-dir {story.data_dir} --node-id 1\n[exit code 0]")
 
 
@@ -346,7 +347,7 @@ def test_the_broker_found_nothing_strange(story: Story) -> None:
     lines = [line for line in story.log.splitlines() if re.search(r" (WARNING|ERROR) ", line)]
     assert lines == []
     assert sorted(path.name for path in story.data_dir.iterdir() if path.is_dir()) == sorted(
-        [*NOT_SERVED, GROUPS, *(f"{topic}-{index}" for topic, index in EVERY_PLACE)]
+        [*NOT_SERVED, *COORDINATED, *(f"{topic}-{index}" for topic, index in EVERY_PLACE)]
     )
 
 

@@ -87,11 +87,6 @@ DIFFERENT: dict[str, Difference] = {
     "a_batch_that_claims_log_append_time": Difference(
         TAKEN, [("INVALID_TIMESTAMP", -1)], "Kafka clears the bit, and refuses it in other topics; no client sets it"
     ),
-    "a_transactional_batch_without_a_transactional_id": Difference(
-        [("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", -1)],
-        [("INVALID_TXN_STATE", -1)],
-        "there are neither transactions nor permissions yet",
-    ),
     "a_producer_id_without_an_epoch": Difference(
         TAKEN, REFUSED, "Kafka checks only the sequence; epoch -1 would count as older than any"
     ),

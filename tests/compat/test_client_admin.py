@@ -21,7 +21,6 @@ from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode
 from odradek.runtime.environment import Environment
-from processes.apache_kafka import ApacheKafka
 from tests.compat.clusters import EVERY_KIND, Cluster, broker_count, cluster, soon
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(120)]
@@ -210,8 +209,6 @@ async def test_records_are_read_back_from_any_offset_in_any_codec(
 async def test_read_committed_leaves_out_the_records_of_aborted_transactions(
     admin: Admin, server: Cluster, replicas: int
 ) -> None:
-    if not isinstance(server, ApacheKafka):
-        pytest.skip("our broker has no transactions yet")
     await admin.create_topic("transactions", 1, replicas)
     with KafkaProducer(bootstrap_servers=server.bootstrap, transactional_id="t") as producer:
         producer.init_transactions()

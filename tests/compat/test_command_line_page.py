@@ -36,11 +36,12 @@ def test_every_command_has_its_example() -> None:
         "topics": "list create describe alter delete",
         "configs": "describe set delete",
         "groups": "list describe members reset delete",
+        "transactions": "list describe abort",
     }
     for group, verbs in groups.items():
         for verb in verbs.split():
             assert f"{group} {verb}" in shown
-    for command in ("produce", "consume", "brokers", "cluster status", "dump"):
+    for command in ("produce", "consume", "producers", "brokers", "cluster status", "dump"):
         assert command in shown
 
 

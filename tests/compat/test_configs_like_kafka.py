@@ -39,6 +39,9 @@ SET_BY_THE_TEST = {
     "group.initial.rebalance.delay.ms": "the test's Kafka does not wait",
     "offsets.topic.num.partitions": "the test's Kafka has one broker, and starts quickly",
     "offsets.topic.replication.factor": "the test's Kafka has one broker",
+    "transaction.state.log.min.isr": "the test's Kafka has one broker",
+    "transaction.state.log.num.partitions": "the test's Kafka has one broker, and starts quickly",
+    "transaction.state.log.replication.factor": "the test's Kafka has one broker",
     "advertised.listeners": "the test's Kafka is told, our broker is not",
     "log.dirs": "each has a directory of its own",
 }
@@ -56,6 +59,9 @@ DESCRIBED_DIFFERENTLY = {
     "offsets.topic.num.partitions",
     "offsets.topic.replication.factor",
     "queued.max.request.bytes",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.num.partitions",
+    "transaction.state.log.replication.factor",
 }
 """All of the broker's options that differ: one more or one less is to be looked at."""
 

@@ -1,6 +1,7 @@
 """Each of examples/, and each snippet of docs/producer.md, runs as a program of its own against our broker: what it
 prints is right, and what it sent is there."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -124,12 +125,37 @@ def test_the_first_snippet_of_the_page_sends_an_order(server: OdradekBroker) -> 
     assert (order.key(), order.value()) == (b"customer-7", b"two coffees")
 
 
-@pytest.mark.parametrize(("index", "linger_ms"), [(1, 20), (2, 5)])
+def test_the_second_snippet_of_the_page_copies_each_order_once(server: OdradekBroker) -> None:
+    sent = [b"order %d" % number for number in range(2_500)]
+    asyncio.run(send(server, sent))
+    program = SNIPPETS[1].replace(ADDRESS, server.bootstrap)
+    for _ in range(2):  # the second run has nothing left to do
+        assert run("-c", program) == []
+    assert sorted(asyncio.run(committed(server, "payments"))) == sorted(value.upper() for value in sent)
+
+
+async def send(server: OdradekBroker, orders: list[bytes]) -> None:
+    async with odradek.Producer(server.bootstrap) as producer:
+        await producer.send_batch("orders", orders)
+
+
+async def committed(server: OdradekBroker, topic: str) -> list[bytes]:
+    """What a reader of committed records sees, until nothing more comes."""
+    found: list[bytes] = []
+    reader = odradek.Consumer(server.bootstrap, auto_offset_reset="earliest", isolation_level="read_committed")
+    async with reader:
+        reader.assign(await reader.partitions_for(topic))
+        while batch := await reader.get_batch(timeout_ms=1_000):
+            found += [record.value for record in batch.records]
+    return found
+
+
+@pytest.mark.parametrize(("index", "linger_ms"), [(2, 20), (3, 5)])
 def test_the_other_snippets_of_the_page_make_a_producer_that_works(
     server: OdradekBroker, index: int, linger_ms: int
 ) -> None:
     """Their reader would go on like this."""
-    assert len(SNIPPETS) == 3
+    assert len(SNIPPETS) == 4
     assert ADDRESS in SNIPPETS[index]
     use = 'async with producer:\n    print(await (await producer.send("orders", b"tea", timestamp_ms=1)))\n'
     use += "print(producer.config.linger_ms)\n"

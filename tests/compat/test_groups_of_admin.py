@@ -160,9 +160,7 @@ async def test_a_reset_by_a_file_of_kafkas_own_command(
     assert sorted(rows) == [["csv", "0", "5", "5", "0"], ["csv", "1", "0", "0", "0"]]
 
 
-@AT_KAFKA
 async def test_markers_alone_are_no_lag(server: Cluster, admin: Admin, capsys: Printed) -> None:
-    """There are no transactions at ours yet."""
     await admin.create_topic("marked", 1, 1)
     with closing(KafkaProducer(bootstrap_servers=server.bootstrap, transactional_id="t")) as producer:
         producer.init_transactions()

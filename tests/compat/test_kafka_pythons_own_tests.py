@@ -23,14 +23,12 @@ KAFKA_VERSION: Final = "3.9.0"
 BROKER: Final = {"num.partitions": "4", "group.min.session.timeout.ms": "1000"}
 """As kafka-python starts its own brokers."""
 
-ADMIN, PRODUCER = "test_admin_integration", "test_producer_integration"
+ADMIN: Final = "test_admin_integration"
 LEFT_OUT: Final = {
     (ADMIN, "test_create_describe_delete_acls"): "no ACLs yet",
     (ADMIN, "test_alter_replica_log_dirs"): "AlterReplicaLogDirs is not served",
     (ADMIN, "test_describe_configs_broker_resource_returns_configs"):
         "wants advertised.listeners as a broker on ZooKeeper has it: to be changed while it runs",
-    (PRODUCER, "test_transactional_producer_messages"): "no transactions yet",
-    (PRODUCER, "test_transactional_producer_offsets"): "no transactions yet",
     ("test_sasl_integration", ""): "starts brokers itself, with SASL",
     ("test_ssl_integration", ""): "starts brokers itself, with TLS",
 }  # fmt: skip

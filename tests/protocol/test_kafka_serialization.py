@@ -1,5 +1,5 @@
-"""Our bytes and those of Apache Kafka's generated classes: messages, records of `__consumer_offsets`, and what
-consumers tell one another.
+"""Our bytes and those of Apache Kafka's generated classes: messages, records of `__consumer_offsets` and of
+`__transaction_state`, and what consumers tell one another.
 
 Every declaration at every version: Kafka reads what we have written, finds the same values in it under the same names,
 and writes the same bytes. Values are drawn by a seed.
@@ -34,6 +34,7 @@ from odradek.protocol.messages.group_rebalances import REBALANCES_TAG
 from odradek.protocol.primitives import Fixed
 from odradek.protocol.stored.consumer_group import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 from odradek.protocol.stored.group_records import KEYS, VALUES
+from odradek.protocol.stored.transaction_log import TransactionLogKey, TransactionLogValue
 from tests.protocol.kafka_serialization import Member, Written, ask_kafka
 from tests.protocol.strategies import declared_versions, random_message
 
@@ -62,12 +63,14 @@ class Case(NamedTuple):
             return f"org.apache.kafka.common.message.{name}Data"
         if isinstance(self.message, ConsumerProtocolSubscription | ConsumerProtocolAssignment):
             return f"org.apache.kafka.common.message.{name}"
-        return f"org.apache.kafka.coordinator.group.generated.{name}"
+        coordinator = "transaction" if isinstance(self.message, TransactionLogKey | TransactionLogValue) else "group"
+        return f"org.apache.kafka.coordinator.{coordinator}.generated.{name}"
 
 
 def declarations() -> Iterator[tuple[type[Message], int]]:
     yield from (found for found in declared_versions() if not found[0].__name__.startswith(NOT_COMPARED))
-    others: list[type[Message]] = [*KEYS, *VALUES, ConsumerProtocolSubscription, ConsumerProtocolAssignment]
+    others: list[type[Message]] = [*KEYS, *VALUES, TransactionLogKey, TransactionLogValue]
+    others += [ConsumerProtocolSubscription, ConsumerProtocolAssignment]
     for cls in others:
         for version in range(cls.min_version, cls.max_version + 1):
             yield cls, version

@@ -44,7 +44,7 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslH
 
 # module, name, key, first and last version, first flexible version (KIP-482), from Kafka's definitions
 DECLARED = [
-    ("produce", "Produce", 0, 3, 11, 9),
+    ("produce", "Produce", 0, 3, 12, 9),
     ("fetch", "Fetch", 1, 4, 17, 12),
     ("list_offsets", "ListOffsets", 2, 1, 9, 6),
     ("metadata", "Metadata", 3, 0, 13, 9),
@@ -64,6 +64,11 @@ DECLARED = [
     ("delete_records", "DeleteRecords", 21, 0, 2, 2),
     ("init_producer_id", "InitProducerId", 22, 0, 5, 2),
     ("offset_for_leader_epoch", "OffsetForLeaderEpoch", 23, 2, 4, 4),
+    ("add_partitions_to_txn", "AddPartitionsToTxn", 24, 0, 5, 3),
+    ("add_offsets_to_txn", "AddOffsetsToTxn", 25, 0, 4, 3),
+    ("end_txn", "EndTxn", 26, 0, 5, 3),
+    ("write_txn_markers", "WriteTxnMarkers", 27, 1, 2, 1),
+    ("txn_offset_commit", "TxnOffsetCommit", 28, 0, 5, 3),
     ("describe_configs", "DescribeConfigs", 32, 1, 4, 4),
     ("alter_configs", "AlterConfigs", 33, 0, 2, 2),
     ("describe_log_dirs", "DescribeLogDirs", 35, 1, 4, 2),
@@ -79,8 +84,11 @@ DECLARED = [
     ("update_features", "UpdateFeatures", 57, 0, 2, 0),
     ("envelope", "Envelope", 58, 0, 0, 0),
     ("describe_cluster", "DescribeCluster", 60, 0, 2, 0),
+    ("describe_producers", "DescribeProducers", 61, 0, 0, 0),
     ("broker_heartbeat", "BrokerHeartbeat", 63, 0, 2, 0),
     ("unregister_broker", "UnregisterBroker", 64, 0, 0, 0),
+    ("describe_transactions", "DescribeTransactions", 65, 0, 0, 0),
+    ("list_transactions", "ListTransactions", 66, 0, 2, 0),
     ("consumer_group_heartbeat", "ConsumerGroupHeartbeat", 68, 0, 1, 0),
     ("consumer_group_describe", "ConsumerGroupDescribe", 69, 0, 1, 0),
     ("list_config_resources", "ListConfigResources", 74, 0, 1, 0),
@@ -237,7 +245,7 @@ API_VERSIONS_PLAIN_V3 = b"\x00\x23\x01\x00\x00\x00\x00\x00"
 BY_HAND: list[tuple[Message, int, bytes]] = [
     (PRODUCE, 3, PRODUCE_V3),
     (PRODUCE, 9, PRODUCE_V9),
-    (PRODUCE, 11, PRODUCE_V9),
+    (PRODUCE, 12, PRODUCE_V9),
     (API_VERSIONS, 3, API_VERSIONS_V3),
     (ApiVersionsResponse(error_code=35, api_keys=[]), 3, API_VERSIONS_PLAIN_V3),
     (fetched(), 4, FETCH_V4),

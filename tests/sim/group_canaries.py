@@ -1,11 +1,11 @@
 """Mistakes of coordinators of groups, put in on purpose (canaries.py)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from odradek.broker.coordinator.commits import Commits
 from odradek.broker.coordinator.shard import Shard
-from odradek.broker.coordinator.turn import Reply
+from odradek.broker.coordinator.turn import Part, Reply
 from odradek.broker.disk.disk import Disk
 from odradek.broker.group.consumer.commit_checks import ALL_GOOD, CommitCheck
 from odradek.broker.replica.append_ticket import AppendTicket
@@ -16,10 +16,10 @@ Function = Callable[..., Any]
 def replied_at_once(appended: Function) -> Function:
     """What is in the leader's log alone is told as committed."""
 
-    def early(commits: Commits, ticket: AppendTicket, entities: Sequence[str], replies: Iterable[Reply]) -> None:
-        for waiting, answer in replies:
-            commits._answer(waiting, answer)  # pyright: ignore
-        appended(commits, ticket, entities, ())
+    def early(commits: Commits, ticket: AppendTicket, part: Part) -> None:
+        for reply in part.replies:
+            commits._answer(reply.waiting, reply.answer)  # pyright: ignore
+        appended(commits, ticket, part._replace(replies=[]))
 
     return early
 
@@ -60,7 +60,7 @@ def without_lease(answer: Function) -> Function:
     del answer
 
     def at_once(commits: Commits, reply: Reply) -> None:
-        commits._answer(*reply)  # pyright: ignore
+        commits._answer(reply.waiting, reply.answer)  # pyright: ignore
 
     return at_once
 

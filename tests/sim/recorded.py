@@ -10,7 +10,7 @@ SHORT: Final = (2, 5, 6, 8)
 """Seeds of short histories, of one broker and of three, for `make test`."""
 FOUND_BY: Final[dict[str, int]] = {
     "the log is not synced": 17,
-    "acknowledged before it is synced": 100,
+    "acknowledged before it is synced": 105,
     "half a batch is not cut off": 20,
     "duplicates are not noticed": 5,
     "producers are not learned from the log": 17,

@@ -32,7 +32,7 @@ class CommitCheck:
         return ErrorCode.NONE
 
     def check(self, topic_id: bytes, partition: int) -> None:
-        """Raises KafkaError: STALE_MEMBER_EPOCH; ILLEGAL_GENERATION to a member that speaks the classic protocol."""
+        """Raises KafkaError: STALE_MEMBER_EPOCH; ILLEGAL_GENERATION to those who know that alone."""
         if self._current is None:
             return
         for held in (self._current.assigned, self._current.revoking):
@@ -58,7 +58,8 @@ def check_commit(
     """`version` is OffsetCommit's; nobody looks at it where `is_transactional`.
 
     Without an epoch, offsets of a group without members may be committed. Raises KafkaError: UNKNOWN_MEMBER_ID,
-    UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
+    UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH. Members that speak the classic protocol, and producers, know
+    ILLEGAL_GENERATION in its place (`OffsetMetadataManager.validateTransactionalOffsetCommit`).
     """
     if member_epoch < 0 and not state.members:
         return ALL_GOOD
@@ -72,7 +73,7 @@ def check_commit(
             f"Members of the consumer protocol commit with version {COMMIT_VERSION_MIN} of OffsetCommit, or later.",
         )
     current = state.current(member_id)
-    refusal = _refusal(is_classic)
+    refusal = _refusal(is_classic or is_transactional)
     if member_epoch == current.member_epoch:
         return ALL_GOOD
     if member_epoch > current.member_epoch:
@@ -96,5 +97,5 @@ def check_fetch(state: GroupState, group_id: str, member_id: str | None, member_
         )
 
 
-def _refusal(is_classic: bool) -> ErrorCode:
-    return ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
+def _refusal(knows_generations: bool) -> ErrorCode:
+    return ErrorCode.ILLEGAL_GENERATION if knows_generations else ErrorCode.STALE_MEMBER_EPOCH

@@ -33,7 +33,7 @@ from odradek.broker.cluster.store import Entry
 from odradek.broker.config.alterations import new_group_overrides, new_topic_overrides, replace_broker
 from odradek.broker.config.broker_config import ConfigError, broker_row
 from odradek.broker.directories.partition_directories import KAFKAS_OWN
-from odradek.broker.internal_topic_names import OFFSETS_TOPIC
+from odradek.broker.internal_topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from odradek.broker.offline.adopt.directory import Found
 from odradek.broker.offline.adopt.kafka_metadata import KafkaMetadata, KafkaTopic
 from odradek.broker.offline.adopt.partition import PartitionFacts
@@ -44,8 +44,9 @@ from odradek.protocol.errors import KafkaError
 PRODUCER_ID_BLOCK: Final = 1000
 PRODUCER_IDS_SKIPPED: Final = 1_000_000
 """Where the cluster's metadata does not say which ids were given out: more than one may be that left no trace."""
-OF_GROUPS: Final = {"cleanup.policy": "compact"}
-"""What every cluster has for `__consumer_offsets`."""
+OF_COORDINATORS: Final = {"cleanup.policy": "compact"}
+"""What every cluster has for `__consumer_offsets` and `__transaction_state`."""
+COORDINATED: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 KEEPS_EVERYTHING: Final = {"retention.ms": "-1"}
 """The options of a topic of which nobody knows them: the default would delete what is older than a week."""
 
@@ -168,7 +169,7 @@ def _topic(plan: Plan, name: str, partitions: list[PartitionFacts], metadata: Ka
     (topic_id,) = topic_ids
     assert topic_id is not None, "a partition without one has an obstacle"
     if metadata is None:
-        configs = OF_GROUPS if name == OFFSETS_TOPIC else KEEPS_EVERYTHING
+        configs = OF_COORDINATORS if name in COORDINATED else KEEPS_EVERYTHING
     else:
         configs = _usable(plan, f"topic {name}", metadata.configs_of(ResourceType.TOPIC, name), new_topic_overrides)
     return TakenTopic(

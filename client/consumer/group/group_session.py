@@ -238,6 +238,27 @@ class GroupSession:
             if each.offset != self._commits.committed.get(partition)
         }
 
+    def handed_out(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Everything that the program has got, done or not, and that has not been committed."""
+        return {
+            partition: OffsetAndMetadata(each.offset, "", each.leader_epoch)
+            for partition, each in self._core.handed_out().items()
+            if each.offset != self._commits.committed.get(partition)
+        }
+
+    @property
+    def taken_away(self) -> Collection[TopicPartition]:
+        """Partitions that another member may read by now, though the program has records of them in hand."""
+        return self._core.taken_away
+
+    def committed_elsewhere(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """A transaction has committed these. What is committed is done."""
+        for partition, offset in offsets.items():
+            if self._core.token(partition) is not None:
+                self._commits.committed[partition] = offset
+                self._core.done.done_below(partition, offset)
+        self._changes.wake()
+
     def is_behind(self, partition: TopicPartition, offset: int) -> bool:
         """Whether the group had come further than this when the partition was assigned: a commit would take it back."""
         return offset < self._placing.begun.get(partition, -1)

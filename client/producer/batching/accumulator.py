@@ -82,6 +82,8 @@ class Accumulator:
         """How much became ready since somebody set this to 0: records, but no batch counts less than BATCH_WEIGHT."""
         self.next_deadline_ms = float("inf")
         """No batch exceeds its delivery timeout before."""
+        self.on_landed: Callable[[], None] = lambda: None
+        """Called when nothing is in flight any more."""
         self._backoff = Backoff(limits.retry_backoff_ms, limits.retry_backoff_max_ms, random)
         self._results = results
         self._random = random
@@ -265,6 +267,7 @@ class Accumulator:
         result = self._results.begin(topic.name, queue.partition)
         batch = ProducerBatch(result, capacity, (self._begun,), now_ms, now_ms + limits.delivery_timeout_ms)
         batch.expected_ratio = ratio
+        batch.is_transactional = limits.is_transactional
         batch.is_queued = True
         queue.has_begun = True
         queue.batches.append(batch)
@@ -374,11 +377,11 @@ class Accumulator:
         return batch.expected_ratio * batch.size > LIMIT_TOLERANCE * topic.size_limit
 
     # ----------------------------------------------------------------------------------------------- afterwards
-    def requeue(self, batch: ProducerBatch, now_ms: float) -> None:
-        """Puts a batch that has landed back into its queue, to be sent again after a backoff."""
+    def requeue(self, batch: ProducerBatch, now_ms: float, backoff: Backoff | None = None) -> None:
+        """Puts a batch that has landed back into its queue, to be sent again after a backoff; None: as usual."""
         queue = self.incomplete[batch]
         batch.attempts += 1
-        batch.retry_at_ms = now_ms + self._backoff.after_ms(batch.attempts - 1)
+        batch.retry_at_ms = now_ms + (backoff or self._backoff).after_ms(batch.attempts - 1)
         self._insert(queue, batch)
 
     def split(self, batch: ProducerBatch) -> None:
@@ -416,6 +419,13 @@ class Accumulator:
             queue.is_muted = queue.in_flight_count > 0
         if batch.result.is_done:
             self._release(batch)
+        if not self._in_flight:
+            self.on_landed()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was accepted has ended, and nothing is in flight."""
+        return not self.incomplete and not self._in_flight
 
     def mute(self, batch: ProducerBatch) -> None:
         """Nothing else is drained from the partition of a batch in flight, until `unmute`."""

@@ -86,6 +86,7 @@ class ProducerBatch:
         "in_flight",
         "is_closed",
         "is_queued",
+        "is_transactional",
         "key",
         "last_error",
         "max_timestamp",
@@ -127,6 +128,7 @@ class ProducerBatch:
         self.expected_ratio = 1.0
         """How many bytes each byte of its records is expected to become by compression."""
         self.encoded: bytes | None = None
+        self.is_transactional = False
         # Of the attempts to send it.
         self.attempts = 0
         self.last_error: ClientError | None = None
@@ -265,6 +267,7 @@ class ProducerBatch:
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
+            is_transactional=self.is_transactional,
         )
 
     @property
@@ -307,6 +310,7 @@ class ProducerBatch:
                 part.append(record.timestamp_ms, record.key, record.value, record.headers, size)
             part.close()
             part.expected_ratio = ratio
+            part.is_transactional = self.is_transactional
             parts.append(part)
         return parts
 

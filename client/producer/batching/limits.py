@@ -24,6 +24,7 @@ class Limits(NamedTuple):
     codec: Codec = Codec.NONE
     is_adaptive: bool = True
     """partitioner_adaptive_partitioning_enable."""
+    is_transactional: bool = False
 
     @classmethod
     def of(cls, config: "ProducerConfig") -> "Limits":
@@ -37,4 +38,5 @@ class Limits(NamedTuple):
             is_serial=config.max_in_flight_requests_per_connection == 1,
             codec=config.codec,
             is_adaptive=config.partitioner_adaptive_partitioning_enable,
+            is_transactional=config.transactional_id is not None,
         )

@@ -8,11 +8,14 @@ when it is one of the last five, and else refuses it (KIP-98). This state keeps 
   is bumped here, without asking a broker (KIP-360); only when all epochs are used up, another producer id is needed.
 - Other partitions keep to the epoch that they have until nothing of them is under way.
 
+A transactional producer leaves epochs to its coordinator, so that a gap is the end of the transaction: the batch fails,
+and the producer starts over with the epoch that it is given.
+
 Pure: batches go in, decisions come out; `advance` before each drain does what became possible. How the batches of one
 partition follow one another stands in `sequences`. (Source: TransactionManager.java.)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,17 +58,22 @@ class SequenceGap:
             f"{self.topic}-{self.partition}: acknowledged records may be lost at the broker, which refused sequence "
             f"{self.base_sequence} of producer {self.producer_id} (epoch {self.producer_epoch}) although it had "
             f"acknowledged {self.last_acked_sequence} (offset {self.last_acked_offset}; the log begins at "
-            f"{self.log_start_offset}). The batch is sent again under a new epoch. Look for an unclean leader election "
+            f"{self.log_start_offset}). The producer goes on under a new epoch. Look for an unclean leader election "
             "or a damaged log there."
         )
 
 
 class Idempotence:
-    """The state of one producer over all its partitions."""
+    """The state of one producer over all its partitions.
 
-    def __init__(self) -> None:
-        self.needs_producer_id = True
-        """An InitProducerId should be sent: there is no id yet, or the epochs of this one are used up."""
+    `may_send`: of a transactional one, whether its transaction lets records go to a partition now.
+    """
+
+    def __init__(self, may_send: Callable[[Key], bool] | None = None) -> None:
+        self.needs_producer_id = may_send is None
+        """An InitProducerId should be sent: there is no id yet, or the epochs of this one are used up. Never with
+        transactions, whose coordinator is asked by others."""
+        self._may_send = may_send
         self.bump_count = 0
         self._identity: Identity = NOBODY
         self._partitions: dict[Key, PartitionSequence] = {}
@@ -82,6 +90,18 @@ class Idempotence:
             self.bump_count += 1
         self._identity = Identity(producer_id, epoch)
         self.needs_producer_id = False
+
+    def start_over(self, producer_id: int, epoch: int) -> None:
+        """Takes what a coordinator of transactions gave: every sequence begins at 0. Nothing may be under way."""
+        assert self._may_send is not None
+        self._identity = Identity(producer_id, epoch)
+        self._partitions.clear()
+        self._unsettled.clear()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every partition has what was sent there, as far as nothing is under way."""
+        return not self._unsettled
 
     # ---------------------------------------------------------------------------------------------- draining
     def advance(self) -> None:
@@ -100,9 +120,10 @@ class Idempotence:
             return False
         partition = self._partitions.get(key)
         if batch.base_sequence == NONE:
-            return partition is None or partition.may_begin(self._identity)
+            may_begin = partition is None or partition.may_begin(self._identity)
+            return may_begin and (self._may_send is None or self._may_send(key))
         assert partition is not None
-        return partition.may_retry(batch)
+        return (self._may_send is None or self._may_send(key)) and partition.may_retry(batch)
 
     def assign(self, key: Key, batch: SequencedBatch) -> None:
         """Gives a batch, when it is drained for the first time, its id, epoch and sequence."""
@@ -134,16 +155,16 @@ class Idempotence:
             case ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 place.is_absent = True
                 self._refused(key, partition, place, log_start_offset)
-                return Reaction.RETRY
             case ErrorCode.UNKNOWN_PRODUCER_ID:
                 # Without its state a broker takes the sequence 0 only. If it does not know where the log begins, the
                 # partition has just moved, and its next answer tells. (Brokers since 2.5 do not send this code.)
                 if log_start_offset != NONE:
                     place.is_absent = True
                     self._move(key, partition, State.BROKEN)
-                return Reaction.RETRY
             case _:
                 return Reaction.FAIL
+        is_over = self._may_send is not None and partition.state is State.BROKEN
+        return Reaction.FAIL if is_over else Reaction.RETRY
 
     def failed(self, key: Key, batch: SequencedBatch, code: int | None, is_certain: bool) -> None:
         """The batch was given up. `is_certain`: a broker said that it has not appended it, before retries ran out."""
@@ -204,8 +225,8 @@ class Idempotence:
 
     def _has_newer(self, identity: Identity) -> bool:
         """Whether there is an id or epoch that this partition has not used, if need be by a bump."""
-        if identity != self._identity:
-            return True
+        if identity != self._identity or self._may_send is not None:
+            return identity != self._identity
         if identity.epoch == EPOCH_MAX:
             self.needs_producer_id = True
             return False

@@ -44,6 +44,8 @@ from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.idempotence.idempotence import Idempotence
 from odradek.client.producer.sending.compression import is_compressed_in_thread
 from odradek.client.producer.sending.settlement import Answer, Settlement
+from odradek.client.producer.transactions.machine import TransactionMachine
+from odradek.client.producer.transactions.messages import V2_PRODUCE
 from odradek.protocol.batches.batch import HEADER_SIZE
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode
@@ -76,9 +78,12 @@ class Sender:
         environment: Environment,
         tasks: Tasks,
         metrics: Metrics,
+        transactions: TransactionMachine | None = None,
     ) -> None:
         self.on_fatal: Callable[[], None] = lambda: None
         """Called when records are failed by `fatal_error`."""
+        self.on_refusal: Callable[[ClientError], None] = lambda error: None
+        """Called when records are failed because their transaction was."""
         self._config = config
         self._accumulator = accumulator
         self._cluster = cluster
@@ -86,7 +91,10 @@ class Sender:
         self._environment = environment
         self._tasks = tasks
         self._metrics = metrics
-        self._settlement = Settlement(config, accumulator, cluster, idempotence, metrics)
+        self._transactions = transactions
+        self._settlement = Settlement(
+            config, accumulator, cluster, idempotence, metrics, transactions, environment.random
+        )
         self._codec = config.codec
         self._level = config.compression_level
         self._is_scheduled = False
@@ -104,7 +112,8 @@ class Sender:
     @property
     def fatal_error(self) -> ClientError | None:
         """Nothing can be sent any more: authentication failed, or the cluster refused the producer as such."""
-        return self._settlement.fatal_error or self._cluster.fatal_error
+        in_transactions = None if self._transactions is None else self._transactions.fatal_error
+        return in_transactions or self._settlement.fatal_error or self._cluster.fatal_error
 
     def wake(self) -> None:
         """Has `run` called in this turn of the loop."""
@@ -134,6 +143,9 @@ class Sender:
             self.on_fatal()
             self.fail_all(error)
             return
+        if self._transactions is not None and (refusal := self._transactions.refusal) is not None:
+            self.on_refusal(refusal)
+            self.fail_unsent(refusal)
         next_ms = accumulator.next_deadline_ms
         state = self._idempotence
         if state is not None:
@@ -145,6 +157,11 @@ class Sender:
     def fail_all(self, error: ClientError) -> None:
         """Ends every batch by this error."""
         for batch in list(self._accumulator.incomplete):
+            self._settlement.give_up(batch, error)
+
+    def fail_unsent(self, error: ClientError) -> None:
+        """Ends every batch that is not on the wire by this error."""
+        for batch in [each for each in self._accumulator.incomplete if not each.in_flight]:
             self._settlement.give_up(batch, error)
 
     # ------------------------------------------------------------------------------------------------ rounds
@@ -341,6 +358,7 @@ class Sender:
             self._cluster.metadata.use(topic, now_ms)
         timeout_ms = self._config.request_timeout_ms
         request = ProduceRequest(
+            transactional_id=self._config.transactional_id,
             acks=self._config.acks,
             timeout_ms=timeout_ms,
             topic_data=[TopicProduceData(name=topic, partition_data=data) for topic, data in topics.items()],
@@ -348,7 +366,7 @@ class Sender:
         self._metrics.observe(RECORDS_PER_REQUEST, sum(batch.count for batch in sent))
         answered = partial(self._answered, connection, sent)
         try:
-            version = connection.version_of(ProduceRequest, 11)
+            version = self._produce_version(connection)
             if version < ZSTD_SINCE and self._codec is Codec.ZSTD:
                 raise UnsupportedVersion("Produce", f"broker {connection.node_id}", (ZSTD_SINCE, 11), (3, version))
         except ClientError as error:
@@ -356,6 +374,14 @@ class Sender:
             return
         expects_response = self._config.acks != 0
         connection.send(request, version, answered, timeout_ms=timeout_ms, expects_response=expects_response)
+
+    def _produce_version(self, connection: Connection) -> int:
+        """Topics are named, so up to 12; that adds partitions to a transaction. Raises UnsupportedVersion."""
+        is_added = self._transactions is not None and self._transactions.uses_v2
+        version = connection.version_of(ProduceRequest, V2_PRODUCE if is_added else V2_PRODUCE - 1)
+        if is_added and version < V2_PRODUCE:
+            raise UnsupportedVersion("Produce", connection.broker, (V2_PRODUCE, V2_PRODUCE), (3, version))
+        return version
 
     def _answered(self, connection: Connection, batches: list[ProducerBatch], answer: Answer) -> None:
         self._settlement.apply_answer(connection.node_id, batches, answer, self._environment.monotonic_ms())

@@ -7,6 +7,8 @@
     fail             the records fail; what the broker says of single ones goes to these (KIP-467)
     fatal            the same, and the producer accepts nothing any more
 
+A batch of a transaction that fails takes the transaction along, and counts as looked at: whoever commits it is told.
+
 A batch that is answered after its delivery timeout has ended already: its records were reported as failed. Then the
 answer is only booked in the idempotence state, which needs to know how far the broker has come.
 
@@ -14,6 +16,7 @@ answer is only booked in the idempotence state, which needs to know how far the 
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from odradek.client.cluster.cluster import Cluster
@@ -33,10 +36,12 @@ from odradek.client.metrics.metrics import (
     RECORD_SEND_TOTAL,
     Metrics,
 )
+from odradek.client.network.backoff import Backoff
 from odradek.client.producer.batching.accumulator import Accumulator
 from odradek.client.producer.batching.batch import ProducerBatch
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.idempotence.idempotence import Idempotence
+from odradek.client.producer.transactions.machine import TransactionMachine
 from odradek.protocol.errors import ErrorCode, Reaction, produce_reaction
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
@@ -45,6 +50,8 @@ logger = logging.getLogger(__name__)
 Answer = ProduceResponse | ClientError | None
 """A response, why there is none, or None where none was asked for (acks=0) and the request has been written."""
 
+MARKERS_BACKOFF_MS: Final = 20.0
+"""The first wait of a batch that came while the markers of the last transaction were written."""
 LEADER_HINTS: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1
@@ -60,6 +67,8 @@ class Settlement:
         cluster: Cluster,
         idempotence: Idempotence | None,
         metrics: Metrics,
+        transactions: TransactionMachine | None,
+        random: Callable[[], float],
     ) -> None:
         self.fatal_error: ClientError | None = None
         self._config = config
@@ -67,6 +76,9 @@ class Settlement:
         self._cluster = cluster
         self._idempotence = idempotence
         self._metrics = metrics
+        self._transactions = transactions
+        backoff_max_ms = max(MARKERS_BACKOFF_MS, config.retry_backoff_max_ms)
+        self._markers_backoff = Backoff(MARKERS_BACKOFF_MS, backoff_max_ms, random)
 
     def apply_answer(self, node_id: int, batches: list[ProducerBatch], answer: Answer, now_ms: float) -> None:
         """Does what the answer to a request says for each of its batches, in the order in which they were sent."""
@@ -151,8 +163,9 @@ class Settlement:
         self._accumulator.complete(batch, base_offset, log_append_time_ms)
 
     def _retry(self, batch: ProducerBatch, error: ClientError, now_ms: float) -> None:
+        is_early = error.code is ErrorCode.CONCURRENT_TRANSACTIONS
         logger.log(
-            logging.WARNING if batch.attempts == 0 else logging.DEBUG,
+            logging.WARNING if batch.attempts == 0 and not is_early else logging.DEBUG,
             "%s: a batch of %d record(s) for %s-%d is sent again: %s",
             self._config.client_id,
             batch.count,
@@ -162,7 +175,7 @@ class Settlement:
         )
         batch.last_error = error
         self._metrics.count(RECORD_RETRY_TOTAL, batch.count, batch.topic)
-        self._accumulator.requeue(batch, now_ms)
+        self._accumulator.requeue(batch, now_ms, self._markers_backoff if is_early else None)
 
     def _split(self, batch: ProducerBatch) -> None:
         logger.info(
@@ -193,6 +206,9 @@ class Settlement:
 
     def _end(self, batch: ProducerBatch, error: ClientError, record_errors: dict[int, ClientError] | None) -> None:
         self._metrics.count(RECORD_ERROR_TOTAL, batch.count, batch.topic)
+        if self._transactions is not None:
+            self._transactions.delivery_failed(error)
+            batch.result.observe(range(batch.count))
         self._accumulator.fail(batch, error, record_errors)
 
     def _error(self, batch: ProducerBatch, code: int, answer: PartitionProduceResponse | None) -> ClientError:

@@ -11,7 +11,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from tests.broker.support import LISTENER, ask, running_broker
 
 ADVERTISED = {
-    0: (0, 11),  # Produce
+    0: (0, 12),  # Produce
     1: (4, 17),  # Fetch
     2: (1, 9),  # ListOffsets
     3: (0, 12),  # Metadata
@@ -30,6 +30,11 @@ ADVERTISED = {
     21: (0, 2),  # DeleteRecords
     22: (0, 5),  # InitProducerId
     23: (2, 4),  # OffsetForLeaderEpoch
+    24: (0, 5),  # AddPartitionsToTxn
+    25: (0, 4),  # AddOffsetsToTxn
+    26: (0, 5),  # EndTxn
+    27: (1, 2),  # WriteTxnMarkers
+    28: (0, 5),  # TxnOffsetCommit
     32: (1, 4),  # DescribeConfigs
     33: (0, 2),  # AlterConfigs
     35: (1, 4),  # DescribeLogDirs
@@ -43,8 +48,11 @@ ADVERTISED = {
     55: (0, 2),  # DescribeQuorum
     57: (0, 2),  # UpdateFeatures
     60: (0, 2),  # DescribeCluster
+    61: (0, 0),  # DescribeProducers
     63: (0, 1),  # BrokerHeartbeat
     64: (0, 0),  # UnregisterBroker
+    65: (0, 0),  # DescribeTransactions
+    66: (0, 2),  # ListTransactions
     68: (0, 1),  # ConsumerGroupHeartbeat
     69: (0, 1),  # ConsumerGroupDescribe
     74: (0, 1),  # ListConfigResources
@@ -75,14 +83,18 @@ async def test_kafka_python_takes_us_for_kafka_3_9() -> None:
 async def test_kafkas_features_are_told_and_our_own_are_not() -> None:
     answer = await versions(4)
     assert [(each.name, each.min_version, each.max_version) for each in answer.supported_features] == [
-        ("group.version", 0, 1)
+        ("group.version", 0, 1),
+        ("transaction.version", 0, 2),
     ]
-    assert [(each.name, each.max_version_level) for each in answer.finalized_features] == [("group.version", 1)]
+    assert [(each.name, each.max_version_level) for each in answer.finalized_features] == [
+        ("group.version", 1),
+        ("transaction.version", 2),
+    ]
     assert answer.finalized_features_epoch >= 0
     assert not answer.zk_migration_ready
     before = await versions(3)
     assert before.supported_features == [], "a minimum of 0 would end a client of that version"
-    assert len(before.finalized_features) == 1
+    assert len(before.finalized_features) == 2
 
 
 async def test_a_broker_beside_others_without_features_says_so() -> None:

@@ -1,22 +1,27 @@
-"""FindCoordinator: the leader of the group's partition of `__consumer_offsets`, which the first question creates; who
-has no coordinator gets an error of its own, in both shapes."""
+"""FindCoordinator: the leader of the group's partition of `__consumer_offsets`, or of the transactional id's one of
+`__transaction_state`, which the first question creates; who has no coordinator gets an error of its own, in both
+shapes."""
 
 from collections.abc import Mapping
 
 import pytest
 
-from odradek.broker.cluster.features import ENVELOPE, SUPPORTED
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_transactional_id
+from odradek.broker.cluster.features import ENVELOPE, GROUPS, SUPPORTED
 from odradek.broker.coordinator.key_partition import partition_of
-from odradek.broker.handling import offsets_topic
+from odradek.broker.handling import coordinator_topics
 from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
 from tests.broker.groups import SETTINGS, finalize, running_groups
 from tests.broker.support import HERE, NODE_ID, ask, make_topic, running_broker
+from tests.broker.transactions import Denying, lead
 
 SINGLE, SEVERAL = range(4), range(4, 7)
 GROUP, TRANSACTION, SHARE = range(3)
-OFFSETS = "__consumer_offsets"
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+OF_TRANSACTIONS = {"transaction.state.log.num.partitions": "3"}
 
 
 def here(key: str, listener: str = "PLAINTEXT") -> Coordinator:
@@ -79,14 +84,52 @@ async def nobody(
     return {each.key: (ErrorCode(each.error_code), each.error_message) for each in coordinators}
 
 
-async def test_transactions_and_share_groups_have_no_coordinators_yet() -> None:
+@pytest.mark.parametrize("version", SINGLE[1:])
+async def test_a_transactional_id_is_coordinated_here(version: int) -> None:
+    async with running_broker(OF_TRANSACTIONS) as context:
+        answer = await ask(context, FindCoordinatorRequest(key="payments", key_type=TRANSACTION), version)
+        assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, "NONE")
+        assert (answer.node_id, answer.host, answer.port) == (NODE_ID, *HERE.endpoints["PLAINTEXT"])
+        assert [*context.metadata.image.topics] == [TRANSACTIONS]
+        assert len(context.metadata.image.topics[TRANSACTIONS].partitions) == 3
+
+
+@pytest.mark.parametrize("version", SEVERAL)
+async def test_several_transactional_ids_are_answered_in_order_each_by_its_partition(version: int) -> None:
+    async with running_broker(OF_TRANSACTIONS) as context:
+        request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["b", "a", "b"])
+        assert (await ask(context, request, version)).coordinators == [here("b"), here("a"), here("b")]
+        await lead(context, TRANSACTIONS, partition_of("a", 3), 1)
+        codes = [each.error_code for each in (await ask(context, request, version)).coordinators]
+        assert partition_of("a", 3) != partition_of("b", 3)
+        assert codes == [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("version", [*SINGLE[1:], *SEVERAL])
+async def test_while_a_broker_without_transactions_is_registered_nothing_is_created(version: int) -> None:
+    """It may lead partitions of transactions, and knows no markers."""
+    async with running_broker(OF_TRANSACTIONS) as context:
+        await finalize(context, {ENVELOPE: 1, GROUPS: 1})
+        [(code, message)] = (await nobody(context, version, TRANSACTION, "a")).values()
+        assert code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "without coordinators of transactional producers: upgrade it" in (message or "")
+        assert TRANSACTIONS not in context.metadata.image.topics
+
+
+@pytest.mark.parametrize("version", [*SINGLE[1:], *SEVERAL])
+async def test_who_may_not_see_the_transactional_id_is_told_nothing(version: int) -> None:
+    access = Denying((Operation.DESCRIBE, of_transactional_id("a")))
+    async with running_broker(OF_TRANSACTIONS, access=access) as context:
+        [(code, _)] = (await nobody(context, version, TRANSACTION, "a")).values()
+        assert code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+async def test_share_groups_have_no_coordinators_yet() -> None:
     async with running_groups() as context:
         for version in (*SINGLE[1:], *SEVERAL):
-            for key_type in (TRANSACTION, SHARE):
-                [(code, message)] = (await nobody(context, version, key_type, "a")).values()
-                known = key_type == TRANSACTION or version >= 6
-                assert code is (ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST)
-                assert message
+            [(code, message)] = (await nobody(context, version, SHARE, "a")).values()
+            assert code is (ErrorCode.COORDINATOR_NOT_AVAILABLE if version >= 6 else ErrorCode.INVALID_REQUEST)
+            assert message
 
 
 async def test_a_type_that_there_is_not_is_an_invalid_request() -> None:
@@ -118,7 +161,7 @@ async def test_the_topic_is_tried_once_for_all_keys_and_each_failure_is_counted(
         tries.append(None)
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller")
 
-    monkeypatch.setattr(offsets_topic, "ensure_internal_topic", refuse)
+    monkeypatch.setattr(coordinator_topics, "ensure_internal_topic", refuse)
     async with running_broker(SETTINGS) as context:
         found = await nobody(context, 6, GROUP, "a", "b")
         assert {code for code, _ in found.values()} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}

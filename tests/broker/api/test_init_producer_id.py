@@ -1,4 +1,4 @@
-"""InitProducerId gives each idempotent producer an id of its own, and is honest about transactions and failures."""
+"""InitProducerId gives each idempotent producer an id of its own, and is honest about failures."""
 
 import errno
 
@@ -62,18 +62,6 @@ async def test_a_producer_that_brings_its_id_gets_another_one() -> None:
 async def test_an_id_without_its_epoch_is_refused(producer_id: int, producer_epoch: int) -> None:
     answer = await answered(wanted(producer_id=producer_id, producer_epoch=producer_epoch))
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
-
-
-async def test_an_empty_transactional_id_is_refused() -> None:
-    answer = await answered(wanted(""))
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
-
-
-@pytest.mark.parametrize("version", range(6))
-async def test_there_is_no_coordinator_for_a_transactional_id(version: int) -> None:
-    answer = await answered(wanted("payments"), version)
-    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
 
 
 async def test_a_block_that_cannot_be_stored_is_an_error_at_which_producers_ask_again() -> None:

@@ -248,15 +248,6 @@ async def test_epochs_and_sequences(before: Sequence[tuple[int, int]], then: tup
     assert answer.error_code == code
 
 
-async def test_a_transactional_batch_finds_no_transaction() -> None:
-    async with running_broker() as context:
-        await make_topic(context, "orders")
-        sent = request((0, idempotent(0, txn=True)), transactional_id="payments")
-        (answer,) = answers(await ask(context, sent, 11))
-        assert end_of(context) == 0
-    assert answer.error_code == ErrorCode.INVALID_TXN_STATE
-
-
 # -- who leads ------------------------------------------------------------------------------------------------------
 
 

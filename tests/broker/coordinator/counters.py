@@ -1,5 +1,7 @@
 """A machine of the tests' own: counters, by name. Its records are `name -> number`."""
 
+from collections.abc import Sequence
+
 from odradek.broker.coordinator.machine import Now, Outbox, StoredRecord, Waiting
 from odradek.broker.coordinator.timers import Timers
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
@@ -74,10 +76,11 @@ class Counters:
             self.values[name] = number
         return name
 
-    def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
+    def replay_marker(self, producer_id: int, *, is_commit: bool) -> Sequence[str]:
         pending = self.pending.pop(producer_id, {})
         if is_commit:
             self.values |= pending
+        return [*pending]
 
     def loaded(self, now: Now) -> None:
         self.loaded_at = now

@@ -111,6 +111,21 @@ async def test_what_is_above_the_high_watermark_is_told_when_it_is_committed() -
     assert await asyncio.wait_for(of_b, 5) == 2
 
 
+async def test_a_marker_above_the_high_watermark_is_waited_for_too() -> None:
+    disk = MemoryDisk()
+    partition = partition_with(PAIR, disk=disk)
+    write(partition, ("a", "1"), ("b", "2"), producer_id=7)
+    follower_at(partition, 1, 2)
+    mark(partition, 7, COMMIT)
+    shard = shard_of(partition, is_loaded=False)
+    await load(shard, disk)
+    asked = [asyncio.ensure_future(read(shard, name)) for name in "ab"]
+    await turns()
+    assert not any(each.done() for each in asked), "a leader that comes next may have them pending"
+    follower_at(partition, 1, 3)
+    assert await asyncio.wait_for(asyncio.gather(*asked), 5) == [1, 2]
+
+
 async def test_types_that_are_not_known_are_kept_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
     disk = MemoryDisk()
     partition = partition_with(disk=disk)

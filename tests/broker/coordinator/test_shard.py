@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from odradek.broker.coordinator.machine import Now, StoredRecord, TransactionBatch, Waiting
 from odradek.broker.coordinator.shard import Shard, ShardState
 from odradek.broker.disk.memory_disk import MemoryDisk
+from odradek.broker.log.markers import Marker, encode_marker
+from odradek.broker.log.verifications import Proof
 from odradek.broker.replica.partition import Partition
-from odradek.protocol.batches.batch import iterate_batches
+from odradek.protocol.batches.batch import BatchHeader, iterate_batches
 from odradek.protocol.batches.compression import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.coordinator.counters import Counters
@@ -59,6 +62,9 @@ async def hold(shard: Shard[Counters], name: str, delay_ms: int) -> int:
 
 async def fail(shard: Shard[Counters]) -> int:
     return await shard.ask(lambda machine, waiting, now: machine.fail(waiting, now))
+
+
+def nothing() -> None: ...
 
 
 async def turns(count: int = 5) -> None:
@@ -211,6 +217,26 @@ async def test_what_builds_on_refused_records_is_refused_with_them() -> None:
     assert await add(shard, "b", 1) == 1
 
 
+async def test_what_is_wrong_with_a_transaction_is_told_to_its_producer_alone() -> None:
+    """A member of the group that asks meanwhile would take it for its own."""
+    partition = partition_with()
+    shard = shard_of(partition)
+
+    def in_transaction(machine: Counters, waiting: Waiting[None], now: Now) -> None:
+        del now
+        machine.outbox.append("a", [StoredRecord(b"a", b"1")], lambda: None, TransactionBatch(7, 0))
+        machine.outbox.reply("a", waiting, None)
+
+    asked = shard.ask(in_transaction), read(shard, "a"), add(shard, "a", 1), add(shard, "b", 1)
+    told = await asyncio.gather(*asked, return_exceptions=True)
+    assert [each.code if isinstance(each, KafkaError) else each for each in told] == [
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        1,
+    ]
+
+
 async def test_what_is_not_committed_in_time_stays_and_only_its_answers_fail() -> None:
     partition = partition_with(PAIR)
     shard = shard_of(partition, Options(commit_timeout_ms=20))
@@ -336,3 +362,93 @@ async def test_compressed_batches_are_written_where_the_option_says_so() -> None
     await add(shard, "a", 1)
     [(_, header)] = iterate_batches(partition.log.fetch(0, 1 << 20, 1, True).records)
     assert header.codec is Codec.GZIP
+
+
+# -- transactions ----------------------------------------------------------------------------------------------------
+
+
+def headers(partition: Partition) -> list[BatchHeader]:
+    found = partition.log.fetch(0, 1 << 20, partition.log.log_end_offset, True)
+    return [header for _, header in iterate_batches(found.records)]
+
+
+async def test_records_of_a_transaction_and_its_marker_stand_in_batches_that_say_so() -> None:
+    partition = partition_with()
+    shard = shard_of(partition, Options(compression=Codec.GZIP))
+    asked = partition.log.producers.verifications.begin(7, 1, -1, 0)
+    ours = TransactionBatch(7, 1, proof=Proof(asked, is_coordinators=True))
+    marker = TransactionBatch(7, 1, is_marker=True)
+
+    def write(_machine: Counters, _now: Now) -> None:
+        shard.append("a", [StoredRecord(b"a", b"1")], nothing)
+        shard.append("a", [StoredRecord(b"a", b"2")], nothing, ours)
+        shard.append("a", [StoredRecord(*encode_marker(Marker(False, 3)))], nothing, marker)
+
+    shard.do(write)
+    await turns()
+    plain, records, end = headers(partition)
+    assert (plain.producer_id, plain.is_transactional, plain.codec) == (-1, False, Codec.GZIP)
+    assert (records.producer_id, records.producer_epoch, records.base_sequence) == (7, 1, -1)
+    assert (records.is_transactional, records.is_control, records.codec) == (True, False, Codec.GZIP)
+    assert (end.producer_id, end.producer_epoch, end.base_sequence) == (7, 1, -1)
+    assert (end.is_transactional, end.is_control, end.codec) == (True, True, Codec.NONE)
+
+
+# -- what follows a commit ---------------------------------------------------------------------------------------------
+
+
+async def test_what_follows_a_commit_happens_at_once_where_all_is_committed() -> None:
+    partition, happened = partition_with(), list[str]()
+    shard = shard_of(partition)
+    shard.when_committed("a", lambda: happened.append("nothing was written"))
+    assert happened == ["nothing was written"]
+    await add(shard, "a", 3)
+    shard.when_committed("a", lambda: happened.append("all is"))
+    assert happened == ["nothing was written", "all is"]
+
+
+async def test_what_follows_a_commit_waits_for_it_however_long_that_takes() -> None:
+    partition, happened = partition_with(PAIR), list[str]()
+    shard = shard_of(partition, Options(commit_timeout_ms=5))
+    late = asyncio.ensure_future(add(shard, "a", 3))
+    await asyncio.sleep(0)
+    shard.when_committed("a", lambda: happened.append("in its turn"))
+    await turns()
+    shard.when_committed("a", lambda: happened.append("behind it"))
+    assert await code_of(late) is ErrorCode.COORDINATOR_NOT_AVAILABLE, "whoever asked is told that it takes too long"
+    assert happened == []
+    follower_at(partition, 1, 1)
+    await turns()
+    assert happened == ["in its turn", "behind it"]
+
+
+async def test_what_follows_a_refused_append_never_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    partition, happened = partition_with(), list[str]()
+    shard = shard_of(partition)
+    with refusing(partition, monkeypatch, ErrorCode.NOT_ENOUGH_REPLICAS):
+        refused = asyncio.ensure_future(add(shard, "a", 1))
+        await asyncio.sleep(0)
+        shard.when_committed("a", lambda: happened.append("never"))
+        assert await code_of(refused) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    await add(shard, "a", 1)
+    assert happened == []
+
+
+@pytest.mark.parametrize("is_deposed", [True, False], ids=["deposed", "loaded again"])
+async def test_what_follows_a_commit_never_happens_after_the_shard_has_ended(is_deposed: bool) -> None:
+    partition, happened = partition_with(PAIR), list[str]()
+    shard = shard_of(partition)
+    written = asyncio.ensure_future(add(shard, "a", 1))
+    await asyncio.sleep(0)
+    shard.when_committed("a", lambda: happened.append("never"))
+    await turns()
+    if is_deposed:
+        partition.resign()
+        shard.end()
+    else:
+        assert await code_of(fail(shard)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    await code_of(written)
+    if not is_deposed:
+        follower_at(partition, 1, 1)
+    await turns()
+    assert happened == []

@@ -10,19 +10,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.coordinator.machine import Now, StoredRecord, Waiting
+from odradek.broker.coordinator.machine import Now, StoredRecord, TransactionBatch, Waiting
 from odradek.broker.group.classic.group import ClassicGroup
 from odradek.broker.group.classic.requests import Join, Leave, Leaving, OfferedProtocol, Sync, Synced
+from odradek.broker.group.group_counts import GroupCounts
 from odradek.broker.group.machine import NO_PRODUCER_ID, GroupMachine, MachineOptions
 from odradek.broker.group.offset_requests import (
+    CommitInTransaction,
     CommitOffsets,
     DeleteOffsets,
+    EndTransaction,
     FetchedOffset,
     FetchOffsets,
     OffsetToCommit,
 )
 from odradek.broker.group.offsets import Committed, Position
 from odradek.broker.group.topics_view import ViewedTopic
+from odradek.broker.log.markers import marker_of
+from odradek.broker.log.verifications import Proof
 from odradek.protocol.consumer_protocol import Subscription, encode_subscription
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -56,15 +61,37 @@ class KeptOutbox:
     def __init__(self) -> None:
         self.batches: list[tuple[str, Sequence[StoredRecord]]] = []
         """Those accepted, with whose they are."""
+        self.transactions: list[TransactionBatch | None] = []
+        """Of each of them, whose."""
+        self.entities: list[list[str]] = []
+        """Of each of them, all whose it is."""
         self.refuses = False
         self._refused: list[Callable[[], None]] = []
+        self._last: list[str] = []
 
-    def append(self, entity_id: str, records: Sequence[StoredRecord], undo: Callable[[], None]) -> None:
+    def append(
+        self,
+        entity_id: str,
+        records: Sequence[StoredRecord],
+        undo: Callable[[], None],
+        transaction: TransactionBatch | None = None,
+    ) -> None:
         assert records, "nothing to write"
+        self._last = [entity_id]
         if self.refuses:
             self._refused.append(undo)
         else:
             self.batches.append((entity_id, records))
+            self.transactions.append(transaction)
+            self.entities.append(self._last)
+
+    def also_of(self, entity_id: str) -> None:
+        self._last.append(entity_id)
+
+    def when_committed(self, entity_id: str, then: Callable[[], None]) -> None:
+        assert entity_id in self._last, "it follows what was given last"
+        if not self.refuses:
+            then()
 
     def reply(self, entity_id: str | None, waiting: Waiting[R], answer: R | KafkaError) -> None:
         del entity_id
@@ -100,11 +127,29 @@ class _Topics:
         return self._ids
 
 
+def replay(machine: GroupMachine, record: StoredRecord, transaction: TransactionBatch | None) -> None:
+    """As the loader does."""
+    if transaction is None:
+        machine.replay(*record, NO_PRODUCER_ID)
+    elif transaction.is_marker:
+        marker = marker_of(*record, 0)
+        assert marker is not None
+        machine.replay_marker(transaction.producer_id, is_commit=not marker.is_abort)
+    else:
+        machine.replay(*record, transaction.producer_id)
+
+
 class World:
     """One machine, and what it is told."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None, partition_count: int = 1) -> None:
-        self.outbox = KeptOutbox()
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        partition_count: int = 1,
+        outbox: KeptOutbox | None = None,
+    ) -> None:
+        self.outbox = outbox or KeptOutbox()
+        self.counts = GroupCounts()
         defaults = {"group.initial.rebalance.delay.ms": "0"}
         self.config = BrokerConfig({**defaults, **(settings or {})}, {}, {})
         self.topic_ids = dict(TOPIC_IDS)
@@ -116,7 +161,8 @@ class World:
 
     def new_machine(self, outbox: KeptOutbox) -> GroupMachine:
         options: MachineOptions = self.config  # pyright: ignore[reportAssignmentType]
-        return GroupMachine(outbox, options, self._random_uuid, _Topics(self.topic_ids, self.partition_count))
+        topics = _Topics(self.topic_ids, self.partition_count)
+        return GroupMachine(outbox, options, self._random_uuid, topics, counts=self.counts)
 
     def _random_uuid(self) -> bytes:
         self._ids += 1
@@ -130,8 +176,9 @@ class World:
         """A machine that has loaded the log, and says nothing by that."""
         outbox = KeptOutbox()
         machine = self.new_machine(outbox)
-        for record in self.outbox.log:
-            machine.replay(*record, NO_PRODUCER_ID)
+        for (_, records), transaction in zip(self.outbox.batches, self.outbox.transactions, strict=True):
+            for record in records:
+                replay(machine, record, transaction)
         machine.loaded(self.now)
         assert outbox.batches == []
         return machine
@@ -157,11 +204,15 @@ class World:
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def ask(self, operation: Callable[[GroupMachine, Waiting[Any], Now], None]) -> Any:
-        """The answer. Raises KafkaError."""
+    def send(self, operation: Callable[[GroupMachine, Waiting[Any], Now], None]) -> Asked[Any]:
+        """Raises KafkaError where it is refused at once."""
         asked = Asked[Any]()
         operation(self.machine, asked, self.now)
-        return asked.answer
+        return asked
+
+    def ask(self, operation: Callable[[GroupMachine, Waiting[Any], Now], None]) -> Any:
+        """The answer. Raises KafkaError."""
+        return self.send(operation).answer
 
     def commit(
         self,
@@ -174,13 +225,53 @@ class World:
         metadata: str = "",
         topic_id: bytes | None = None,
     ) -> list[ErrorCode]:
+        request = self.commit_request(
+            group_id, offsets, member_id, generation, retention_ms=retention_ms, metadata=metadata, topic_id=topic_id
+        )
+        errors: list[ErrorCode] = self.ask(lambda machine, waiting, now: machine.commit(request, waiting, now))
+        return errors
+
+    def commit_request(
+        self,
+        group_id: str,
+        offsets: Mapping[Position, int],
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        retention_ms: int = -1,
+        metadata: str = "",
+        topic_id: bytes | None = None,
+    ) -> CommitOffsets:
         wanted = [
             OffsetToCommit(position, topic_id or self.topic_ids[position[0]], offset, -1, metadata)
             for position, offset in offsets.items()
         ]
-        request = CommitOffsets(group_id, member_id, None, generation, retention_ms, wanted, 9)
-        errors: list[ErrorCode] = self.ask(lambda machine, waiting, now: machine.commit(request, waiting, now))
+        return CommitOffsets(group_id, member_id, None, generation, retention_ms, wanted, 9)
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        offsets: Mapping[Position, int],
+        *,
+        producer_id: int = 1,
+        member: tuple[str, str | None, int] = ("", None, -1),
+        metadata: str = "",
+    ) -> list[ErrorCode]:
+        """`member`: its id, instance id and generation."""
+        request = in_transaction(group_id, offsets, producer_id, member, metadata)
+        errors: list[ErrorCode] = self.ask(
+            lambda machine, waiting, now: machine.commit_in_transaction(request, waiting, now)
+        )
         return errors
+
+    def end_transaction(self, producer_id: int = 1, *, is_commit: bool = True) -> None:
+        request = EndTransaction(producer_id, 0, 3, is_commit, 1)
+        self.ask(lambda machine, waiting, now: machine.end_transaction(request, waiting, now))
+
+    def pending(self, group_id: str) -> dict[tuple[int, Position], int]:
+        """What producers have committed in open transactions."""
+        found = self.machine.offsets.offsets.pending_of(group_id)
+        return {(producer_id, position): committed.offset for producer_id, position, committed in found}
 
     def fetch(
         self, group_id: str, positions: Sequence[Position] | None = None, *, require_stable: bool = False
@@ -210,8 +301,10 @@ class World:
         protocol_type: str = "consumer",
         *,
         session_timeout_ms: int = 10_000,
+        complete: bool = True,
     ) -> tuple[str, int]:
-        """One member makes the empty group stable. Returns its id and the generation."""
+        """One member makes the empty group stable; not `complete`: it has not asked for its assignment yet. Returns its
+        id and the generation."""
         metadata = encode_subscription(Subscription(topics)) if protocol_type == "consumer" else b"\xff"
         protocols = (OfferedProtocol("range", metadata),)
         join = Join("", "client", "/host", protocol_type, protocols, session_timeout_ms, session_timeout_ms)
@@ -219,6 +312,8 @@ class World:
         self.machine.join(group_id, join, asked, self.now)
         self.settle()
         joined = asked.answer
+        if not complete:
+            return joined.member_id, joined.generation
         sync = Sync(joined.member_id, joined.generation)
         synced: Synced = self.ask(lambda machine, waiting, now: machine.sync(group_id, sync, waiting, now))
         assert synced.assignment == b""
@@ -229,12 +324,30 @@ class World:
         self.ask(lambda machine, waiting, now: machine.leave(group_id, request, waiting, now))
 
 
+def in_transaction(
+    group_id: str,
+    offsets: Mapping[Position, int],
+    producer_id: int = 1,
+    member: tuple[str, str | None, int] = ("", None, -1),
+    metadata: str = "",
+) -> CommitInTransaction:
+    """`member`: its id, instance id and generation."""
+    wanted = [
+        OffsetToCommit(position, TOPIC_IDS[position[0]], offset, -1, metadata) for position, offset in offsets.items()
+    ]
+    return CommitInTransaction(group_id, *member, producer_id, 0, Proof(is_coordinators=True), wanted)
+
+
 def seen(machine: GroupMachine) -> dict[str, tuple[Any, ...]]:
-    """What records say: of each group, and of its offsets. A simple group without offsets has no records."""
+    """What records say: of each group, and of its offsets, those of open transactions apart. A simple group without
+    offsets has no records."""
     found: dict[str, tuple[Any, ...]] = {}
     for group_id, group in sorted(machine.groups.items()):
         offsets = dict(machine.offsets.offsets.of(group_id))
-        if offsets or not group.is_vacant:
+        pending = {
+            (each, position): committed for each, position, committed in machine.offsets.offsets.pending_of(group_id)
+        }
+        if offsets or pending or not group.is_vacant:
             generation = group.generation if isinstance(group, ClassicGroup) else 0
-            found[group_id] = (group.kind, group.state_name, group.protocol_type, generation, offsets)
+            found[group_id] = (group.kind, group.state_name, group.protocol_type, generation, offsets, pending)
     return found

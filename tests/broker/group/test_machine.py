@@ -140,6 +140,18 @@ def test_a_group_whose_deletion_is_refused_is_there_again() -> None:
     assert seen(world.machine) == before
 
 
+def test_a_group_is_there_again_when_its_deleted_offset_is() -> None:
+    """A refused commit had forgotten it, for it had nothing then."""
+    world = World()
+    world.commit("a", {FIRST: 7})
+    before = seen(world.machine)
+    world.outbox.refuses = True
+    world.delete_offsets("a", FIRST)
+    world.commit("a", {SECOND: 8})
+    world.outbox.undo()
+    assert seen(world.machine) == before
+
+
 def test_an_empty_group_goes_with_its_last_offset() -> None:
     world = World()
     member_id, generation = world.enter("a")
@@ -258,7 +270,7 @@ def test_offsets_of_a_transaction_count_with_its_marker(is_commit: bool) -> None
     assert machine.replay(*offset_record(7), 1) == "a"
     assert world.offsets("a") == {FIRST: 5}
     assert world.fetch("a", [FIRST], require_stable=True) == {FIRST: ErrorCode.UNSTABLE_OFFSET_COMMIT}
-    machine.replay_marker(1, is_commit=is_commit)
+    assert machine.replay_marker(1, is_commit=is_commit) == ["a"]
     assert world.offsets("a") == {FIRST: 7 if is_commit else 5}
 
 
@@ -282,6 +294,16 @@ def test_offsets_whose_group_has_no_record_any_more_make_a_simple_group() -> Non
     machine.replay(encode_key(GroupMetadataKey(group="a")), None, NO_PRODUCER_ID)
     machine.loaded(world.now)
     assert {group_id: group.protocol_type for group_id, group in machine.groups.items()} == {"a": None}
+
+
+def test_pending_offsets_whose_group_has_no_record_any_more_make_a_simple_group() -> None:
+    """Without it nobody would look whether they expire once they count."""
+    world = World()
+    machine = world.machine
+    machine.replay(*offset_record(7), 1)
+    machine.replay(encode_key(GroupMetadataKey(group="a")), None, NO_PRODUCER_ID)
+    machine.loaded(world.now)
+    assert set(machine.groups) == {"a"}
 
 
 def test_what_is_only_left_of_a_group_as_tombstones_is_no_group() -> None:
@@ -351,10 +373,27 @@ class EnterOrLeave(NamedTuple):
     group_id: str
 
 
-Step = Commit | DeleteOffset | Delete | TopicDeleted | Pass | EnterOrLeave
+class InTransaction(NamedTuple):
+    """A commit of a producer that knows no member."""
+
+    group_id: str
+    offsets: dict[Position, int]
+    producer_id: int
+
+
+class End(NamedTuple):
+    """Of a transaction."""
+
+    producer_id: int
+    is_commit: bool
+
+
+Step = Commit | InTransaction | End | DeleteOffset | Delete | TopicDeleted | Pass | EnterOrLeave
 IDS, POSITIONS = st.sampled_from(("a", "b")), st.sampled_from((FIRST, SECOND, OTHER))
 STEPS: st.SearchStrategy[Step] = st.one_of(
     st.builds(Commit, IDS, st.dictionaries(POSITIONS, st.integers(0, 99), min_size=1), st.sampled_from((-1, 1_000))),
+    st.builds(InTransaction, IDS, st.dictionaries(POSITIONS, st.integers(0, 99), min_size=1), st.integers(1, 2)),
+    st.builds(End, st.integers(1, 2), st.booleans()),
     st.builds(DeleteOffset, IDS, POSITIONS),
     st.builds(Delete, IDS),
     st.builds(TopicDeleted, st.sampled_from(("orders", "bills"))),
@@ -390,6 +429,11 @@ def _take(world: World, step: Step, members: dict[str, tuple[str, int]]) -> None
                 group_id, offsets, member_id=member_id, generation=generation, retention_ms=retention_ms
             )
             assert done == [ErrorCode.NONE] * len(offsets)
+        case InTransaction(group_id, offsets, producer_id):
+            done = world.commit_in_transaction(group_id, offsets, producer_id=producer_id)
+            assert done == [ErrorCode.NONE] * len(offsets)
+        case End(producer_id, is_commit):
+            world.end_transaction(producer_id, is_commit=is_commit)
         case DeleteOffset(group_id, position):
             world.delete_offsets(group_id, position)
         case Delete(group_id):

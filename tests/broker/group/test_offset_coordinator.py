@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 
 from odradek.broker.coordinator.machine import Now
 from odradek.broker.group.group import Group
-from odradek.broker.group.offset_coordinator import (
-    RECORDS_TOGETHER_MAX,
-    OffsetCoordinator,
-    commit_record,
-    committed_of,
-    tombstone,
-)
+from odradek.broker.group.offset_coordinator import RECORDS_TOGETHER_MAX, OffsetCoordinator
+from odradek.broker.group.offset_records import tombstone
 from odradek.broker.group.offset_requests import (
     CommitOffsets,
     DeleteOffsets,
@@ -26,7 +21,7 @@ from odradek.broker.group.offset_requests import (
 from odradek.broker.group.offsets import Committed, Position
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
-from odradek.protocol.stored.group_records import UnknownValue, decode_key, decode_value
+from odradek.protocol.stored.group_records import decode_key
 from odradek.protocol.stored.offset_commit import OffsetCommitKey
 from tests.broker.group.kept_outbox import START_MS, KeptOutbox, World
 
@@ -71,7 +66,8 @@ class Offsets:
 
     def __init__(self) -> None:
         self.outbox = KeptOutbox()
-        self.coordinator = OffsetCoordinator(self.outbox, Options())
+        self.restored: list[str] = []
+        self.coordinator = OffsetCoordinator(self.outbox, Options(), self.restored.append)
         self.undone = 0
 
     def commit(
@@ -155,34 +151,6 @@ def test_a_refused_commit_leaves_what_was_there_and_says_so_once() -> None:
     assert offsets.of() == {FIRST: 10, SECOND: 9}
     offsets.outbox.undo()
     assert (offsets.of(), offsets.undone) == ({FIRST: 7}, 1)
-
-
-@given(
-    st.integers(0, 2**63 - 1),
-    st.integers(-1, 2**31 - 1),
-    st.text(max_size=20),
-    st.integers(0, 2**62),
-    st.binary(min_size=16, max_size=16),
-)
-def test_a_record_holds_what_was_committed(
-    offset: int, leader_epoch: int, metadata: str, timestamp_ms: int, topic_id: bytes
-) -> None:
-    committed = Committed(offset, leader_epoch, metadata, timestamp_ms, -1, topic_id)
-    assert read(committed) == (committed, 4)
-    with_expiry = Committed(offset, -1, metadata, timestamp_ms, timestamp_ms + 1, ZERO_UUID)
-    assert read(with_expiry) == (with_expiry, 1), "the last version that has a time of expiry"
-
-
-def read(committed: Committed) -> tuple[Committed, int]:
-    """What the record says, and the version of its value."""
-    record = commit_record("a", FIRST, committed)
-    assert record.value is not None
-    assert record.key == tombstone("a", FIRST).key
-    key = decode_key(record.key)
-    assert isinstance(key, OffsetCommitKey)
-    value = decode_value(key, record.value)
-    assert not isinstance(value, UnknownValue)
-    return committed_of(value), int.from_bytes(record.value[:2], "big")
 
 
 # -- fetches -------------------------------------------------------------------------------------------------------
@@ -302,6 +270,16 @@ def test_of_a_deleted_topic_go_its_own_offsets_and_those_of_no_known_topic() -> 
     offsets.coordinator.remove_topics("a", {"orders": ORDERS_ID, "bills": b"\x03" * 16})
     assert offsets.of() == {OTHER: 9}
     assert offsets.coordinator.offsets.pending_positions("a") == set()
+
+
+def test_a_pending_offset_of_a_topic_that_took_the_name_is_not_the_deleted_ones() -> None:
+    offsets, another_id = Offsets(), b"\x02" * 16
+    offsets.commit((FIRST, 7, ""), (SECOND, 8, ""))
+    offsets.coordinator.offsets.commit_pending(1, "a", FIRST, Committed(9, topic_id=another_id))
+    offsets.coordinator.offsets.commit_pending(1, "a", SECOND, Committed(9, topic_id=ORDERS_ID))
+    offsets.coordinator.remove_topics("a", {"orders": ORDERS_ID})
+    assert offsets.of() == {FIRST: 7}, "a tombstone would remove what is pending, too"
+    assert offsets.coordinator.offsets.pending_positions("a") == {FIRST}
 
 
 def test_all_of_a_group_can_be_taken_back() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ def expected(events: Sequence[Event]) -> tuple[dict[tuple[str, Position], int], 
     return {key: number for key, (_, number) in counts.items()}, {key for each in pending.values() for key in each}
 
 
-def take(offsets: Offsets, event: Event) -> Undo | None:
+def take(offsets: Offsets, event: Event) -> Undo:
     committed = Committed(event.number)
     match event.kind:
         case "commit":
@@ -63,30 +64,29 @@ def take(offsets: Offsets, event: Event) -> Undo | None:
         case "remove":
             return offsets.remove(event.group_id, event.position)
         case _:
-            offsets.end_transaction(event.producer_id, is_commit=event.kind == "committed")
-            return None
+            return offsets.end_transaction(event.producer_id, is_commit=event.kind == "committed").undo
 
 
 @given(st.lists(EVENTS, max_size=40))
 def test_what_counts_and_what_is_pending_follows_from_what_happened(events: list[Event]) -> None:
-    """`undo` takes the last change back, as often as there are changes since the last marker."""
+    """`undo` takes back the last change that is not taken back yet."""
     offsets, happened, undos = Offsets(), list[Event](), list[Undo]()
     for event in events:
-        if event.kind == "undo":
-            if undos:
-                undos.pop()()
-                happened.pop()
-            continue
-        undo = take(offsets, event)
-        happened.append(event)
-        undos = [] if undo is None else [*undos, undo]
+        if event.kind != "undo":
+            undos.append(take(offsets, event))
+            happened.append(event)
+        elif undos:
+            undos.pop()()
+            happened.pop()
         counts, pending = expected(happened)
         found = {
             (group_id, position): each.offset for group_id in GROUPS for position, each in offsets.of(group_id).items()
         }
         assert found == counts
         assert {key for key in ((g, p) for g in GROUPS for p in POSITIONS) if offsets.is_unstable(*key)} == pending
-        assert {group_id for group_id in GROUPS if offsets.pending_positions(group_id)} == {key[0] for key in pending}
+        assert {(each, position) for each in GROUPS for position in offsets.pending_positions(each)} == pending
+        assert {group_id for group_id in GROUPS if offsets.has_pending(group_id)} == {key[0] for key in pending}
+        assert {group_id for group_id in GROUPS if offsets.holds(group_id)} == {key[0] for key in {*counts, *pending}}
         assert len(offsets) == len(counts)
         assert set(offsets.group_ids) == {key[0] for key in counts}
 
@@ -109,3 +109,40 @@ def test_of_two_transactions_what_was_pending_last_counts() -> None:
         offsets.end_transaction(first, is_commit=True)
         offsets.end_transaction(last, is_commit=True)
         assert offsets.of("a")[position].offset == 3
+
+
+def test_an_end_that_is_taken_back_leaves_what_another_transaction_began_since() -> None:
+    """Of the same producer, in another group: a batch that the log took does not depend on the marker."""
+    offsets = Offsets()
+    offsets.commit_pending(1, "a", ("orders", 0), Committed(5))
+    undo = offsets.end_transaction(1, is_commit=True).undo
+    offsets.commit_pending(1, "b", ("orders", 0), Committed(7))
+    undo()
+    assert {group_id: list(offsets.pending_of(group_id)) for group_id in GROUPS} == {
+        "a": [(1, ("orders", 0), Committed(5))],
+        "b": [(1, ("orders", 0), Committed(7))],
+    }
+    assert offsets.of("a") == {}
+
+
+def test_a_marker_is_of_the_groups_whose_pending_offsets_are_removed() -> None:
+    """Their tombstones may be refused yet."""
+    offsets = Offsets()
+    offsets.commit_pending(1, "a", ("orders", 0), Committed(5))
+    undo = offsets.remove("a", ("orders", 0))
+    assert (offsets.has_pending("a"), offsets.groups_of(1), [*offsets.pending_group_ids]) == (False, ["a"], ["a"])
+    offsets.end_transaction(1, is_commit=True).undo()
+    undo()
+    assert list(offsets.pending_of("a")) == [(1, ("orders", 0), Committed(5))]
+    offsets.end_transaction(1, is_commit=False)
+    assert (offsets.groups_of(1), [*offsets.pending_group_ids]) == ([], [])
+
+
+def test_an_end_out_of_its_order_is_not_taken_back() -> None:
+    """The shard loads its log again then, rather than to guess."""
+    offsets = Offsets()
+    offsets.commit_pending(1, "a", ("orders", 0), Committed(5))
+    undo = offsets.end_transaction(1, is_commit=True).undo
+    offsets.commit("a", ("orders", 0), Committed(6))
+    with pytest.raises(AssertionError, match="taken back before"):
+        undo()

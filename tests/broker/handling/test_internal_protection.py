@@ -1,8 +1,9 @@
-"""What clients may not do to the topics of the brokers: each API that could harm `__consumer_offsets` refuses."""
+"""What clients may not do to the topics of the brokers: each API that could harm them refuses."""
 
 import pytest
 
 from odradek.broker.handling.context import Context
+from odradek.broker.handling.coordinator_topics import OF_TRANSACTIONS, ensure_coordinator_topic
 from odradek.broker.handling.internal_protection import ADMIN_CLIENT_ID, require_appendable
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_configs import AlterableConfig as ConfigOfAlter
@@ -28,7 +29,8 @@ from odradek.protocol.messages.produce import PartitionProduceData, ProduceReque
 from tests.broker.groups import GROUP, commit, fetch, running_groups
 from tests.broker.support import ask, batch, call, make_topic, running_broker
 
-OFFSETS = "__consumer_offsets"
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+OF_TWO = {"transaction.state.log.num.partitions": "2"}
 TOPIC = 2
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -123,16 +125,16 @@ async def test_its_partitions_stay_as_many_as_they_are(validate_only: bool) -> N
 
 
 async def created(
-    context: Context, count: int, configs: dict[str, str] | None = None, assignments: int = 0
+    context: Context, count: int, configs: dict[str, str] | None = None, assignments: int = 0, topic: str = OFFSETS
 ) -> CreatableTopicResult:
-    topic = CreatableTopic(
-        name=OFFSETS,
+    wanted = CreatableTopic(
+        name=topic,
         num_partitions=-1 if assignments else count,
         replication_factor=-1 if assignments else 1,
         assignments=[CreatableReplicaAssignment(partition_index=index, broker_ids=[0]) for index in range(assignments)],
         configs=[CreatableTopicConfig(name=name, value=value) for name, value in (configs or {}).items()],
     )
-    [result] = (await ask(context, CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)).topics
+    [result] = (await ask(context, CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 7)).topics
     return result
 
 
@@ -152,10 +154,12 @@ async def test_it_is_created_by_hand_only_as_brokers_do() -> None:
 # -- options -------------------------------------------------------------------------------------------------------
 
 
-async def altered(context: Context, *changes: tuple[int, str, str | None], validate_only: bool = False) -> ErrorCode:
+async def altered(
+    context: Context, *changes: tuple[int, str, str | None], validate_only: bool = False, topic: str = OFFSETS
+) -> ErrorCode:
     """Incrementally."""
     configs = [AlterableConfig(name=name, config_operation=kind, value=value) for kind, name, value in changes]
-    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=OFFSETS, configs=configs)
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     [answer] = (await ask(context, request, 1)).responses
     return ErrorCode(answer.error_code)
@@ -208,10 +212,10 @@ async def test_a_topic_of_that_name_that_is_not_compacted_can_be_made_so() -> No
 # -- metadata ------------------------------------------------------------------------------------------------------
 
 
-async def named(context: Context, *, allows_creation: bool) -> MetadataResponseTopic:
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS)], allow_auto_topic_creation=allows_creation)
-    [topic] = (await ask(context, request, 12)).topics
-    return topic
+async def named(context: Context, *, allows_creation: bool, topic: str = OFFSETS) -> MetadataResponseTopic:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=allows_creation)
+    [answer] = (await ask(context, request, 12)).topics
+    return answer
 
 
 async def test_metadata_creates_it_as_a_group_would() -> None:
@@ -231,3 +235,55 @@ async def test_what_was_committed_is_still_there() -> None:
         await ask(context, DeleteTopicsRequest(topic_names=[OFFSETS], timeout_ms=1000), 5)
         await produced(context, OFFSETS)
         assert (await fetch(context, [("orders", 0)]))["orders", 0][0] == 7
+
+
+# -- `__transaction_state` -------------------------------------------------------------------------------------------
+
+
+async def test_what_is_refused_for_the_offsets_is_refused_for_transactions() -> None:
+    async with running_broker(OF_TWO) as context:
+        topic = await ensure_coordinator_topic(context, OF_TRANSACTIONS)
+        assert await produced(context, TRANSACTIONS) == (ErrorCode.INVALID_TOPIC_EXCEPTION, 0)
+
+        deleting = DeleteTopicsRequest(topics=[DeleteTopicState(name=TRANSACTIONS)], timeout_ms=1000)
+        [deleted] = (await ask(context, deleting, 6)).responses
+        assert deleted.error_code == ErrorCode.TOPIC_DELETION_DISABLED
+        assert deleted.error_message == f"{TRANSACTIONS} holds the state of all transactions, and is not deleted"
+
+        topics = [CreatePartitionsTopic(name=TRANSACTIONS, count=3, assignments=None)]
+        growing = CreatePartitionsRequest(topics=topics, timeout_ms=1000, validate_only=False)
+        [grown] = (await ask(context, growing, 3)).results
+        assert grown.error_code == ErrorCode.INVALID_PARTITIONS
+
+        partitions = [DeleteRecordsPartition(partition_index=0, offset=-1)]
+        records = DeleteRecordsRequest(
+            timeout_ms=1000, topics=[DeleteRecordsTopic(name=TRANSACTIONS, partitions=partitions)]
+        )
+        [emptied] = (await ask(context, records, 2)).topics
+        assert [each.error_code for each in emptied.partitions] == [ErrorCode.INVALID_TOPIC_EXCEPTION]
+
+        change = (SET, "cleanup.policy", "delete")
+        assert await altered(context, change, topic=TRANSACTIONS) is ErrorCode.INVALID_CONFIG
+        assert await altered(context, (SET, "segment.bytes", "1048576"), topic=TRANSACTIONS) is ErrorCode.NONE
+        after = context.metadata.image.topics[TRANSACTIONS]
+        assert (after.topic_id, len(after.partitions)) == (topic.topic_id, 2)
+        assert after.configs == {**topic.configs, "segment.bytes": "1048576"}
+
+
+async def test_that_of_transactions_is_created_by_hand_only_as_brokers_do() -> None:
+    async with running_broker(OF_TWO) as context:
+        refused = await created(context, 3, topic=TRANSACTIONS)
+        assert refused.error_code == ErrorCode.INVALID_PARTITIONS
+        assert "by transaction.state.log.num.partitions" in (refused.error_message or "")
+        assert (await created(context, 2, {"cleanup.policy": "delete"}, topic=TRANSACTIONS)).error_code == (
+            ErrorCode.INVALID_CONFIG
+        )
+        assert (await created(context, 2, topic=TRANSACTIONS)).error_code == ErrorCode.NONE
+        assert context.metadata.image.topics[TRANSACTIONS].configs["compression.type"] == "uncompressed"
+
+
+async def test_metadata_creates_that_of_transactions_as_a_producer_would() -> None:
+    async with running_broker({**OF_TWO, "num.partitions": "5", "auto.create.topics.enable": "true"}) as context:
+        topic = await named(context, allows_creation=True, topic=TRANSACTIONS)
+        assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (ErrorCode.NONE, True, 2)
+        assert context.metadata.image.topics[TRANSACTIONS].configs["cleanup.policy"] == "compact"

@@ -4,6 +4,7 @@ import pytest
 
 from odradek.broker.log.markers import Marker
 from odradek.broker.log.producers import SEQUENCE_MAX, CompletedTxn, ProducedBatch, Producers
+from odradek.broker.log.verifications import Verification
 from odradek.protocol.batches.batch import BatchHeader, read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.log.logs import T0, batch
@@ -127,13 +128,112 @@ def test_a_batch_that_was_refused_leaves_no_trace() -> None:
     assert partition.send(1) == 101
 
 
-def test_transactional_batches_are_refused_while_there_is_no_coordinator() -> None:
+# -- transactions --------------------------------------------------------------------------------------------------
+
+
+def decided(producers: Producers, sent: BatchHeader, verification: Verification | None = None) -> ErrorCode:
+    """NONE: it may be appended."""
+    try:
+        assert producers.check(sent, verification) is None
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def ended(producers: Producers, marker: BatchHeader, coordinator_epoch: int = 5, version: int = 0) -> ErrorCode:
+    """NONE: the marker may be appended."""
+    try:
+        producers.check_marker(marker, Marker(False, coordinator_epoch), version)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def test_the_first_batch_of_a_transaction_needs_a_question_that_still_stands() -> None:
     producers = Producers()
     for producer_id in (7, -1):
-        sent = read_header(batch(producer=(producer_id, 0, 0), is_transactional=True))
-        with pytest.raises(KafkaError) as caught:
-            producers.check(sent)
-        assert caught.value.code is ErrorCode.INVALID_TXN_STATE
+        assert decided(producers, transactional(0, producer_id=producer_id)) is ErrorCode.INVALID_TXN_STATE
+    asked = producers.verifications.begin(7, 0, 0, T0)
+    assert decided(producers, transactional(0), asked) is ErrorCode.NONE
+    assert decided(producers, transactional(0, producer_id=8), asked) is ErrorCode.INVALID_TXN_STATE
+    producers.update(ending(), 10, COMMIT)
+    assert decided(producers, transactional(0), asked) is ErrorCode.INVALID_TXN_STATE, "it has ended meanwhile"
+
+
+def test_a_marker_of_version_2_leaves_the_question_about_the_next_transaction() -> None:
+    """It has the epoch with which the producer goes on, and may come after the producer's next batch has."""
+    producers = Producers()
+    producers.update(transactional(0, epoch=3), 10)
+    asked = producers.verifications.begin(7, 4, 0, T0)
+    producers.update(ending(epoch=4), 11, COMMIT, 2)
+    assert decided(producers, transactional(0, epoch=4), asked) is ErrorCode.NONE
+    producers.update(ending(epoch=5), 12, ABORT, 2)
+    assert decided(producers, transactional(0, epoch=4), asked) is ErrorCode.INVALID_TXN_STATE, "it is over"
+
+
+def test_the_batches_behind_the_first_need_no_question() -> None:
+    producers = Producers()
+    asked = producers.verifications.begin(7, 0, 0, T0)
+    producers.update(transactional(0), 10)
+    assert decided(producers, transactional(1)) is ErrorCode.NONE
+    assert decided(producers, transactional(1), asked) is ErrorCode.NONE
+    assert decided(producers, transactional(3)) is OUT_OF_ORDER
+    assert decided(producers, transactional(0, epoch=1)) is ErrorCode.INVALID_TXN_STATE, "that is another transaction"
+    producers.update(ending(), 11, COMMIT)
+    assert decided(producers, transactional(1), asked) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_batch_is_not_appended_before_an_earlier_one_that_waits_too() -> None:
+    producers = Producers()
+    asked = producers.verifications.begin(7, 0, 3, T0)
+    assert producers.verifications.begin(7, 0, 0, T0) is asked
+    assert decided(producers, transactional(3), asked) is OUT_OF_ORDER
+    assert decided(producers, transactional(0), asked) is ErrorCode.NONE
+
+
+def test_a_stale_epoch_is_refused_with_a_question_too() -> None:
+    producers = Producers()
+    producers.update(ending(epoch=4), 10, ABORT)
+    asked = producers.verifications.begin(7, 3, 0, T0)
+    assert decided(producers, transactional(0, epoch=3), asked) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_coordinators_batches_have_no_sequence_and_are_no_duplicates() -> None:
+    producers = Producers()
+    asked = producers.verifications.begin(7, 0, -1, T0)
+    assert producers.check(transactional(-1), asked, is_coordinators=True) is None
+    producers.update(transactional(-1), 10)
+    assert producers.check(transactional(-1), None, is_coordinators=True) is None
+    producers.update(transactional(-1), 11)
+    with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
+        producers.update(ending(epoch=1), 12, ABORT)
+        stale = producers.verifications.begin(7, 0, -1, T0)
+        producers.check(transactional(-1), stale, is_coordinators=True)
+
+
+def test_a_marker_of_an_older_epoch_or_coordinator_is_refused() -> None:
+    producers = Producers()
+    assert ended(producers, ending(epoch=3)) is ErrorCode.NONE, "nothing is known"
+    producers.update(transactional(0, epoch=3), 10)
+    assert ended(producers, ending(epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert ended(producers, ending(epoch=3)) is ErrorCode.NONE
+    producers.update(ending(epoch=3), 11, COMMIT)
+    assert ended(producers, ending(epoch=3), coordinator_epoch=4) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert ended(producers, ending(epoch=3), coordinator_epoch=5) is ErrorCode.NONE
+    assert ended(producers, ending(epoch=3), coordinator_epoch=6) is ErrorCode.NONE
+
+
+def test_a_repeated_marker_of_version_2_never_ends_the_next_transaction() -> None:
+    """Its epoch is the one with which the producer goes on."""
+    producers = Producers()
+    producers.update(transactional(0, epoch=3), 10)
+    assert ended(producers, ending(epoch=3), version=2) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert ended(producers, ending(epoch=4), version=2) is ErrorCode.NONE
+    producers.update(ending(epoch=4), 11, COMMIT)
+    assert ended(producers, ending(epoch=4), version=2) is ErrorCode.NONE, "the answer was lost"
+    producers.update(transactional(0, epoch=4), 12)
+    assert ended(producers, ending(epoch=4), version=2) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert ended(producers, ending(epoch=5), version=2) is ErrorCode.NONE
 
 
 def test_batches_without_producer_are_not_remembered() -> None:

@@ -22,7 +22,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
 from odradek.testing.sim.world.losing_disk import ALL_IS_LOST, Fate, LosingDisk
 from tests.broker.log.logs import DIRECTORY, Crash, FaultyDisk, append, assert_same, batch, error_of, open_log
-from tests.broker.log.transactions import TxnModel, assert_transactions, data_of, marker_of
+from tests.broker.log.transactions import EPOCH, TxnModel, assert_transactions, data_of, marker_of
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 ONE_SEGMENT = LogConfig(index_interval_bytes=100)
@@ -333,6 +333,8 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(producer_id=st.integers(0, 2), count=st.integers(1, 2), is_transactional=st.booleans())
     def write(self, producer_id: int, count: int, is_transactional: bool) -> None:
+        """Outside of a transaction only where none is open: the log refuses the other."""
+        is_transactional |= self.log.producers.has_open_transaction(producer_id, EPOCH)
         values = [b"v%d" % self.model.log_end_offset] * count
         self.model.write(self.log, producer_id, *values, is_transactional=is_transactional)
 

@@ -7,10 +7,9 @@ directory does: from there on it takes its way through rolls, snapshots, indexes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import pytest
-
 from odradek.broker.log.log import Log
 from odradek.broker.log.producers import AbortedTxn, Producers
+from odradek.broker.log.verifications import Proof
 from odradek.protocol.batches.batch import BatchHeader, iterate_batches, read_header
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record, iterate_records
@@ -47,13 +46,16 @@ def marker_of(producer_id: int, *, is_abort: bool) -> bytes:
 
 def append_any(log: Log, data: bytes, leader_epoch: int = 0) -> int:
     """Appends what only a coordinator could have let in; the base offset."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Producers, "check", _allow)
-        return log.append(memoryview(data), read_header(data), leader_epoch, 0).base_offset
+    header = read_header(data)
+    proof = verified(log.producers, header)
+    return log.append(memoryview(data), header, leader_epoch, 0, proof).base_offset
 
 
-def _allow(_producers: Producers, _header: BatchHeader) -> None:
-    """Decides that a batch may be appended."""
+def verified(producers: Producers, header: BatchHeader) -> Proof:
+    """Its coordinator has said that the transaction is under way; sequences are not looked at."""
+    producers.verifications.end(header.producer_id)
+    verification = producers.verifications.begin(header.producer_id, header.producer_epoch, header.base_sequence, 0)
+    return Proof(verification, is_coordinators=True)
 
 
 @dataclass

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
+from odradek.broker.handling.coordinator_topics import OF_GROUPS, ensure_coordinator_topic
 from odradek.broker.handling.large_requests import LARGE_BYTES
-from odradek.broker.handling.offsets_topic import ensure_offsets_topic
 from odradek.broker.internal_topic_names import OFFSETS_TOPIC
 from odradek.broker.network.connection import READ_AHEAD_REQUESTS
 from odradek.broker.replica.partition import Partition
@@ -225,7 +225,7 @@ async def test_commits_that_arrive_together_are_written_together_and_answered_in
     """What follows them waits, and sees all of them."""
     async with running_broker({**SETTINGS, "offsets.topic.num.partitions": "1"}) as broker, connected(broker) as client:
         await create_topic(client, "orders")
-        await ensure_offsets_topic(broker.context)
+        await ensure_coordinator_topic(broker.context, OF_GROUPS)
         await loaded(broker.context)
         sent = [client.send(commit(offset), 9) for offset in range(5)]
         client.send(fetch(), 9)
@@ -243,7 +243,7 @@ async def test_no_commit_overtakes_one_that_is_just_large_or_nearly(more_bytes: 
     """A large one gives the loop a turn before it is applied."""
     async with running_broker({**SETTINGS, "offsets.topic.num.partitions": "1"}) as broker, connected(broker) as client:
         await create_topic(client, "orders")
-        await ensure_offsets_topic(broker.context)
+        await ensure_coordinator_topic(broker.context, OF_GROUPS)
         await loaded(broker.context)
         client.send(commit_of_size(1, LARGE_BYTES + more_bytes), 9)
         client.send(commit(2), 9)

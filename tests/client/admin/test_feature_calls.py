@@ -15,7 +15,10 @@ async def test_features_are_described_and_what_is_finalized_is_not_taken_back() 
         async with Admin(f"{endpoint.host}:{endpoint.port}", default_api_timeout_ms=10_000) as admin:
             for node_id in (None, 0):
                 found = await admin.describe_features(node_id=node_id)
-                assert found == {"group.version": Feature("group.version", 0, 1, 1)}
+                assert found == {
+                    "group.version": Feature("group.version", 0, 1, 1),
+                    "transaction.version": Feature("transaction.version", 0, 2, 2),
+                }
             await admin.update_features({"group.version": 1})
             for levels, change, code in (
                 ({"group.version": 0}, FeatureChange.UNSAFE_DOWNGRADE, ErrorCode.FEATURE_UPDATE_FAILED),

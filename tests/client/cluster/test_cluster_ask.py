@@ -126,3 +126,34 @@ async def test_cancelled_questions_leave_nothing() -> None:
             asking.cancel()
             await asyncio.sleep(1)
             assert asking.cancelled()
+
+
+# --------------------------------------------------------------------------------------------------------- ask_once
+async def test_ask_once_does_not_ask_again() -> None:
+    with scripted_cluster() as scripted:
+        async with running(scripted) as client:
+            scripted.on(InitProducerIdRequest, disconnect_before())
+            with pytest.raises(ConnectionFailed):
+                await client.cluster.ask_once(INIT, client.in_ms(10_000))
+            assert scripted.count(InitProducerIdRequest) == 1
+
+
+async def test_ask_once_takes_the_highest_version_within_bounds() -> None:
+    with scripted_cluster() as scripted:
+        async with running(scripted) as client:
+            await client.cluster.ask_once(INIT, client.in_ms(10_000), node=0, at_least=2, at_most=3)
+            assert [each.version for each in scripted.exchanges_of(InitProducerIdRequest)] == [3]
+        scripted.brokers[0].versions[InitProducerIdRequest] = (0, 1)
+        async with running(scripted) as client:
+            with pytest.raises(UnsupportedVersion, match="needs one of 2 to 5"):
+                await client.cluster.ask_once(INIT, client.in_ms(10_000), at_least=2)
+
+
+async def test_ask_once_ends_at_its_deadline() -> None:
+    with scripted_cluster() as scripted:
+        async with running(scripted) as client:
+            scripted.on(InitProducerIdRequest, late(5_000))
+            began_ms = client.now_ms()
+            with pytest.raises(RequestTimedOut):
+                await client.cluster.ask_once(INIT, client.in_ms(1_000))
+            assert client.now_ms() - began_ms == pytest.approx(1_000, abs=10)

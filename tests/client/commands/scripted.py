@@ -39,16 +39,26 @@ def replicated_cluster(brokers: int, **topics: int) -> Generator[tuple[ScriptedC
 
 
 async def ran(scripted: ScriptedCluster, group: click.Group, *arguments: str) -> ClientError | CommandFailed | None:
-    """Runs a command. Returns the error that it would tell."""
-    target = object.__new__(OnScripted)
-    object.__setattr__(target, "scripted", scripted)
-    return await ran_on(target, group, *arguments)
+    """Runs a command of a group. Returns the error that it would tell."""
+    return await ran_on(_target(scripted), group, *arguments)
+
+
+async def ran_alone(
+    scripted: ScriptedCluster, command: click.Command, *arguments: str
+) -> ClientError | CommandFailed | None:
+    """The same for a command that is in no group."""
+    return await ran_command(_target(scripted), command, *arguments)
 
 
 async def ran_on(target: Target, group: click.Group, *arguments: str) -> ClientError | CommandFailed | None:
-    """The same on any cluster."""
-    command = group.commands[arguments[0]]
-    with command.make_context(arguments[0], list(arguments[1:])) as context:
+    """A command of a group, on any cluster."""
+    return await ran_command(target, group.commands[arguments[0]], *arguments[1:])
+
+
+async def ran_command(target: Target, command: click.Command, *arguments: str) -> ClientError | CommandFailed | None:
+    """Any command on any cluster."""
+    assert command.name is not None
+    with command.make_context(command.name, list(arguments)) as context:
         given = {name: context.params[name] for name in context.params if name not in Target.__annotations__}
     given = {name: value for name, value in given.items() if name not in ("timeout_s", "verbose")}
     run: Any = getattr(command.callback, "__wrapped__")  # noqa: B009
@@ -57,6 +67,12 @@ async def ran_on(target: Target, group: click.Group, *arguments: str) -> ClientE
     except (ClientError, CommandFailed) as error:
         return error
     return None
+
+
+def _target(scripted: ScriptedCluster) -> Target:
+    target = object.__new__(OnScripted)
+    object.__setattr__(target, "scripted", scripted)
+    return target
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,11 @@ async def test_levels_are_shown_and_changed(capsys: Printed) -> None:
         endpoint = next(iter(broker.bound.values()))
         target = Target(bootstrap_server=f"{endpoint.host}:{endpoint.port}")
         assert await ran_on(target, features, "describe") is None
-        assert capsys.readouterr().out == "group.version\t0-1\t1\n"
+        assert capsys.readouterr().out == "group.version\t0-1\t1\ntransaction.version\t0-2\t2\n"
         assert await ran_on(target, features, "describe", "--node", "0", "--json") is None
         assert json.loads(capsys.readouterr().out) == [
-            {"name": "group.version", "supported_min": 0, "supported_max": 1, "finalized": 1}
+            {"name": "group.version", "supported_min": 0, "supported_max": 1, "finalized": 1},
+            {"name": "transaction.version", "supported_min": 0, "supported_max": 2, "finalized": 2},
         ]
         assert await ran_on(target, features, "update", "group.version=1", "--validate-only") is None
         assert capsys.readouterr().out == "group.version would be finalized at 1\n"

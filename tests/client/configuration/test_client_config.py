@@ -46,6 +46,7 @@ BOUNDS_OF_OUR_OWN = {
     "connections.max.idle.ms": "Kafka has no bound, and -1 for never",
     "socket.connection.setup.timeout.ms": "Kafka takes what makes no sense",
     "socket.connection.setup.timeout.max.ms": "Kafka takes what makes no sense",
+    "transaction.timeout.ms": "brokers refuse what is below 1",
 }
 NOT_IN_JAVAS_CLIENT = {
     ("producer", "allow.auto.create.topics"): "the consumer's; a producer asks likewise",
@@ -342,7 +343,11 @@ def test_blanks_around_a_text_are_left_out_as_by_kafka() -> None:
         ({"linger.ms": "\u0661"}, "not '\u0661'", ("linger_ms",)),
         ({"enable.idempotence": "1"}, "not '1'", ("enable_idempotence",)),
         ({"linger.ms": "5", "linger_ms": 5}, "given twice", ("linger_ms",)),
-        ({"transactional.id": "t"}, "Transactions are not built yet", ("transactional.id",)),
+        (
+            {"transaction.two.phase.commit.enable": "true"},
+            "Transactions of two phases are not built yet",
+            ("transaction.two.phase.commit.enable",),
+        ),
         ({"ssl.truststore.password": "p"}, "A PEM file has no password", ("ssl.truststore.password",)),
         ({"sasl.login.class": "x"}, "sasl_oauthbearer_token_provider", ("sasl.login.class",)),
         (

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from odradek.client.consumer.core import ConsumerCore
 from odradek.client.consumer.deserialization import Deserialization
+from odradek.client.consumer.done_offsets import Committable
 from odradek.client.consumer.records import ConsumerRecord
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetcher import Fetcher
@@ -131,6 +132,8 @@ class Program:
             known = self.core.position(partition)
             assert position <= known
             assert not any(each % 7 for each in range(position, known))
+            handed_out = self.core.handed_out()[partition].offset
+            assert handed_out == known, "all that the program has got, what is in hand included"
 
 
 ACTIONS = st.lists(
@@ -208,6 +211,18 @@ def test_what_is_held_is_handed_out_no_more_and_in_work_until_the_program_asks()
     assert fetcher.paused == set()
 
 
+def test_what_was_handed_out_ends_behind_the_record_or_batch_in_hand() -> None:
+    core, _, walk = walking()
+    assert core.handed_out()[PARTITIONS[0]].offset == 2
+    assert next(walk).offset == 2
+    assert core.handed_out()[PARTITIONS[0]].offset == 3
+    assert core.committable()[PARTITIONS[0]].offset == 2, "which is not done"
+    core.settle()
+    core.hand_batch(parts := core.gather(4))
+    last = parts[-1]
+    assert core.handed_out() == {PARTITIONS[0]: Committable(last.next_offset, last.leader_epoch)}
+
+
 def test_progress_is_what_the_program_does_and_not_what_is_done_to_it() -> None:
     core, _, walk = walking()
     before = core.progress
@@ -235,3 +250,16 @@ def test_a_partition_that_waits_for_its_place_takes_the_first_that_is_said() -> 
     assert found is not None and found.partition == PARTITIONS[0]
     core.revoked(PARTITIONS[:2])
     assert not core.partitions
+
+
+def test_what_is_taken_away_in_hand_is_known_until_the_program_asks_for_more() -> None:
+    core, _, _ = walking()
+    core.revoked(PARTITIONS)
+    assert core.taken_away == {PARTITIONS[0]}
+    assert core.handed_out() == {}
+    core.settle()
+    assert core.taken_away == set()
+    core, _, _ = walking()
+    core.settle()
+    core.revoked(PARTITIONS)
+    assert core.taken_away == set(), "the program was done with it"

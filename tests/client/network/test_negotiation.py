@@ -8,7 +8,12 @@ import pytest
 
 from odradek.client.errors.client_errors import ConnectionFailed, UnsupportedVersion
 from odradek.client.network.negotiation import SOFTWARE_NAME, SOFTWARE_PATTERN, SOFTWARE_VERSION, Versions, negotiate
-from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+)
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import ProduceRequest
 
@@ -41,8 +46,8 @@ def test_the_highest_common_version_is_taken(theirs: tuple[int, int], at_most: i
 @pytest.mark.parametrize(
     ("theirs", "at_most", "says"),
     [
-        ((12, 13), None, ["versions 12 to 13 of Produce", "3 to 11"]),
-        ((0, 2), None, ["versions 0 to 2 of Produce", "3 to 11"]),
+        ((90, 91), None, ["versions 90 to 91 of Produce", f"3 to {ProduceRequest.max_version}"]),
+        ((0, 2), None, ["versions 0 to 2 of Produce", f"3 to {ProduceRequest.max_version}"]),
         ((7, 9), 6, ["versions 7 to 9 of Produce", "3 to 6"]),
     ],
 )
@@ -115,3 +120,11 @@ def test_the_client_introduces_itself_by_this_distribution_s_version() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     assert project["name"] == SOFTWARE_NAME
     assert project["version"] == SOFTWARE_VERSION
+
+
+@pytest.mark.parametrize(("epoch", "expected"), [(3, 2), (-1, 0)])
+def test_finalized_levels_count_where_the_broker_knows_them(epoch: int, expected: int) -> None:
+    level = FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=1)
+    told = ApiVersionsResponse(api_keys=[], finalized_features_epoch=epoch, finalized_features=[level])
+    assert Versions(BROKER, told).level_of("transaction.version") == expected
+    assert Versions(BROKER, told).level_of("group.version") == 0

@@ -111,3 +111,28 @@ def test_a_backoff_that_does_not_grow_is_warned_of(
     assert len(caplog.records) == bool(warned)
     if warned:
         assert "me: " in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"acks": 1}, {"acks"}),
+        ({"retries": 0}, {"retries"}),
+        ({"enable_idempotence": False}, {"enable_idempotence"}),
+        ({"acks": 0, "retries": 0}, {"acks", "retries"}),
+    ],
+)
+def test_transactions_imply_idempotence_and_refuse_what_contradicts_it(
+    settings: dict[str, Any], names: set[str]
+) -> None:
+    """ProducerConfig of Kafka: "Cannot set a transactional.id without also enabling idempotence"."""
+    with pytest.raises(ConfigError, match="transactional_id='t'") as caught:
+        ProducerConfig("localhost:9092", transactional_id="t", **settings)
+    assert set(caught.value.settings) == {"transactional_id"} | names
+
+
+def test_a_transactional_id_makes_the_producer_idempotent_with_all_acks() -> None:
+    config = ProducerConfig.from_dict({"bootstrap.servers": "localhost:9092", "transactional.id": "t"})
+    assert (config.is_idempotent, config.acks, config.transaction_timeout_ms) == (True, -1, 60_000)
+    with pytest.raises(ConfigError, match="empty"):
+        ProducerConfig("localhost:9092", transactional_id="")

@@ -9,8 +9,9 @@ import pytest
 from odradek.client.metrics.metrics import BATCH_SIZE
 from odradek.client.producer.batching.accumulator import BATCH_WEIGHT
 from odradek.client.producer.hooks.interceptors import Interceptor
-from odradek.client.producer.producer import BACKLOG_MAX, Producer
+from odradek.client.producer.producer import Producer
 from odradek.client.producer.record import ProducerRecord
+from odradek.client.producer.record_calls import BACKLOG_MAX
 from odradek.client.producer.results.delivery import Delivery
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import ProduceRequest

@@ -15,6 +15,7 @@ from odradek.protocol.batches.batch import (
     BatchHeader,
     check_batch,
     crc_matches,
+    is_of_transaction,
     iterate_batches,
     pack_batch,
     patched_prefix,
@@ -90,6 +91,14 @@ def test_every_field_is_read_from_its_place() -> None:
         record_count=11,
     )
     assert (header.size_bytes, header.last_offset, header.last_sequence) == (61, 0x107, 15)
+
+
+@pytest.mark.parametrize("attributes", [0x00, 0x0F, 0x10, 0x30, 0x1000])
+def test_a_look_at_a_batch_tells_whether_it_is_of_a_transaction(attributes: int) -> None:
+    batch = plain.batch(attributes=attributes)
+    assert is_of_transaction(batch) is read_header(batch).is_transactional is (attributes & 0x10 != 0)
+    assert not is_of_transaction(batch[: HEADER_SIZE - 1])
+    assert not is_of_transaction(plain.batch(attributes=attributes, magic=1))
 
 
 @given(fields)

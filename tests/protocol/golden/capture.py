@@ -37,6 +37,8 @@ from processes.jars import APACHE_KAFKA, KAFKA_VERSION, fetch, resolve
 from tests.protocol.golden import files
 from tests.protocol.golden.annotation import Piece, annotate, annotate_batch, lines, snake_case
 from tests.protocol.golden.clients import (
+    OLD_JAVA,
+    OLD_JAVA_VERSION,
     PASSWORD,
     USER,
     address,
@@ -48,11 +50,10 @@ from tests.protocol.golden.clients import (
     until,
 )
 from tests.protocol.golden.tee import Exchange, Tee, receive_frame, send_frame
+from tests.protocol.golden.transactions import SAID_OF_TRANSACTIONS, transactions
 
 TOPIC = files.TOPIC
 GROUP = files.GROUP
-OLD_JAVA_VERSION = "3.9.1"  # the line that Spark 4 uses; it still has alterConfigs
-OLD_JAVA = (f"org.apache.kafka:kafka-clients:{OLD_JAVA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 CLIENTS = {
     "kafka-python": f"kafka-python {version_of('kafka-python')}",
     "librdkafka": f"librdkafka {import_module('confluent_kafka').libversion()[0]}",
@@ -187,6 +188,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "BrokerHeartbeatResponse": {"error_code": 0, "is_caught_up": True},
     "EnvelopeRequest": {},
     "EnvelopeResponse": {"error_code": 0},
+    **SAID_OF_TRANSACTIONS,
 }
 
 
@@ -215,7 +217,7 @@ def main(only: Collection[str] = ()) -> None:
         tee.source = "java-3.9"
         run_java(tee, fetch(OLD_JAVA))
         answer = ask_for_unknown_version(kafka)
-    exchanges = [*tee.exchanges, *authentications(), *to_the_controller()]
+    exchanges = [*tee.exchanges, *authentications(), *to_the_controller(), *transactions()]
     directories = [files.MESSAGES / snake_case(api) for api in only] or [files.MESSAGES, files.BATCHES]
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)

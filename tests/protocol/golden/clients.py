@@ -29,6 +29,8 @@ confluent_admin: Any = import_module("confluent_kafka.admin")
 TOPIC, RECORDS = files.TOPIC, files.RECORDS
 GROUP = files.GROUP
 USER, PASSWORD = "golden-user", "golden-password"
+OLD_JAVA_VERSION = "3.9.1"  # the line that Spark 4 uses; it still has alterConfigs
+OLD_JAVA = (f"org.apache.kafka:kafka-clients:{OLD_JAVA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 
 
 def run_kafka_python(tee: Tee, kafka: ApacheKafka) -> None:

@@ -74,6 +74,6 @@ def write(path: Path, title: Iterable[str], expected: dict[str, Any], lines: Ite
 def value_at(message: Any, path: str) -> Any:
     """What stands at a path such as `topics[0].name` in a message."""
     value = message
-    for name, index in re.findall(r"([a-z_]+)|(\d+)", path):
+    for name, index in re.findall(r"([a-z_][a-z_0-9]*)|(\d+)", path):
         value = getattr(value, name) if name else value[int(index)]
     return value

@@ -15,18 +15,17 @@ from odradek.broker.api.fetch.consumer import SMALLEST_BATCH_BYTES
 from odradek.broker.cluster.keys import BrokerState
 from odradek.broker.handling.context import Context
 from odradek.broker.log.config import LogConfig
-from odradek.broker.log.producers import Producers
 from odradek.broker.log.validation import Origin
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partition_reader import PartitionReader
 from odradek.broker.replica.replicas import Replicas
-from odradek.protocol.batches.batch import BatchHeader
+from odradek.protocol.batches.batch import read_header
 from odradek.protocol.codec.schema import Buffer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 from tests.broker.api.fetching import BY_NAME, INITIAL, LARGE, codes, fetched, offsets, request, told, wanted
 from tests.broker.log.logs import T0
-from tests.broker.log.transactions import data_of, marker_of
+from tests.broker.log.transactions import data_of, marker_of, verified
 from tests.broker.support import HERE, append, ask, batch, make_topic, running_broker
 from tests.client.virtual_time import run_virtual
 
@@ -193,10 +192,10 @@ async def test_a_reader_below_that_high_watermark_waits_with_what_it_has() -> No
     assert (offsets(answer), took_ms) == ([5, 6, 7, 8, 9], MAX_WAIT_MS)
 
 
-async def test_an_open_transaction_is_polled_once_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_open_transaction_is_polled_once_a_wait() -> None:
     async with running_broker() as context:
         partition = await filled(context)
-        append_any(monkeypatch, partition, data_of(1, 0, bytes(1000)))
+        append_any(partition, data_of(1, 0, bytes(1000)))
         for offset, found in ((5, [5, 6, 7, 8, 9]), (10, [])):
             task = await waiting(context, many(wanted(offset=offset), isolation_level=COMMITTED))
             append(partition, ONE)
@@ -270,13 +269,13 @@ async def test_by_a_high_watermark_that_passes_what_was_appended_before_the_requ
         assert offsets(await ended(task)) == list(range(10, 21))
 
 
-async def test_by_the_marker_of_a_large_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_by_the_marker_of_a_large_transaction() -> None:
     async with running_broker() as context:
         partition = await filled(context, 0)
         for number in range(10):
-            append_any(monkeypatch, partition, data_of(1, number, bytes(1000)))
+            append_any(partition, data_of(1, number, bytes(1000)))
         task = await waiting(context, many(isolation_level=COMMITTED, min_bytes=8 * SIZE))
-        append_any(monkeypatch, partition, marker_of(1, is_abort=False))
+        append_any(partition, marker_of(1, is_abort=False))
         assert offsets(await ended(task)) == list(range(11))
 
 
@@ -385,10 +384,10 @@ async def test_a_partition_added_to_a_session_waits_like_the_others() -> None:
         assert await task == ([2], 100)
 
 
-async def test_the_isolation_of_a_request_decides_in_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_isolation_of_a_request_decides_in_a_session() -> None:
     async with running_broker() as context:
         partition = await filled(context)
-        append_any(monkeypatch, partition, data_of(1, 0, bytes(1000)))
+        append_any(partition, data_of(1, 0, bytes(1000)))
         session = Session(context)
         assert await session.fetch(wanted(0, 10), isolation_level=COMMITTED) == ([0], MAX_WAIT_MS)
         assert await session.fetch(isolation_level=COMMITTED) == ([], MAX_WAIT_MS)
@@ -399,14 +398,10 @@ async def test_the_isolation_of_a_request_decides_in_a_session(monkeypatch: pyte
 # -- in general -----------------------------------------------------------------------------------------------------
 
 
-def append_any(patch: pytest.MonkeyPatch, partition: Partition, data: bytes) -> None:
+def append_any(partition: Partition, data: bytes) -> None:
     """Appends what only a coordinator could have let in."""
-    patch.setattr(Producers, "check", _allow)
-    partition.append(data, 1, 0, origin=Origin.COORDINATOR)
-
-
-def _allow(_producers: Producers, _header: BatchHeader) -> None:
-    """Decides that a batch may be appended."""
+    proof = verified(partition.log.producers, read_header(data))
+    partition.append(data, 1, 0, origin=Origin.COORDINATOR, proof=proof)
 
 
 def size_of(records: Buffer | None) -> int:

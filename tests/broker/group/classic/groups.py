@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from odradek.broker.coordinator.machine import Now, StoredRecord, Waiting
+from odradek.broker.coordinator.machine import Now, StoredRecord, TransactionBatch, Waiting
 from odradek.broker.coordinator.timers import Timers
 from odradek.broker.group.classic.group import ClassicGroup
 from odradek.broker.group.classic.requests import (
@@ -26,6 +26,7 @@ from odradek.broker.group.group_host import GroupHost, TimerKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.stored.group_records import decode_key, decode_value
+from tests.broker.coordinator.plain_outbox import PlainOutbox
 
 R = TypeVar("R")
 
@@ -102,7 +103,7 @@ class Given(NamedTuple):
 
 
 @dataclass
-class LogOutbox:
+class LogOutbox(PlainOutbox):
     """Commits in the order of what was given, or refuses what is not committed, as one batch or all but the last."""
 
     is_holding: bool = False
@@ -110,7 +111,13 @@ class LogOutbox:
     given: list[Given] = field(default_factory=list[Given])
     record_count: int = 0
 
-    def append(self, entity_id: str, records: Sequence[StoredRecord], undo: Callable[[], None]) -> None:
+    def append(
+        self,
+        entity_id: str,
+        records: Sequence[StoredRecord],
+        undo: Callable[[], None],
+        transaction: TransactionBatch | None = None,
+    ) -> None:
         assert entity_id == GROUP_ID
         self.record_count += len(records)
         self._give(lambda is_committed: self.log.extend(records) if is_committed else undo(), is_append=True)

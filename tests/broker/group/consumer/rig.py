@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from odradek.broker.coordinator.machine import Now, StoredRecord, Waiting
+from odradek.broker.coordinator.machine import Now, StoredRecord, TransactionBatch, Waiting
 from odradek.broker.coordinator.timers import Timers
 from odradek.broker.group.assignors.spec import Partitions
 from odradek.broker.group.consumer.group import ConsumerGroup
@@ -20,6 +20,7 @@ from odradek.broker.group.group_host import GroupHost, TimerKey
 from odradek.broker.group.topics_view import ViewedTopic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.stored.group_records import decode_key, decode_value
+from tests.broker.coordinator.plain_outbox import PlainOutbox
 
 GROUP = "billing"
 SESSION_MS = 45_000
@@ -88,7 +89,7 @@ class Answer(Waiting[ConsumerHeartbeatAnswer]):
 
 
 @dataclass
-class Outbox:
+class Outbox(PlainOutbox):
     """Holds what was appended, and what was answered, since the last decision."""
 
     appended: list[tuple[list[StoredRecord], Callable[[], None]]] = field(
@@ -96,7 +97,13 @@ class Outbox:
     )
     answered: list[Answer] = field(default_factory=list[Answer])
 
-    def append(self, entity_id: str, records: Sequence[StoredRecord], undo: Callable[[], None]) -> None:
+    def append(
+        self,
+        entity_id: str,
+        records: Sequence[StoredRecord],
+        undo: Callable[[], None],
+        transaction: TransactionBatch | None = None,
+    ) -> None:
         assert entity_id == GROUP
         assert records
         self.appended.append((list(records), undo))

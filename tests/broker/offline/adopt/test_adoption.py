@@ -43,11 +43,11 @@ def plain(*, is_clean: bool = True) -> KafkaDirectory:
     directory.partition("orders-1", snapshots={0: snapshot(40)})
     directory.partition("old-0", old_message(0, 1))
     directory.partition("__consumer_offsets-0", batch(0))
-    directory.partition("__transaction_state-0", batch(0))
+    directory.partition("__share_group_state-0", batch(0))
     directory.metadata(
         *topic_records("orders", 2), *topic_records("old"), config("orders", "retention.ms", "77"),
         *topic_records("__consumer_offsets"), config("__consumer_offsets", "cleanup.policy", "compact"),
-        *topic_records("__transaction_state"),
+        *topic_records("__share_group_state"),
     )  # fmt: skip
     return directory
 
@@ -61,7 +61,7 @@ async def test_the_metadata_is_written_and_nothing_else_is_touched() -> None:
     done = adopt(directory.disk, DATA)
     assert [topic.name for topic in done.plan.taken] == ["__consumer_offsets", "orders"]
     assert done.plan.left.keys() == {"old"}
-    assert done.kafkas_own == (DIRECTORY, "__transaction_state-0")
+    assert done.kafkas_own == (DIRECTORY, "__share_group_state-0")
     after = directory.files()
     assert {path: after[path] for path in before} == before
     assert after.keys() - before.keys() == {METADATA_LOG, NOTE, f"{DATA}/.lock", f"{DATA}/metadata.revision"}
@@ -233,11 +233,11 @@ async def test_a_broker_serves_what_was_adopted_at_newer_epochs(is_clean: bool) 
         partition = broker.context.partitions.leader("orders", 0)
         assert (partition.leader_epoch, partition.log.log_end_offset) == (8, 3)
         assert (await produced(client, "orders", new_batch(b"new"))).base_offset == 3
-        assert await broker.context.producer_ids.allocate() >= 41
+        assert await broker.context.transactions.producer_ids.allocate() >= 41
     names = [name for name in directory.disk.list_dir(DATA) if directory.disk.is_dir(f"{DATA}/{name}")]
     (stray,) = (name for name in names if name.endswith("-stray"))
     assert stray.startswith("old-0.")
-    internal = ["__consumer_offsets-0", "__transaction_state-0"]
+    internal = ["__consumer_offsets-0", "__share_group_state-0"]
     assert sorted(names) == [DIRECTORY, *internal, stray, "orders-0", "orders-1"]
     assert directory.read("__consumer_offsets-0/00000000000000000000.log") == own
 
@@ -254,11 +254,11 @@ async def test_a_transaction_that_had_ended_when_kafka_was_killed_can_be_read() 
 
 async def test_creating_a_topic_of_a_kafka_internal_name_keeps_the_log_of_the_adopted_one() -> None:
     directory = plain()
-    own = directory.read("__transaction_state-0/00000000000000000000.log")
+    own = directory.read("__share_group_state-0/00000000000000000000.log")
     adopt(directory.disk, DATA)
     async with started(broker_on(directory.disk, node_id=1)) as broker, connected(broker) as client:
-        await create_topic(client, "__transaction_state")
-    (kept,) = (name for name in directory.disk.list_dir(DATA) if name.startswith("__transaction_state-0."))
+        await create_topic(client, "__share_group_state")
+    (kept,) = (name for name in directory.disk.list_dir(DATA) if name.startswith("__share_group_state-0."))
     assert kept.endswith("-stray")
     assert directory.read(f"{kept}/00000000000000000000.log") == own
 

@@ -28,9 +28,9 @@ def test_every_directory_is_told_by_its_name() -> None:
     directory.write("file-0", b"")
     directory.write("bootstrap.checkpoint", b"")
     found = read(directory)
-    taken = ["__consumer_offsets-49", "orders-0", "orders-1", "with-dashes-7"]
-    assert [partition.name for partition in found.partitions] == taken, "the offsets of groups are taken over"
-    assert found.kafkas_own == ["__cluster_metadata-0", "__share_group_state-3", "__transaction_state-0"]
+    taken = ["__consumer_offsets-49", "__transaction_state-0", "orders-0", "orders-1", "with-dashes-7"]
+    assert [partition.name for partition in found.partitions] == taken, "coordinators go on with what is theirs"
+    assert found.kafkas_own == ["__cluster_metadata-0", "__share_group_state-3"]
     assert {name: reason.partition(";")[0] for name, reason in found.others.items()} == {
         "orders-01": "no broker gives a partition such a name",
         f"gone-0.{HEX}-delete": "a deleted partition",

@@ -134,7 +134,7 @@ def test_with_the_metadata_it_is_known_how_many_there_must_be() -> None:
 
 
 def test_topics_of_kafkas_own_are_not_missed() -> None:
-    plan = make_plan(found(), known(topic_records("__transaction_state", 50)), NODE_ID)
+    plan = make_plan(found(), known(topic_records("__share_group_state", 50)), NODE_ID)
     assert plan.left == {}
 
 

@@ -10,7 +10,7 @@ def adoption(*, is_clean: bool, is_dry_run: bool) -> Adoption:
     for name in ("orders-0", "orders-1", "payments-0"):
         directory.partition(name, batch(0))
     directory.partition("bad-1", batch(0))
-    directory.partition("__transaction_state-0", batch(0))
+    directory.partition("__share_group_state-0", batch(0))
     directory.disk.make_dir(f"{DATA}/notes")
     directory.metadata(
         *topic_records("orders", 2), *topic_records("payments"), *topic_records("bad", 2),
@@ -32,7 +32,7 @@ def test_everything_is_said_in_its_section() -> None:
         f"  payments: 1 partition, 1 segment, {size} bytes",
         "kept where they are, and not served yet:",
         "  __cluster_metadata-0",
-        "  __transaction_state-0",
+        "  __share_group_state-0",
         "not taken:",
         "  bad: of its 2 partitions, 0 is not here; another broker or another directory of log.dirs may have them",
         "  notes: no partition; it is left alone",

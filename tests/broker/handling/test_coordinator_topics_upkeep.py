@@ -1,4 +1,4 @@
-"""`__consumer_offsets` gets more replicas when there are more brokers, and then its min ISR, from the controller."""
+"""A coordinators' topic gets more replicas when there are more brokers, and then its min ISR, from the controller."""
 
 import asyncio
 import logging
@@ -12,17 +12,17 @@ from odradek.broker.cluster.image import TopicImage
 from odradek.broker.cluster.keys import CONTROLLER_KEY, encode_controller, partition_key
 from odradek.broker.cluster.store import Txn
 from odradek.broker.cluster.topics import write_topic_configs
-from odradek.broker.handling import offsets_topic_upkeep
+from odradek.broker.handling import coordinator_topics_upkeep
 from odradek.broker.handling.context import Context
+from odradek.broker.handling.coordinator_topics import OF_GROUPS, OF_TRANSACTIONS, ensure_coordinator_topic
+from odradek.broker.handling.coordinator_topics_upkeep import CoordinatorTopicsUpkeep
 from odradek.broker.handling.internal_topics import add_replicas
-from odradek.broker.handling.offsets_topic import ensure_offsets_topic
-from odradek.broker.handling.offsets_topic_upkeep import OffsetsTopicUpkeep
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.api.controlling import controller
 from tests.broker.handling.test_internal_topics import register
 from tests.broker.support import HERE
 
-OFFSETS, MIN_ISR = "__consumer_offsets", "min.insync.replicas"
+OFFSETS, TRANSACTIONS, MIN_ISR = "__consumer_offsets", "__transaction_state", "min.insync.replicas"
 PARTITIONS = 50
 
 
@@ -30,8 +30,8 @@ PARTITIONS = 50
 async def kept_up() -> AsyncGenerator[Context]:
     """One broker that is the controller, has created the topic with its one replica, and looks after it."""
     async with controller(nodes=(0,), brokers=[HERE]) as context:
-        await ensure_offsets_topic(context)
-        upkeep = OffsetsTopicUpkeep(context)
+        await ensure_coordinator_topic(context, OF_GROUPS)
+        upkeep = CoordinatorTopicsUpkeep(context)
         context.metadata.subscribe(upkeep.follow)
         context.tasks.start(upkeep.run(), "look after the offsets topic")
         yield context
@@ -129,7 +129,7 @@ async def test_only_the_controller_looks_after_it() -> None:
 
 async def test_without_the_topic_there_is_nothing_to_do() -> None:
     async with controller(nodes=(0,), brokers=[HERE]) as context:
-        upkeep = OffsetsTopicUpkeep(context)
+        upkeep = CoordinatorTopicsUpkeep(context)
         context.metadata.subscribe(upkeep.follow)
         task = context.tasks.start(upkeep.run(), "look after the offsets topic")
         await register(context, 1, 2)
@@ -146,10 +146,28 @@ async def test_what_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch, caplog
             raise error
         return await add_replicas(context, *args)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(offsets_topic_upkeep, "add_replicas", fail_once)
-    monkeypatch.setattr(offsets_topic_upkeep, "RETRY_MS", 10.0)
+    monkeypatch.setattr(coordinator_topics_upkeep, "add_replicas", fail_once)
+    monkeypatch.setattr(coordinator_topics_upkeep, "RETRY_MS", 10.0)
     async with kept_up() as context:
         with caplog.at_level(logging.WARNING):
             await register(context, 1)
             await until(lambda: replica_counts(context) == {2})
         assert "could not be given more replicas, which is tried again: REQUEST_TIMED_OUT: late" in caplog.text
+
+
+async def test_that_of_transactions_is_looked_after_too_with_its_own_min_isr(caplog: pytest.LogCaptureFixture) -> None:
+    async with kept_up() as context:
+        await ensure_coordinator_topic(context, OF_TRANSACTIONS)
+        with caplog.at_level(logging.WARNING):
+            await register(context, 1, 2)
+            await until(lambda: f"{TRANSACTIONS}: {PARTITIONS} partitions get more replicas" in caplog.text)
+        assert "transactional producers depend on those that have one" in caplog.text
+        state = context.metadata.image.topics[TRANSACTIONS]
+        after = {
+            partition_key(TRANSACTIONS, index): replace(each, isr=(0, 1, 2), adding=()).encode()
+            for index, each in enumerate(state.partitions)
+        }
+        with caplog.at_level(logging.INFO):
+            await put(context, after)
+            await until(lambda: f"{TRANSACTIONS}: {MIN_ISR} is 2 from now on" in caplog.text)
+        assert MIN_ISR not in configs(context), "the other one's replicas are not in sync yet"

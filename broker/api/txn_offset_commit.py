@@ -1,0 +1,169 @@
+"""TxnOffsetCommit (key 28): offsets of a group that count when a transaction is committed (KIP-98, KIP-447).
+
+The coordinator of the transaction has to know of it, as for a Produce (handling/transaction_proofs.py). Until the
+marker comes, who asks for stable offsets only is told UNSTABLE_OFFSET_COMMIT.
+
+Versions: 2 leader epoch (KIP-320). 3 flexible, generation and member (KIP-447). 4 TRANSACTION_ABORTABLE may be
+answered. 5 the transaction includes the group's offsets by that (KIP-890).
+"""
+
+from typing import Final
+
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_group, of_topic
+from odradek.broker.group.offset_requests import CommitInTransaction, OffsetToCommit
+from odradek.broker.group.offsets import Position
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.group_requests import ask_group, require_group_id
+from odradek.broker.handling.large_requests import Steps
+from odradek.broker.handling.transaction_proofs import AGAIN, FirstBatch, proofs_of
+from odradek.broker.handling.transaction_requests import require_transactional_id, require_write
+from odradek.broker.log.verifications import Proof
+from odradek.broker.txn.transaction import ProducerIdentity
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+LOADING_SINCE: Final = 2
+"""Before, clients do not know COORDINATOR_LOAD_IN_PROGRESS."""
+ABORTABLE_SINCE: Final = 4
+INCLUDES_SINCE: Final = 5
+
+Codes = dict[Position, ErrorCode]
+
+
+async def handle(context: Context, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    require_write(context, call, request.transactional_id)
+    require_transactional_id(request.transactional_id)
+    context.access.require(call, Operation.READ, of_group(request.group_id))
+    require_group_id(request.group_id)
+    codes, offsets = await _looked_at(context, call, request)
+    if offsets:
+        try:
+            codes |= await _commit(context, call, request, offsets)
+        except KafkaError as error:
+            codes |= dict.fromkeys((each.position for each in offsets), _known_to(call, error.code))
+    return _response(call, request, codes)
+
+
+async def _looked_at(
+    context: Context, call: Call, request: TxnOffsetCommitRequest
+) -> tuple[Codes, list[OffsetToCommit]]:
+    """The refusals, and what is left to commit."""
+    codes: Codes = {}
+    offsets: list[OffsetToCommit] = []
+    image, steps = context.metadata.image, Steps(call)
+    for topic in request.topics:
+        is_permitted = context.access.permits(call, Operation.READ, of_topic(topic.name))
+        found = image.topics.get(topic.name)
+        for partition in topic.partitions:
+            await steps.step()
+            position = topic.name, partition.partition_index
+            if not is_permitted:
+                codes[position] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif found is None or not 0 <= partition.partition_index < len(found.partitions):
+                codes[position] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                epoch, metadata = partition.committed_leader_epoch, partition.committed_metadata or ""
+                offset = partition.committed_offset
+                offsets.append(OffsetToCommit(position, found.topic_id, offset, epoch, metadata))
+    return codes, offsets
+
+
+async def _commit(
+    context: Context, call: Call, request: TxnOffsetCommitRequest, offsets: list[OffsetToCommit]
+) -> Codes:
+    """Raises KafkaError: nothing is committed."""
+    commit = CommitInTransaction(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.producer_id,
+        request.producer_epoch,
+        await _proof(context, call, request),
+        offsets,
+    )
+    errors: list[ErrorCode] = await ask_group(
+        context,
+        call,
+        request.group_id,
+        lambda machine, waiting, now: machine.commit_in_transaction(commit, waiting, now),
+    )
+    return {each.position: code for each, code in zip(offsets, errors, strict=True)}
+
+
+async def _proof(context: Context, call: Call, request: TxnOffsetCommitRequest) -> Proof:
+    """Raises KafkaError: as the coordinators of the group and of the transaction refuse."""
+    partition = context.groups.of(request.group_id).partition
+    producer = ProducerIdentity(request.producer_id, request.producer_epoch)
+    proofs = await proofs_of(
+        context,
+        call,
+        request.transactional_id,
+        producer,
+        [FirstBatch(partition)],
+        adds=call.version >= INCLUDES_SINCE,
+        is_coordinators=True,
+    )
+    proof = proofs.get((partition.topic, partition.index), Proof(is_coordinators=True))
+    if isinstance(proof, ErrorCode):
+        why = f"the coordinator of {request.transactional_id!r} answered {proof.name}"
+        if proof in AGAIN and (proof is not ErrorCode.CONCURRENT_TRANSACTIONS or call.version < INCLUDES_SINCE):
+            # As in Kafka. The others would be taken for the group's coordinator's, and CONCURRENT_TRANSACTIONS for
+            # the end of the transaction.
+            proof = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        raise KafkaError(proof, why)
+    return proof
+
+
+def _known_to(call: Call, code: ErrorCode) -> ErrorCode:
+    """As clients of this version understand it."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and call.version < ABORTABLE_SINCE:
+        return ErrorCode.INVALID_TXN_STATE
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < LOADING_SINCE:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code
+
+
+def _response(call: Call, request: TxnOffsetCommitRequest, codes: Codes) -> TxnOffsetCommitResponse:
+    def told(position: Position) -> ErrorCode:
+        code = codes[position]
+        return call.failed(KafkaError(code)) if code else code
+
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=told((topic.name, each.partition_index))
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def fail(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    """Every partition says so."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,77 @@
+"""What a partition has to know before it takes the first batch of a transaction: that the coordinator says that the
+transaction is under way, and includes the partition (KIP-890; ReplicaManager.appendRecordsWithVerification).
+
+From transaction version 2 on, the same question has the coordinator include it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.log.verifications import Proof
+from odradek.broker.replica.partition import Partition
+from odradek.broker.txn.peer_requests import Inclusion
+from odradek.broker.txn.transaction import ProducerIdentity, TopicPartition
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+NO_SEQUENCE: Final = -1
+
+AGAIN: Final = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""The coordinator may say yes a moment later."""
+
+
+class FirstBatch(NamedTuple):
+    """A batch that may be the first of its transaction in a partition."""
+
+    partition: Partition
+    base_sequence: int = NO_SEQUENCE
+
+    @property
+    def place(self) -> TopicPartition:
+        return self.partition.topic, self.partition.index
+
+
+async def proofs_of(
+    context: Context,
+    call: Call,
+    transactional_id: str,
+    producer: ProducerIdentity,
+    batches: Sequence[FirstBatch],
+    *,
+    adds: bool,
+    is_coordinators: bool = False,
+) -> Mapping[TopicPartition, Proof | ErrorCode]:
+    """For each of these partitions of which this broker does not know the transaction yet: what the batch is to be
+    appended with, or the coordinator's refusal. `adds`: the transaction is to include them. Of the others: nothing.
+
+    The questions of one producer are answered in their order.
+    """
+    now_ms = context.environment.now_ms()
+    asked = {
+        each.place: each.partition.log.producers.verifications.begin(*producer, each.base_sequence, now_ms)
+        for each in batches
+        if not each.partition.log.producers.has_open_transaction(*producer)
+    }
+    if not asked:
+        return {}
+    if adds or context.config.transaction_partition_verification_enable:
+        question = Inclusion(transactional_id, producer, frozenset(asked), adds)
+        try:
+            with context.waiting(call):
+                answers = await context.transactions.inclusions.ask(question)
+        except KafkaError as error:
+            answers = dict.fromkeys(asked, error.code)
+    else:
+        answers = dict.fromkeys(asked, ErrorCode.NONE)
+    return {
+        place: answers.get(place, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        or Proof(verification, is_coordinators=is_coordinators)
+        for place, verification in asked.items()
+    }

@@ -1,0 +1,51 @@
+"""How handlers ask the coordinator of a transaction on this broker, and which errors which clients know."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_transactional_id
+from odradek.broker.coordinator.machine import Now, Waiting
+from odradek.broker.handling.context import Call, Context
+from odradek.broker.txn.machine import TransactionMachine
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+R = TypeVar("R")
+
+Asking = Callable[[TransactionMachine, Waiting[R], Now], None]
+"""Gives a request to the machine of the transactional id's shard."""
+
+VERSION_OF_PRODUCERS: Final = 0
+"""The transaction version of a producer that names its partitions itself: no later one does."""
+FENCED_SINCE: Final = 2
+"""AddPartitionsToTxn, AddOffsetsToTxn and EndTxn answer PRODUCER_FENCED from this version on (KIP-588)."""
+
+
+async def ask_coordinator(context: Context, call: Call, transactional_id: str, asking: Asking[R]) -> R:
+    """The machine's answer, once everything that it depends on is committed.
+
+    Raises KafkaError: INVALID_REQUEST, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, and
+    what the machine answers.
+    """
+    require_transactional_id(transactional_id)
+    shard = context.transactions.shards.of(transactional_id)
+    with context.waiting(call):
+        return await shard.ask(asking)
+
+
+def require_transactional_id(transactional_id: str) -> None:
+    """Raises KafkaError INVALID_REQUEST."""
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id is not empty")
+
+
+def require_write(context: Context, call: Call, transactional_id: str) -> None:
+    """Raises KafkaError TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+    context.access.require(call, Operation.WRITE, of_transactional_id(transactional_id))
+
+
+def known_to(call: Call, error: KafkaError, *, fenced_since: int = FENCED_SINCE) -> KafkaError:
+    """PRODUCER_FENCED as clients of earlier versions know it."""
+    if error.code is ErrorCode.PRODUCER_FENCED and call.version < fenced_since:
+        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
+    return error

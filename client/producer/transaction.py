@@ -1,0 +1,291 @@
+"""`Transaction`: records and offsets that are all there, or not at all.
+
+    async with producer.transaction() as txn:
+        await txn.send("payments", value)
+        await txn.send_offsets(consumer)        # commits here, or aborts on an exception, which goes on
+
+It sends as a producer does. Records of an open transaction are in the log, where readers with `read_uncommitted` see
+them; its offsets are not. A producer has one transaction at a time; one that is over refuses everything.
+
+(Source: KIP-98, KIP-447; KafkaProducer.java.)
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from threading import get_ident
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, Self, cast
+
+from odradek.client.arguments import require_kind, require_partitions
+from odradek.client.errors.client_errors import ClientError, WrongUse
+from odradek.client.errors.transaction_errors import CommitOutcomeUnknown, TransactionOpen, TransactionOver
+from odradek.client.offset_commit import Committed, GroupIdentity, OffsetSource, OffsetsToCommit
+from odradek.client.producer.accepting.record_intake import RecordIntake
+from odradek.client.producer.accepting.record_transform import RecordTransform
+from odradek.client.producer.batching.accumulator import Accumulator
+from odradek.client.producer.config import ProducerConfig
+from odradek.client.producer.record_calls import NOWHERE, RecordCalls
+from odradek.client.producer.sending.sender import Sender
+from odradek.client.producer.transaction_session import TransactionSession
+from odradek.client.producer.transactions.requests import OffsetsOfGroup
+from odradek.client.topic_partition import TopicPartition
+from odradek.runtime.environment import Environment
+
+__all__ = ["Transaction", "Transactions"]
+
+OFFSETS: Final = "a consumer of odradek, or offsets by TopicPartition"
+State = Literal["not begun", "beginning", "open", "being committed", "being aborted", "committed", "aborted", "failed"]
+Offsets = Mapping[TopicPartition, int] | Mapping[TopicPartition, Committed]
+ENDED: Final = frozenset(("committed", "aborted", "failed"))
+
+
+class _Offset(NamedTuple):
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+class _FromOutside(NamedTuple):
+    group_id: str
+    member_id: str = ""
+    generation: int = -1
+    group_instance_id: str | None = None
+
+
+class Transactions:
+    """Of one producer: its session, and the transaction that has not ended. `check` raises where the producer may not
+    be used."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        session: TransactionSession,
+        preparation: RecordTransform | None,
+        accumulator: Accumulator,
+        sender: Sender,
+        environment: Environment,
+        made_intake: Callable[[], RecordIntake],
+        check: Callable[[], None],
+    ) -> None:
+        self.session = session
+        self.current: Transaction | None = None
+        self.config = config
+        self.preparation = preparation
+        self.accumulator = accumulator
+        self.sender = sender
+        self.environment = environment
+        self.made_intake = made_intake
+        self.check = check
+
+    def refresh(self) -> None:
+        """Metadata has changed."""
+        if self.current is not None:
+            self.current.refresh()
+
+    def refuse(self, error: ClientError) -> None:
+        """The transaction can only be aborted: it accepts nothing more."""
+        if self.current is not None and self.current.is_open:
+            self.current.shut(error)
+
+    def close(self, error: ClientError) -> None:
+        """Accepts nothing from now on."""
+        if self.current is not None:
+            self.current.shut(error)
+
+    def was_forked(self) -> None:
+        """In a child. Nothing else may be touched there."""
+        if self.current is not None:
+            self.current.hold_back()
+
+
+class Transaction(RecordCalls):
+    """See the module. `producer.transaction()` makes it."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        super().__init__(transactions.config, transactions.preparation)
+        self._transactions = transactions
+        self._session = transactions.session
+        self._state: State = "not begun"
+        self._accumulator = transactions.accumulator
+        self._acceptance = transactions.made_intake()
+        self._sender = transactions.sender
+        self._environment = transactions.environment
+        self._is_running = transactions.environment.loop.is_running
+        self._sources: dict[OffsetSource, dict[TopicPartition, Committed]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Transaction of {self._session.transactional_id}: {self._state}>"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its program has neither committed nor aborted it."""
+        return self._state == "open"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has been committed or aborted, or its producer cannot go on."""
+        return self._state in ENDED
+
+    # ------------------------------------------------------------------------------------------------------ lifecycle
+    async def begin(self) -> Self:
+        """Begins it; `async with` does that. What the last one left to do is done first, for `max_block_ms` at most.
+
+        Raises TransactionOpen, TransactionOver, RequestTimedOut (retriable); ProducerFenced and other fatal errors.
+        """
+        transactions = self._transactions
+        transactions.check()
+        if self._state != "not begun":
+            raise TransactionOver(self._session.transactional_id, self._state)
+        current = transactions.current
+        if current is not None and not current.is_over:
+            raise TransactionOpen(self._session.transactional_id, current._state)
+        transactions.current = self
+        self._state = "beginning"
+        try:
+            await self._session.begin()
+            transactions.check()
+        except BaseException:
+            self._state = "failed"
+            raise
+        self._state = "open"
+        self._thread_id = get_ident()
+        return self
+
+    async def commit(self) -> None:
+        """Waits until everything that was sent is acknowledged, and commits it. `async with` does that at its end.
+
+        Where anything failed, it is aborted instead. It may be called again after a CommitOutcomeUnknown. Cancelled
+        before the coordinator was asked, it aborts; after that the commit goes on, and can be called again, too.
+
+        Raises TransactionFailed, whose `cause` says what failed; CommitOutcomeUnknown; TransactionOver; the fatal error
+        of the producer, such as ProducerFenced.
+        """
+        if self._state != "being committed":
+            self._check_sending()
+        self._shut("being committed")
+        try:
+            await self._session.commit()
+        except CommitOutcomeUnknown:
+            raise
+        except asyncio.CancelledError:
+            if self._session.is_undecided:  # the coordinator was not asked
+                self._state = "aborted"
+                self._session.abort_in_background()
+            raise
+        except ClientError as error:
+            self._state = "failed" if error.fatal else "aborted"
+            raise
+        self._state = "committed"
+        for source, offsets in self._sources.items():
+            source.committed_by_transaction(offsets)
+
+    async def abort(self) -> None:
+        """Aborts it: nothing of it will be read by `read_committed`. `async with` does that on an exception.
+
+        What waits to be sent fails. Raises TransactionOver; RequestTimedOut where nobody has answered within
+        `max_block_ms`: then the next transaction begins by it, and the coordinator does it after
+        `transaction_timeout_ms`; the fatal error of the producer.
+        """
+        self._check_sending()
+        self._shut("being aborted")
+        self._state = "aborted"
+        try:
+            await self._session.abort()
+        except ClientError as error:
+            if error.fatal:
+                self._state = "failed"
+            raise
+
+    async def __aenter__(self) -> Self:
+        return await self.begin()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            if self._state not in ENDED:
+                await self.commit()
+        elif self._state == "open":
+            self._shut("being aborted")
+            self._state = "aborted"
+            await self._session.aborted(error)
+
+    # ------------------------------------------------------------------------------------------------------- offsets
+    async def send_offsets(
+        self,
+        what: OffsetSource | Offsets,
+        group: GroupIdentity | str | None = None,
+    ) -> None:
+        """Commits offsets of a group with the transaction: of a consumer all that it has handed out so far, the record
+        or batch in hand included; or these, to go on at, of a `group`: `consumer.group_metadata()`, or the id of a
+        group without members.
+
+        It may be called more than once: what is named last counts. The consumer must not commit by itself
+        (`enable_auto_commit=False`). Where the group has gone on without this member, the transaction can only be
+        aborted. Cancelled, the offsets may be part of the transaction.
+
+        Raises TransactionFailed, TransactionOver, WrongUse; the fatal error of the producer; TypeError.
+        """
+        self._check_sending()
+        if isinstance(what, Mapping):
+            if isinstance(group, str):
+                group = _FromOutside(group)
+            require_kind("group", group, GroupIdentity, "what `consumer.group_metadata()` returns, or the group's id")
+            offsets = _offsets(what)
+            assert group is not None
+        else:
+            require_kind("what", what, OffsetSource, OFFSETS)
+            require_kind("group", group, type(None), "None beside a consumer, which has its own")
+            group, found = self._handed_out(what)
+            offsets = dict(found)
+            self._sources.setdefault(what, {}).update(offsets)
+        if offsets:
+            await self._session.send_offsets(OffsetsOfGroup(group, offsets))
+
+    def _handed_out(self, consumer: OffsetSource) -> OffsetsToCommit:
+        try:
+            return consumer.offsets_for_transaction()
+        except WrongUse:
+            raise
+        except ClientError as error:  # what is being written may be written by another member, too
+            self._session.fail(error)
+            self._session.raise_failure()
+            raise
+
+    # -------------------------------------------------------------------------------------------------------- within
+    def refresh(self) -> None:
+        """Metadata has changed."""
+        self._acceptance.refresh()
+
+    def shut(self, error: ClientError) -> None:
+        """Accepts nothing from now on: who sends is told this error."""
+        self.hold_back()
+        self._acceptance.close(error)
+
+    def hold_back(self) -> None:
+        """Every call is checked from now on."""
+        self._thread_id = NOWHERE
+
+    def _shut(self, state: State) -> None:
+        self._state = state
+        self.shut(TransactionOver(self._session.transactional_id, state))
+
+    def _check_sending(self) -> None:
+        self._transactions.check()
+        if self._state != "open":
+            raise TransactionOver(self._session.transactional_id, self._state)
+
+
+def _offsets(what: Offsets) -> dict[TopicPartition, Committed]:
+    require_partitions("what", what)
+    offsets: dict[TopicPartition, Committed] = {}
+    for partition, each in cast("Mapping[TopicPartition, object]", what).items():
+        if isinstance(each, int) and not isinstance(each, bool):
+            found: Committed = _Offset(each)
+        else:
+            require_kind("an offset", getattr(each, "offset", None), int, "a whole number, or an OffsetAndMetadata")
+            found = cast(Committed, each)
+        if found.offset < 0:
+            raise ValueError(f"an offset is 0 or more, not {found.offset}")
+        offsets[partition] = found
+    return offsets
