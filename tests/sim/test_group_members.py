@@ -1,6 +1,8 @@
 """Members of a consumer group in a world: what they do is told, and the group has everything in the end."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -14,6 +16,7 @@ from odradek.testing.sim.checking.group_history import (
 )
 from odradek.testing.sim.checking.history import Acknowledged, Happened, Polled
 from odradek.testing.sim.cluster.group_member import Protocol, Seat
+from odradek.testing.sim.cluster.group_members import GroupMembers
 from odradek.testing.sim.scenario import Scenario
 from odradek.testing.sim.simulation import Result, simulate
 
@@ -68,3 +71,16 @@ def test_a_group_that_does_not_get_on_is_a_finding(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("odradek.testing.sim.cluster.group_member.Member._process", nothing)
     result = simulate(1, replace(QUIET, seats=PAIR))
     assert result.violations == ["with all repaired, the group had not committed everything after 20 s"]
+
+
+def test_who_was_asked_to_leave_while_it_stood_still_comes_again_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def moves(members: GroupMembers, *_: object) -> Iterator[tuple[float, Callable[[], None]]]:
+        yield 2.0, members.machines[0].pause
+        yield 2.1, partial(members.leave, members.machines[0])
+
+    monkeypatch.setattr(GroupMembers, "by_chance", moves)
+    result = simulate(1, replace(QUIET, seats=PAIR))
+    assert result.violations == []
+    assert {each.member for each in result.history.of(Assigned)} == {"m1.1", "m1.2", "m2.1"}

@@ -116,7 +116,7 @@ class GroupMembers:
             return
         if running is None:
             machine.start(self._main(machine))
-        elif running.is_stopping:
+        elif running.was_asked_to_stop:
             self.world.after(RETRY_MS / 1000.0, self.come, machine)
 
     def come_all(self) -> None:

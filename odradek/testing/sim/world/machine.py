@@ -52,6 +52,8 @@ class Running:
         self.disk = disk
         self.store = store
         self.incarnation = incarnation
+        self.was_asked_to_stop = False
+        """From outside, and perhaps unknown to the process, which may stand still."""
         self._stop = process.loop.create_future()
 
     @property
@@ -63,6 +65,7 @@ class Running:
 
     def stop(self) -> None:
         """SIGTERM."""
+        self.was_asked_to_stop = True
         self.process.post(self._ask_to_stop)
 
     def _ask_to_stop(self) -> None:
