@@ -90,6 +90,7 @@ def compose(parts: Parts) -> Context:
         parts.tasks,
         config.replica_lag_time_max_ms,
         registration.require_lease,
+        registration.require_unfenced,
     )
     counts = GroupCounts()
     groups = group_shards(config, environment, metadata, parts.disk, parts.tasks, counts)

@@ -74,6 +74,7 @@ class Heartbeats:
             while True:
                 image = self._metadata.image
                 endpoint = self._endpoint(image)
+                self._registration.is_controller(image.controller_id == self._registration.node_id)
                 if endpoint is None:
                     self.clock.alone()
                     self._registration.controller_answered()
@@ -117,6 +118,7 @@ class Heartbeats:
                 connection.on_close = was_lost
                 compare_at_ms = self._environment.monotonic_ms()
                 while self._metadata.image.controller_revision == image.controller_revision and not lost.value:
+                    sent_ms, session_ms = self._environment.lease_clock_ms(), self._config.broker_session_timeout_ms
                     response = await connection.ask(
                         BrokerHeartbeatRequest(
                             broker_id=self._registration.node_id,
@@ -128,6 +130,8 @@ class Heartbeats:
                     if code_of(response.error_code) is ErrorCode.NOT_CONTROLLER:
                         return False
                     self._registration.controller_answered()
+                    if not response.error_code:
+                        self._registration.heard_by_controller(sent_ms, session_ms)
                     if self._environment.monotonic_ms() >= compare_at_ms:
                         await self._compare_clocks(connection, image.controller_id)
                         compare_at_ms = self._environment.monotonic_ms() + CLOCK_INTERVAL_MS

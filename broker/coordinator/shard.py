@@ -201,16 +201,16 @@ class Shard(Generic[M]):
             try:
                 self.do(lambda machine, now: operation(machine, asked, now))
             except KafkaError:
-                self._require_lease()  # else the refusal may be out of date
+                self._require_unfenced()  # else the refusal may be out of date
                 raise
             return await asked.future
         finally:
             self._asked.pop(asked, None)
 
-    def _require_lease(self) -> None:
+    def _require_unfenced(self) -> None:
         """Raises KafkaError NOT_COORDINATOR."""
         try:
-            self.partition.host.require_lease()
+            self.partition.host.require_unfenced()
         except KafkaError as error:
             raise as_coordinator(error) from error
 

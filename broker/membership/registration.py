@@ -92,6 +92,9 @@ class Registration:
         """The revision of the present registration; 0 before the first."""
         self.lease: Lease | None = None
         self.term = LeaseTerm()
+        self._unfenced = LeaseTerm()
+        """Until when no controller can have fenced this broker for its silence."""
+        self._is_controller = False
         self.pause_detector = PauseDetector()
         self.on_renewed: Callable[[], None] = _nothing
         """Called after it was registered anew."""
@@ -122,6 +125,29 @@ class Registration:
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"broker {self.node_id} is cut off from the metadata store, and others may have taken over",
             )
+
+    def require_unfenced(self) -> None:
+        """As `require_lease`, and that no controller can have fenced this broker, which happens before its lease ends:
+        one has answered a heartbeat that was sent within the session. Raises KafkaError NOT_LEADER_OR_FOLLOWER."""
+        self.require_lease()
+        if self._unfenced.is_over(self._environment.lease_clock_ms()):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {self.node_id} hears nothing of the controller, and others may have taken over",
+            )
+
+    def is_controller(self, is_so: bool) -> None:
+        """Nobody else fences whoever is the controller, as long as its lease is certain."""
+        if is_so:
+            self._unfenced.never_ends()
+        elif self._is_controller:
+            self._unfenced.end()
+        self._is_controller = is_so
+
+    def heard_by_controller(self, sent_ms: float, session_ms: float) -> None:
+        """It has answered a heartbeat that was sent then, by the lease's clock: it fences this broker a session later
+        at the earliest, and so does whoever is elected next."""
+        self._unfenced.renewed(sent_ms, session_ms)
 
     # -- coming -------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,9 @@ class PartitionHost:
     require_lease: Callable[[], None]
     """Raises KafkaError where this broker may have lost its place in the cluster: what no other replica has may neither
     be acknowledged then nor read (membership/registration.py)."""
+    require_unfenced: Callable[[], None]
+    """The same, and where a controller may have given its partitions to others before its lease ends: a coordinator
+    must not answer from what another one has changed."""
 
     @classmethod
     def of(
@@ -29,6 +32,8 @@ class PartitionHost:
         tasks: Tasks,
         replica_lag_ms_max: float,
         require_lease: Callable[[], None],
+        require_unfenced: Callable[[], None],
     ) -> "PartitionHost":
         """With syncs of its own."""
-        return cls(node_id, environment, tasks, Syncs(environment, tasks), replica_lag_ms_max, require_lease)
+        syncs = Syncs(environment, tasks)
+        return cls(node_id, environment, tasks, syncs, replica_lag_ms_max, require_lease, require_unfenced)

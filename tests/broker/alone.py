@@ -40,7 +40,7 @@ def hosted(
     require_lease: Callable[[], None] = nothing,
 ) -> PartitionHost:
     """The host of partitions whose broker never loses its place, unless told otherwise."""
-    return PartitionHost.of(node_id, environment, tasks, replica_lag_ms_max, require_lease)
+    return PartitionHost.of(node_id, environment, tasks, replica_lag_ms_max, require_lease, require_lease)
 
 
 def roles_alone(node_id: int, environment: Environment, tasks: Tasks) -> Roles:

@@ -33,6 +33,7 @@ from odradek.broker.log.log import Log
 from odradek.broker.log.log_durability import LogDurability
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.segment import Segment
+from odradek.broker.membership.registration import Registration
 from odradek.broker.partitions import cleaner
 from odradek.broker.replica.acknowledgements import Acknowledgements
 from odradek.broker.replica.deletions import Deletions
@@ -42,7 +43,15 @@ from odradek.broker.replica.role import Role
 from odradek.broker.replication.isr_writer import IsrWriter
 from odradek.protocol.messages.fetch import FetchPartition
 from odradek.runtime.progress import Progress
-from tests.sim.group_canaries import any_epoch, any_generation, not_loaded, read_at_once, replied_at_once, without_lease
+from tests.sim.group_canaries import (
+    any_epoch,
+    any_generation,
+    lease_alone,
+    not_loaded,
+    read_at_once,
+    replied_at_once,
+    without_lease,
+)
 from tests.sim.operator_canaries import (
     answered_alone,
     any_start,
@@ -312,6 +321,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "commits of any generation are taken": Canary(ClassicGroup, "validate_commit", any_generation),
     "commits of any member epoch are taken": Canary(ConsumerGroup, "validate_commit", any_epoch),
     "a coordinator answers without its lease": Canary(Commits, "_answer_by_lease", without_lease),
+    "a coordinator answers though it may be fenced": Canary(Registration, "require_unfenced", lease_alone),
 }
 
 

@@ -8,6 +8,7 @@ from odradek.broker.coordinator.shard import Shard
 from odradek.broker.coordinator.turn import Part, Reply
 from odradek.broker.disk.disk import Disk
 from odradek.broker.group.consumer.commit_checks import ALL_GOOD, CommitCheck
+from odradek.broker.membership.registration import Registration
 from odradek.broker.replica.append_ticket import AppendTicket
 
 Function = Callable[..., Any]
@@ -63,6 +64,16 @@ def without_lease(answer: Function) -> Function:
         commits._answer(reply.waiting, reply.answer)  # pyright: ignore
 
     return at_once
+
+
+def lease_alone(require: Function) -> Function:
+    """A broker counts on its lease, though a controller that hears nothing of it has given its partitions to others."""
+    del require
+
+    def require_unfenced(registration: Registration) -> None:
+        registration.require_lease()
+
+    return require_unfenced
 
 
 def any_epoch(check: Function) -> Function:

@@ -43,4 +43,5 @@ FOUND_BY: Final[dict[str, int]] = {
     "commits of any generation are taken": 23,
     "commits of any member epoch are taken": 90,
     "a coordinator answers without its lease": 32,
+    "a coordinator answers though it may be fenced": 302,
 }

@@ -18,7 +18,7 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.store import Txn
 from odradek.broker.controller.heartbeats import CLOCK_INTERVAL_MS, RETRY_MS, Heartbeats
 from odradek.broker.membership.peers import Peers
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -323,3 +323,51 @@ async def test_clocks_are_compared_now_and_then_and_one_that_is_off_changes_noth
         await here.elect(HERE)
         await sleep_ms(INTERVAL_MS)
         assert here.heartbeats.clock.offset_ms == 0.0, "it is the controller itself"
+
+
+def may_be_fenced(here: World) -> bool:
+    here.member.registration.require_lease()
+    try:
+        here.member.registration.require_unfenced()
+    except KafkaError as error:
+        assert error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return True
+    return False
+
+
+async def test_what_others_may_have_taken_over_is_refused_before_the_controller_fences_us() -> None:
+    async with world() as here:
+        await sleep_ms(10 * INTERVAL_MS)
+        assert not may_be_fenced(here)
+        path = here.network.path(here.broker(CONTROLLER).address, here.broker(CONTROLLER).port)
+        path.reach = Reach.BLACK_HOLE
+        for link in here.network.links:
+            link.lose_server()
+        last_heard_ms = here.heard[-1][2]
+        while not may_be_fenced(here):
+            await sleep_ms(10)
+        assert here.heard[-1][2] == last_heard_ms
+        assert SESSION_MS / 2 < here.now_ms - last_heard_ms < SESSION_MS
+        path.reach = Reach.OPEN
+        await sleep_ms(SESSION_MS + INTERVAL_MS)
+        assert not may_be_fenced(here)
+
+
+async def test_an_answer_that_refuses_the_heartbeat_keeps_nobody_from_fencing_us() -> None:
+    async with world() as here:
+        await sleep_ms(INTERVAL_MS)
+        here.code = ErrorCode.STALE_BROKER_EPOCH
+        await sleep_ms(SESSION_MS)
+        assert may_be_fenced(here)
+
+
+async def test_nobody_fences_the_controller_and_it_is_heard_anew_when_it_is_no_longer_that() -> None:
+    async with world() as here:
+        await here.elect(HERE)
+        await sleep_ms(10 * SESSION_MS)
+        assert not may_be_fenced(here)
+        path = here.network.path(here.broker(SECOND).address, here.broker(SECOND).port)
+        path.reach = Reach.BLACK_HOLE
+        await here.elect(SECOND)
+        await sleep_ms(INTERVAL_MS)
+        assert may_be_fenced(here)
