@@ -1,8 +1,9 @@
 """Histories of consumer groups: bad ones, at least two for each anomaly, and good ones that look bad."""
 
 from collections.abc import Callable
+from typing import Final
 
-from odradek.testing.sim.checking.expectations import DARK_MS
+from odradek.testing.sim.checking.expectations import DARK_MS, Rules
 from odradek.testing.sim.checking.finding import Anomaly
 from tests.sim.stories import Story
 
@@ -18,6 +19,16 @@ def half_way() -> Story:
 
 def rest_of(story: Story, member: str = "n") -> Story:
     return story.processed((2, 3), (3, 4), member=member)
+
+
+REQUEST_TIMEOUT_MS: Final = 2_000.0
+
+
+def sent_again(took_ms: float) -> Story:
+    """All are processed; the commit of the third is answered after so long, and none of the fourth is asked for."""
+    story = Story(Rules(request_timeout_ms=REQUEST_TIMEOUT_MS)).wrote(1, 2, 3, 4).assigned(generation=1)
+    story.processed((0, 1), (1, 2), (2, 3), (3, 4)).asked_to_commit(3, commit=1, generation=1)
+    return story.passes(took_ms).told_of_commit(commit=1, generation=1)
 
 
 BAD_GROUPS: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
@@ -50,6 +61,10 @@ BAD_GROUPS: dict[str, tuple[Callable[[], Story], set[Anomaly]]] = {
         {A.BEGAN_AHEAD},
     ),
     # -- committed ------------------------------------------------------------------------------------------------
+    "a broker tells less than is committed, and no request was given up": (
+        lambda: sent_again(took_ms=REQUEST_TIMEOUT_MS / 2).committed(4, commit=2, generation=1).offset_told(3),
+        {A.COMMIT_LOST},
+    ),
     "the next owner begins at the start": (
         lambda: half_way().revoked().assigned("n", generation=2).processed((0, 1), member="n"),
         {A.COMMIT_LOST},
@@ -189,6 +204,9 @@ GOOD_GROUPS: dict[str, Callable[[], Story]] = {
         .member_gone("m")
         .assigned("n", generation=2)
         .processed((3, 4), member="n")
+    ),
+    "a commit that was given up and sent again comes late": lambda: (
+        sent_again(took_ms=REQUEST_TIMEOUT_MS).committed(4, commit=2, generation=1).offset_told(3)
     ),
     "a client that is in another generation by the answer may have sent that one": lambda: (
         half_way()

@@ -16,7 +16,7 @@ from typing import Final
 from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from odradek.testing.sim.cluster.group_member import Protocol, Seat, Strategy
 from odradek.testing.sim.cluster.group_members import BROKER_OPTIONS, DARK_MS
-from odradek.testing.sim.cluster.workload import ProducerAcks
+from odradek.testing.sim.cluster.workload import CLIENT_SETTINGS, ProducerAcks
 from odradek.testing.sim.directed.alone import STORIES_ALONE
 from odradek.testing.sim.directed.clusters import STORIES
 from odradek.testing.sim.directed.groups import GROUP_STORIES
@@ -141,7 +141,7 @@ class Scenario:
         within_ms = 0.0 if self.has_store else float("inf")
         stale_ms = float(self.lease_ms)
         rules = Rules({TOPIC: topic}, topic, broker_ids, stale_reads_ms=stale_ms, seen_within_ms=within_ms)
-        return replace(rules, dark_ms=DARK_MS)
+        return replace(rules, dark_ms=DARK_MS, request_timeout_ms=CLIENT_SETTINGS["request_timeout_ms"])
 
     @classmethod
     def of(cls, seed: int) -> "Scenario":

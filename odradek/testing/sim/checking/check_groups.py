@@ -6,7 +6,8 @@
 told as committed, when the owner was assigned. It asks for the offset after that, so it must be told this one or a
 later one, whoever coordinates by then. No other member can commit there between the assignment and that question, for
 its generation has ended. Nor may any broker, whoever it takes itself for, tell a lower offset to somebody who asks
-after that.
+after that. Excused is an offset whose commit was not answered within the client's request time-out, for one that was
+given up may come behind a later one, as with Apache Kafka.
 
 *Began ahead of every commit*: an owner passed over records of which nobody had said that they are processed, and which
 it had not processed itself: kafka-python keeps its position in a partition that it is given again.
@@ -44,8 +45,8 @@ def broken_groups(ledger: Ledger, expectations: Expectations) -> Iterator[Findin
         return
     groups = Groups(ledger)
     yield from _unprocessed(ledger, groups)
-    yield from _beginnings(ledger, groups)
-    yield from _readings(ledger, groups)
+    yield from _beginnings(ledger, groups, expectations.rules.request_timeout_ms)
+    yield from _readings(ledger, groups, expectations.rules.request_timeout_ms)
     yield from _generations(ledger, groups)
     yield from _two_owners(ledger, groups, expectations.rules.dark_ms)
 
@@ -75,7 +76,7 @@ def _unprocessed(ledger: Ledger, groups: Groups) -> Iterator[Finding]:
         yield Finding(Anomaly.UNPROCESSED, *key, offset, text, ledger.events(index))
 
 
-def _beginnings(ledger: Ledger, groups: Groups) -> Iterator[Finding]:
+def _beginnings(ledger: Ledger, groups: Groups, request_timeout_ms: float) -> Iterator[Finding]:
     """Where owners begin."""
     positions: dict[tuple[str, TopicPartition], int] = {}
     for each in groups.ownerships:
@@ -84,7 +85,8 @@ def _beginnings(ledger: Ledger, groups: Groups) -> Iterator[Finding]:
         began = each.first.records[0][0]
         committed = groups.committed_before(each.key, each.index)
         if committed is not None and began < committed.offset:
-            yield _went_back(ledger, groups, each, committed)
+            late = groups.may_have_come_late(each.key, began, each.first_index, request_timeout_ms)
+            yield _went_back(ledger, each, committed, late)
         asked = groups.asked_before(each.key, each.first_index)
         own = positions.get((each.member, each.key), 0)
         yield from _passed_over(ledger, each, max(own, 0 if asked is None else asked.offset))
@@ -92,10 +94,9 @@ def _beginnings(ledger: Ledger, groups: Groups) -> Iterator[Finding]:
         positions[each.member, each.key] = each.last.records[-1][0] + 1
 
 
-def _went_back(ledger: Ledger, groups: Groups, each: Ownership, known: Known) -> Finding:
+def _went_back(ledger: Ledger, each: Ownership, known: Known, late: Commit | None) -> Finding:
     assert each.first is not None
     began = each.first.records[0][0]
-    late = groups.may_have_come_late(each.key, began, each.first_index)
     text = f"{each.member} began at {began}, though {known.offset} was committed when it was assigned"
     indexes = [known.commit.asked_index, known.event, each.index, each.first_index]
     if late is not None:
@@ -117,7 +118,7 @@ def _passed_over(ledger: Ledger, each: Ownership, start: int) -> Iterator[Findin
         yield Finding(Anomaly.BEGAN_AHEAD, *each.key, known.offset, text, events)
 
 
-def _readings(ledger: Ledger, groups: Groups) -> Iterator[Finding]:
+def _readings(ledger: Ledger, groups: Groups, request_timeout_ms: float) -> Iterator[Finding]:
     """What brokers tell of offsets."""
     times = [record.at_ms for record in ledger.records]
     for index, read in groups.reads:
@@ -127,7 +128,7 @@ def _readings(ledger: Ledger, groups: Groups) -> Iterator[Finding]:
             committed = groups.committed_before(key, asked_index)
             if committed is None or committed.offset <= offset:
                 continue
-            late = groups.may_have_come_late(key, offset, index)
+            late = groups.may_have_come_late(key, offset, index, request_timeout_ms)
             text = f"{read.machine} told {offset} of what is committed, when {committed.offset} was known to be"
             events = ledger.events(committed.commit.asked_index, committed.event, index)
             excuse = None if late is None else LATE_COMMIT

@@ -74,6 +74,8 @@ class Rules:
     dark_ms: float = DARK_MS
     """How long a member that has lost a partition may go on with it: its session's time-out, and what kept it from
     its coordinator."""
+    request_timeout_ms: float = float("inf")
+    """After so long without an answer a client gives a request up, and sends it again over another connection."""
 
     def of(self, topic: str) -> TopicRules:
         """`topic`: its identity."""

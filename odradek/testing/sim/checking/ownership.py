@@ -68,6 +68,12 @@ class Commit:
     def is_done(self) -> bool:
         return self.answered is not None and not self.answered.error
 
+    def may_come_again(self, request_timeout_ms: float) -> bool:
+        """Nobody knows whether, or when, it is done; or it is, and an earlier request of it may still be under way, for
+        the client had the time to give one up."""
+        answered = self.answered
+        return answered is None or bool(answered.error) or answered.at_ms - self.asked.at_ms >= request_timeout_ms
+
 
 class Known(NamedTuple):
     """An offset of a partition that is committed, as somebody was told."""
@@ -151,11 +157,13 @@ class Groups:
         found = self.asked.get(key)
         return None if found is None else found.before(index)
 
-    def may_have_come_late(self, key: TopicPartition, offset: int, index: int) -> Commit | None:
-        """A commit of this very offset, asked for by then, of which nobody knows when, or whether, it was done: it may
-        have come behind a later one, by way of a connection that its client had given up."""
+    def may_have_come_late(
+        self, key: TopicPartition, offset: int, index: int, request_timeout_ms: float
+    ) -> Commit | None:
+        """A commit of this very offset, asked for by then, that may have come behind a later one, by way of a
+        connection that its client had given up."""
         for commit in self._wanted.get((key, offset), ()):
-            if not commit.is_done and commit.asked_index < index:
+            if commit.asked_index < index and commit.may_come_again(request_timeout_ms):
                 return commit
         return None
 

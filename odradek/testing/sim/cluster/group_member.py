@@ -45,15 +45,19 @@ class Seat:
 
 
 class Member:
-    """One life of a member."""
+    """One life of a member. `has_generation`: all members of its group are of the classic protocol, and get the same
+    generation; where one is of KIP-848, each has an epoch of its own, and commits with that."""
 
-    def __init__(self, workload: Workload, running: Running, seat: Seat, name: str, rng: random.Random) -> None:
+    def __init__(
+        self, workload: Workload, running: Running, seat: Seat, name: str, rng: random.Random, *, has_generation: bool
+    ) -> None:
         self.workload = workload
         self.world = workload.world
         self.running = running
         self.seat = seat
         self.name = name
         self.rng = rng
+        self.has_generation = has_generation
         topic, instance_id = workload.topic, running.machine.name if seat.is_static else ""
         self.notes = MemberNotes(name, topic, self.world.history.add, lambda: self.world.now_ms, instance_id)
         self._consumer = self._new_consumer()
@@ -138,8 +142,7 @@ class Member:
 
     @property
     def _generation(self) -> int:
-        """Of the classic protocol: the epochs of members of KIP-848 differ within one assignment."""
-        return self._consumer.group_metadata().generation if self.seat.protocol == "classic" else NO_GENERATION
+        return self._consumer.group_metadata().generation if self.has_generation else NO_GENERATION
 
     # -- what it owns ----------------------------------------------------------------------------------------------
 

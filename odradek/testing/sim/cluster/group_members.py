@@ -131,7 +131,14 @@ class GroupMembers:
         async def main(running: Running) -> None:
             while not running.is_stopping:
                 self._lives[name] += 1
-                life = Member(self.workload, running, self._seats[name], f"{name}.{self._lives[name]}", rng)
+                life = Member(
+                    self.workload,
+                    running,
+                    self._seats[name],
+                    f"{name}.{self._lives[name]}",
+                    rng,
+                    has_generation=all(seat.protocol == "classic" for seat in self._seats.values()),
+                )
                 try:
                     await life.live()
                 except ClientError as error:
