@@ -93,6 +93,7 @@ async def _topics(
     fetched: Iterator[FetchedOffset] = await ask_group(
         context, call, asked.group_id, lambda machine, waiting, now: machine.fetch_offsets(fetch, waiting, now)
     )
+    context.groups.of(asked.group_id).require_unfenced()  # else the group would go back to an older offset
     answered: dict[str, OffsetFetchResponseTopics] = {}
     for each in fetched:
         await steps.step()

@@ -8,10 +8,9 @@ it, too.
 What the machine does of itself, once something is committed, has no time-out: it waits for the high watermark, or for
 the end of the term, which the next coordinator makes good.
 
-An answer that waits for no record needs the broker's lease, and that no controller can have fenced the broker: one that
-was paused, or cut off from the others, does not know that another one coordinates by now, and would tell offsets that
-are older than what that one has acknowledged. What the high watermark has passed in this term needs neither: followers
-have fetched from this leader since.
+An answer that waits for no record needs the broker's lease: one that was paused, or cut off from the metadata store,
+does not know that another one coordinates by now, and would tell offsets that are older than what that one has
+acknowledged. What the high watermark has passed in this term needs none: followers have fetched from this leader since.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -123,7 +122,7 @@ class Commits:
 
     def _answer_by_lease(self, reply: Reply) -> None:
         try:
-            self._partition.host.require_unfenced()
+            self._partition.host.require_lease()
         except KafkaError as error:
             self._answer(reply.waiting, as_coordinator(error))
         else:

@@ -201,16 +201,24 @@ class Shard(Generic[M]):
             try:
                 self.do(lambda machine, now: operation(machine, asked, now))
             except KafkaError:
-                self._require_unfenced()  # else the refusal may be out of date
+                self._require_lease()  # else the refusal may be out of date
                 raise
             return await asked.future
         finally:
             self._asked.pop(asked, None)
 
-    def _require_unfenced(self) -> None:
-        """Raises KafkaError NOT_COORDINATOR."""
+    def require_unfenced(self) -> None:
+        """For an answer that takes something back if it is out of date: no controller can have given the shard to
+        another broker, which happens before the lease ends. Raises KafkaError NOT_COORDINATOR."""
         try:
             self.partition.host.require_unfenced()
+        except KafkaError as error:
+            raise as_coordinator(error) from error
+
+    def _require_lease(self) -> None:
+        """Raises KafkaError NOT_COORDINATOR."""
+        try:
+            self.partition.host.require_lease()
         except KafkaError as error:
             raise as_coordinator(error) from error
 

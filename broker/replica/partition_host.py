@@ -21,8 +21,7 @@ class PartitionHost:
     """Raises KafkaError where this broker may have lost its place in the cluster: what no other replica has may neither
     be acknowledged then nor read (membership/registration.py)."""
     require_unfenced: Callable[[], None]
-    """The same, and where a controller may have given its partitions to others before its lease ends: a coordinator
-    must not answer from what another one has changed."""
+    """The same, and where a controller may have given its partitions to others before its lease ends."""
 
     @classmethod
     def of(

@@ -1,10 +1,12 @@
 """OffsetFetch: what was committed comes back, in every version; what was not is -1, and no error."""
 
+from dataclasses import replace
+
 import pytest
 
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.coordinator.shard import ShardState
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from tests.broker.groups import GROUP, NOWHERE, Member, commit, fetch, fetch_groups, fetched, machine, running_groups
 from tests.broker.support import ask, make_topic
@@ -134,3 +136,16 @@ async def test_a_member_may_ask_during_a_rebalance() -> None:
         await commit(context, {FIRST: 7})
         await Member(context).join()
         assert (await fetch(context, [FIRST]))[FIRST][0] == 7
+
+
+def unheard() -> None:
+    raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker hears nothing of the controller")
+
+
+async def test_nothing_is_told_that_the_next_coordinator_may_have_changed() -> None:
+    async with running_groups() as context:
+        await commit(context, {FIRST: 7})
+        partition = context.groups.of(GROUP).partition
+        partition.host = replace(partition.host, require_unfenced=unheard)
+        [group] = await fetch_groups(context, {GROUP: [FIRST]})
+        assert (group.error_code, group.topics) == (ErrorCode.NOT_COORDINATOR, [])

@@ -268,7 +268,7 @@ def lose_lease(partition: Partition) -> None:
     def require_lease() -> None:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker is cut off")
 
-    partition.host = replace(partition.host, require_unfenced=require_lease)
+    partition.host = replace(partition.host, require_lease=require_lease)
 
 
 async def test_without_a_lease_nothing_is_told_that_another_broker_may_have_changed() -> None:
