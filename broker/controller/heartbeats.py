@@ -74,7 +74,7 @@ class Heartbeats:
             while True:
                 image = self._metadata.image
                 endpoint = self._endpoint(image)
-                self._registration.is_controller(image.controller_id == self._registration.node_id)
+                self._registration.note_controller(image.controller_id == self._registration.node_id)
                 if endpoint is None:
                     self.clock.alone()
                     self._registration.controller_answered()

@@ -136,13 +136,13 @@ class Registration:
                 f"broker {self.node_id} hears nothing of the controller, and others may have taken over",
             )
 
-    def is_controller(self, is_so: bool) -> None:
-        """Nobody else fences whoever is the controller, as long as its lease is certain."""
-        if is_so:
+    def note_controller(self, is_here: bool) -> None:
+        """Whether this broker is the controller: nobody fences that one while its lease is certain."""
+        if is_here:
             self._unfenced.never_ends()
         elif self._is_controller:
             self._unfenced.end()
-        self._is_controller = is_so
+        self._is_controller = is_here
 
     def heard_by_controller(self, sent_ms: float, session_ms: float) -> None:
         """It has answered a heartbeat that was sent then, by the lease's clock: it fences this broker a session later

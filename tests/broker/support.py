@@ -71,7 +71,7 @@ def registered(store: MetadataStore, environment: Environment, image: ClusterIma
     registration.epoch = image.brokers[NODE_ID].epoch
     registration.lease = lease
     registration.term.never_ends()
-    registration.is_controller(True)
+    registration.note_controller(True)
     registration.follow(image)
     return registration
 
