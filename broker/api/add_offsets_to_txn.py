@@ -7,19 +7,12 @@ Versions: 2 PRODUCER_FENCED may be answered (KIP-588). 3 flexible. 4 TRANSACTION
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_group
 from odradek.broker.coordinator.key_partition import partition_of
-from odradek.broker.coordinator.machine import Now, Waiting
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.coordinator_topics import OF_GROUPS, ensure_coordinator_topic
-from odradek.broker.handling.transaction_requests import (
-    VERSION_OF_PRODUCERS,
-    ask_coordinator,
-    known_to,
-    require_write,
-)
-from odradek.broker.txn.machine import TransactionMachine
+from odradek.broker.handling.transaction_requests import VERSION_OF_PRODUCERS, include, require_write
 from odradek.broker.txn.requests import AddPartitions
 from odradek.broker.txn.transaction import ProducerIdentity
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 
@@ -29,15 +22,9 @@ async def handle(context: Context, call: Call, request: AddOffsetsToTxnRequest) 
     topic = await ensure_coordinator_topic(context, OF_GROUPS)
     place = topic.name, partition_of(request.group_id, len(topic.partitions))
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)
-    add = AddPartitions(request.transactional_id, producer, frozenset((place,)), VERSION_OF_PRODUCERS)
-
-    def asking(machine: TransactionMachine, waiting: Waiting[None], now: Now) -> None:
-        machine.add_partitions(add, waiting, now)
-
-    try:
-        await ask_coordinator(context, call, request.transactional_id, asking)
-    except KafkaError as error:
-        raise known_to(call, error) from error
+    await include(
+        context, call, AddPartitions(request.transactional_id, producer, frozenset((place,)), VERSION_OF_PRODUCERS)
+    )
     return AddOffsetsToTxnResponse()
 
 

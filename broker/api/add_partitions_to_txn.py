@@ -9,21 +9,14 @@ be answered.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import CLUSTER, of_topic
-from odradek.broker.coordinator.machine import Now, Waiting
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.large_requests import Steps
-from odradek.broker.handling.transaction_requests import (
-    VERSION_OF_PRODUCERS,
-    ask_coordinator,
-    known_to,
-    require_write,
-)
-from odradek.broker.txn.machine import TransactionMachine
+from odradek.broker.handling.transaction_requests import VERSION_OF_PRODUCERS, include, require_write
 from odradek.broker.txn.peer_requests import Included, Inclusion
 from odradek.broker.txn.requests import AddPartitions
 from odradek.broker.txn.transaction import ProducerIdentity, TopicPartition
@@ -87,15 +80,10 @@ async def _of_a_producer(
         answers |= dict.fromkeys(places - answers.keys(), ErrorCode.OPERATION_NOT_ATTEMPTED)
     else:
         producer = ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
-        add = AddPartitions(transactional_id, producer, places, VERSION_OF_PRODUCERS)
-
-        def asking(machine: TransactionMachine, waiting: Waiting[None], now: Now) -> None:
-            machine.add_partitions(add, waiting, now)
-
         try:
-            await ask_coordinator(context, call, transactional_id, asking)
+            await include(context, call, AddPartitions(transactional_id, producer, places, VERSION_OF_PRODUCERS))
         except KafkaError as error:
-            answers = dict.fromkeys(places, known_to(call, error).code)
+            answers = dict.fromkeys(places, error.code)
     results = _results(call, request.v3_and_below_topics, answers)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
@@ -126,15 +114,22 @@ def _results(
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Of a partition that has no code: NONE."""
 
-    def told(code: ErrorCode) -> ErrorCode:
+    def told(place: TopicPartition) -> ErrorCode:
+        code = codes.get(place, ErrorCode.NONE)
         return call.failed(KafkaError(code)) if code else code
 
+    return _with_codes(topics, told)
+
+
+def _with_codes(
+    topics: Iterable[AddPartitionsToTxnTopic], code_of: Callable[[TopicPartition], ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,
             results_by_partition=[
                 AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=told(codes.get((topic.name, index), ErrorCode.NONE))
+                    partition_index=index, partition_error_code=code_of((topic.name, index))
                 )
                 for index in topic.partitions
             ],
@@ -145,19 +140,5 @@ def _results(
 
 def fail(request: AddPartitionsToTxnRequest, code: ErrorCode) -> AddPartitionsToTxnResponse:
     """Both shapes at once: a version carries one of them."""
-
-    def all_of(topics: Iterable[AddPartitionsToTxnTopic]) -> list[AddPartitionsToTxnTopicResult]:
-        return [
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-                    for index in topic.partitions
-                ],
-            )
-            for topic in topics
-        ]
-
-    return AddPartitionsToTxnResponse(
-        error_code=code, results_by_topic_v3_and_below=all_of(request.v3_and_below_topics)
-    )
+    every = _with_codes(request.v3_and_below_topics, lambda place: code)
+    return AddPartitionsToTxnResponse(error_code=code, results_by_topic_v3_and_below=every)

@@ -21,7 +21,7 @@ from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, CloseConnection, Context, of_partition
 from odradek.broker.handling.internal_protection import require_appendable
-from odradek.broker.handling.transaction_proofs import AGAIN, FirstBatch, proofs_of
+from odradek.broker.handling.transaction_proofs import FirstBatch, proofs_of, refusal
 from odradek.broker.handling.transaction_requests import require_write
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused
 from odradek.broker.log.verifications import NO_PROOF, Proof
@@ -155,14 +155,12 @@ async def _proofs(context: Context, call: Call, request: ProduceRequest) -> Proo
 
 def _not_included(call: Call, code: ErrorCode, transactional_id: str | None) -> KafkaError:
     """What clients of this version understand of a coordinator's refusal."""
-    why = f"the coordinator of {transactional_id!r} answered {code.name}"
+    refused = refusal(code, transactional_id, ErrorCode.NOT_ENOUGH_REPLICAS, includes=call.version >= INCLUDES_SINCE)
     if code is ErrorCode.PRODUCER_FENCED:
-        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, why)
+        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, refused.message)
     if code is ErrorCode.TRANSACTION_ABORTABLE and call.version < ABORTABLE_SINCE:
-        return KafkaError(ErrorCode.INVALID_TXN_STATE, why)
-    if code in AGAIN and (code is not ErrorCode.CONCURRENT_TRANSACTIONS or call.version < INCLUDES_SINCE):
-        return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, why)
-    return KafkaError(code, why)
+        return KafkaError(ErrorCode.INVALID_TXN_STATE, refused.message)
+    return refused
 
 
 def _fail(

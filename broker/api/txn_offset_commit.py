@@ -16,7 +16,7 @@ from odradek.broker.group.offsets import Position
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.group_requests import ask_group, require_group_id
 from odradek.broker.handling.large_requests import Steps
-from odradek.broker.handling.transaction_proofs import AGAIN, FirstBatch, proofs_of
+from odradek.broker.handling.transaction_proofs import FirstBatch, proofs_of, refusal
 from odradek.broker.handling.transaction_requests import require_transactional_id, require_write
 from odradek.broker.log.verifications import Proof
 from odradek.broker.txn.transaction import ProducerIdentity
@@ -112,12 +112,10 @@ async def _proof(context: Context, call: Call, request: TxnOffsetCommitRequest) 
     )
     proof = proofs.get((partition.topic, partition.index), Proof(is_coordinators=True))
     if isinstance(proof, ErrorCode):
-        why = f"the coordinator of {request.transactional_id!r} answered {proof.name}"
-        if proof in AGAIN and (proof is not ErrorCode.CONCURRENT_TRANSACTIONS or call.version < INCLUDES_SINCE):
-            # As in Kafka. The others would be taken for the group's coordinator's, and CONCURRENT_TRANSACTIONS for
-            # the end of the transaction.
-            proof = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        raise KafkaError(proof, why)
+        # As in Kafka. The others would be taken for the group's coordinator's, and CONCURRENT_TRANSACTIONS for the end
+        # of the transaction.
+        passing, includes = ErrorCode.COORDINATOR_NOT_AVAILABLE, call.version >= INCLUDES_SINCE
+        raise refusal(proof, request.transactional_id, passing, includes=includes)
     return proof
 
 

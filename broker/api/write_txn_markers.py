@@ -14,8 +14,7 @@ from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.membership.peers import is_peer
-from odradek.broker.txn.marker_writer import MarkerOrder
-from odradek.broker.txn.peer_requests import Written
+from odradek.broker.txn.marker_writer import MarkerOrder, Written
 from odradek.broker.txn.transaction import ProducerIdentity
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.write_txn_markers import (

@@ -16,7 +16,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 NO_SEQUENCE: Final = -1
 
-AGAIN: Final = frozenset(
+_AGAIN: Final = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -25,6 +25,14 @@ AGAIN: Final = frozenset(
     }
 )
 """The coordinator may say yes a moment later."""
+
+
+def refusal(code: ErrorCode, transactional_id: str | None, passing: ErrorCode, *, includes: bool) -> KafkaError:
+    """What a client is told of a coordinator's refusal. `passing`: what its request calls one that passes; where the
+    request includes partitions in the transaction (`includes`), it knows CONCURRENT_TRANSACTIONS itself."""
+    why = f"the coordinator of {transactional_id!r} answered {code.name}"
+    passes = code in _AGAIN and (code is not ErrorCode.CONCURRENT_TRANSACTIONS or not includes)
+    return KafkaError(passing if passes else code, why)
 
 
 class FirstBatch(NamedTuple):

@@ -8,6 +8,7 @@ from odradek.broker.access.resource import of_transactional_id
 from odradek.broker.coordinator.machine import Now, Waiting
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.txn.machine import TransactionMachine
+from odradek.broker.txn.requests import AddPartitions
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 R = TypeVar("R")
@@ -31,6 +32,18 @@ async def ask_coordinator(context: Context, call: Call, transactional_id: str, a
     shard = context.transactions.shards.of(transactional_id)
     with context.waiting(call):
         return await shard.ask(asking)
+
+
+async def include(context: Context, call: Call, add: AddPartitions) -> None:
+    """A producer names what its transaction is about to write to. Raises KafkaError, as the client knows it."""
+
+    def asking(machine: TransactionMachine, waiting: Waiting[None], now: Now) -> None:
+        machine.add_partitions(add, waiting, now)
+
+    try:
+        await ask_coordinator(context, call, add.transactional_id, asking)
+    except KafkaError as error:
+        raise known_to(call, error) from error
 
 
 def require_transactional_id(transactional_id: str) -> None:

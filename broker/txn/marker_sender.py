@@ -13,7 +13,7 @@ from typing import Final
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import NO_LEADER
 from odradek.broker.membership.image_follower import ImageFollower
-from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter
+from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter, Written
 from odradek.broker.txn.peer_batches import PeerBatches
 from odradek.broker.txn.requests import Ending
 from odradek.broker.txn.transaction import TopicPartition
@@ -25,8 +25,6 @@ logger = logging.getLogger(__name__)
 FIRST_RETRY_MS: Final = 20.0
 LAST_RETRY_MS: Final = 1_000.0
 FENCED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
-
-Written = dict[TopicPartition, KafkaError | None]
 
 
 class MarkerSender:

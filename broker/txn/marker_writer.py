@@ -34,6 +34,8 @@ OF_COORDINATORS: Final = frozenset(
 )
 """Who sends a marker asks leaders of partitions, and knows no other answer than that they are none (as in Kafka)."""
 
+Written = dict[TopicPartition, KafkaError | None]
+"""Of each partition: None where its marker is committed, or why it is not, or not known to be."""
 
 APPENDED_TOGETHER: Final = 100
 """So many markers are appended before the loop has a turn."""
@@ -67,9 +69,9 @@ class MarkerWriter:
         self._environment = environment
         self._timeout_ms = timeout_ms
 
-    async def write(self, order: MarkerOrder) -> dict[TopicPartition, KafkaError | None]:
-        """Of each partition: None where its marker is committed, or why it is not, or not known to be."""
-        answers: dict[TopicPartition, KafkaError | None] = {}
+    async def write(self, order: MarkerOrder) -> Written:
+        answers: Written = {}
+        batch = _marker_batch(order, self._environment.now_ms())
         appended: list[tuple[TopicPartition, AppendTicket]] = []
         of_groups: list[TopicPartition] = []
         for number, place in enumerate(order.partitions, 1):
@@ -79,7 +81,7 @@ class MarkerWriter:
                 of_groups.append(place)
                 continue
             try:
-                appended.append((place, self._append(order, place)))
+                appended.append((place, self._append(order, batch, place)))
             except KafkaError as error:
                 answers[place] = error
         told = asyncio.gather(*(self._tell_group_shard(order, index) for _, index in of_groups))
@@ -88,20 +90,11 @@ class MarkerWriter:
         answers |= dict(zip(of_groups, await told, strict=True))
         return answers
 
-    def _append(self, order: MarkerOrder, place: TopicPartition) -> AppendTicket:
+    def _append(self, order: MarkerOrder, batch: bytes, place: TopicPartition) -> AppendTicket:
         """Raises KafkaError."""
-        now_ms = self._environment.now_ms()
-        key, value = encode_marker(Marker(not order.is_commit, order.coordinator_epoch))
-        batch = build_batch(
-            [Record(0, now_ms, key, value)],
-            producer_id=order.producer.producer_id,
-            producer_epoch=order.producer.epoch,
-            is_transactional=True,
-            is_control=True,
-        )
         partition = self._find(*place)
         proof = Proof(transaction_version=order.transaction_version)
-        return partition.append(batch, ACKS_ALL, now_ms, origin=Origin.COORDINATOR, proof=proof)
+        return partition.append(batch, ACKS_ALL, self._environment.now_ms(), origin=Origin.COORDINATOR, proof=proof)
 
     async def _tell_group_shard(self, order: MarkerOrder, index: int) -> KafkaError | None:
         end = EndTransaction(
@@ -125,5 +118,13 @@ class MarkerWriter:
         return None
 
 
-def code_of(error: KafkaError | None) -> ErrorCode:
-    return ErrorCode.NONE if error is None else error.code
+def _marker_batch(order: MarkerOrder, now_ms: int) -> bytes:
+    """The same for each partition."""
+    key, value = encode_marker(Marker(not order.is_commit, order.coordinator_epoch))
+    return build_batch(
+        [Record(0, now_ms, key, value)],
+        producer_id=order.producer.producer_id,
+        producer_epoch=order.producer.epoch,
+        is_transactional=True,
+        is_control=True,
+    )

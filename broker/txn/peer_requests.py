@@ -4,7 +4,7 @@ and whether a transaction includes partitions (AddPartitionsToTxn from version 4
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from odradek.broker.txn.marker_writer import MarkerOrder
+from odradek.broker.txn.marker_writer import MarkerOrder, Written
 from odradek.broker.txn.transaction import ProducerIdentity, TopicPartition
 from odradek.client.network.connection import Connection
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage, code_of
@@ -33,7 +33,6 @@ class Inclusion(NamedTuple):
 
 
 Included = Mapping[TopicPartition, ErrorCode]
-Written = dict[TopicPartition, KafkaError | None]
 
 
 async def ask_for_markers(connection: Connection, orders: Sequence[MarkerOrder]) -> list[Written]:

@@ -112,8 +112,7 @@ class Calls:
         Raises ClientError, also for a request that holds what its version cannot carry; after a retriable one the
         request may have been carried out nevertheless.
         """
-        if node is not None and node != CONTROLLER and self._cluster.metadata.node(node) is None:
-            await self._look_for(node, deadline)
+        await self._require_known(node, deadline)
         return await self._cluster.ask_once(request, deadline.at_ms, node=node, at_least=at_least, at_most=at_most)
 
     async def connect(self, node: int | None, deadline: Deadline) -> Connection:
@@ -121,8 +120,7 @@ class Calls:
 
         Raises ClientError, before anything of a call has been sent there.
         """
-        if node is not None and node != CONTROLLER and self._cluster.metadata.node(node) is None:
-            await self._look_for(node, deadline)
+        await self._require_known(node, deadline)
         return await self._cluster.connection_to(node, deadline.at_ms)
 
     async def ask_until(self, request: Request[R], deadline: Deadline) -> R:
@@ -137,11 +135,13 @@ class Calls:
 
         return (await self.complete(what, [""], attempt, deadline))[""]
 
-    async def _look_for(self, node_id: int, deadline: Deadline) -> None:
+    async def _require_known(self, node: int | None, deadline: Deadline) -> None:
         """A broker that nobody here knows may be new. Raises UnknownBroker."""
+        if node is None or node == CONTROLLER or self._cluster.metadata.node(node) is not None:
+            return
         response = await self.ask(MetadataRequest(topics=[]), deadline)
-        if all(broker.node_id != node_id for broker in response.brokers):
-            raise UnknownBroker(node_id)
+        if all(broker.node_id != node for broker in response.brokers):
+            raise UnknownBroker(node)
         self._cluster.metadata.request_update()
 
     # ------------------------------------------------------------------------------------------ until it is settled

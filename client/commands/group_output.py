@@ -13,7 +13,7 @@ from odradek.client.commands.group_description import Described
 from odradek.client.commands.lag import Progress
 from odradek.client.commands.moment import moment_text
 from odradek.client.commands.output import Cell
-from odradek.client.commands.partition_names import partition_names
+from odradek.client.commands.partition_names import partition_names, partitions_json
 from odradek.client.topic_partition import TopicPartition
 
 __all__ = [
@@ -193,6 +193,4 @@ def member_json(member: MemberDescription) -> dict[str, object]:
 
 
 def _named(partitions: Sequence[TopicPartition] | None) -> list[dict[str, object]] | None:
-    if partitions is None:
-        return None
-    return [{"topic": each.topic, "partition": each.partition} for each in partitions]
+    return None if partitions is None else partitions_json(partitions)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
     from odradek.client.topic_partition import TopicPartition
 
-__all__ = ["OnePartition", "Partitions", "named_partitions", "partition_names"]
+__all__ = ["OnePartition", "Partitions", "named_partitions", "partition_names", "partitions_json"]
 
 WRITTEN: Final = re.compile(r"([^:]+)(?::(\d{1,10}(?:,\d{1,10})*))?")
 ONE: Final = re.compile(r"([^:]+)[-:](\d{1,10})")
@@ -71,3 +71,8 @@ def partition_names(partitions: "Iterable[TopicPartition]") -> str:
     for partition in sorted(partitions):
         topics.setdefault(partition.topic, []).append(partition.partition)
     return " ".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in topics.items())
+
+
+def partitions_json(partitions: "Iterable[TopicPartition]") -> list[dict[str, object]]:
+    """What JSON has of them, in their order."""
+    return [{"topic": each.topic, "partition": each.partition} for each in partitions]

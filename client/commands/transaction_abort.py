@@ -13,7 +13,7 @@ from odradek.client.admin.transactions import TransactionDescription
 from odradek.client.commands.failures import CommandFailed
 from odradek.client.commands.hanging import OpenTransaction, coordinated, is_hanging, open_transactions
 from odradek.client.commands.output import print_json, print_table
-from odradek.client.commands.partition_names import partition_names
+from odradek.client.commands.partition_names import partition_names, partitions_json
 from odradek.client.commands.several import Failures
 from odradek.client.topic_partition import TopicPartition
 
@@ -100,7 +100,7 @@ async def abort_by_id(admin: Admin, transactional_id: str, *, execute: bool, as_
                 "transactional_id": transactional_id,
                 "producer_id": found.producer_id,
                 "producer_epoch": found.producer_epoch,
-                "partitions": [{"topic": each.topic, "partition": each.partition} for each in found.partitions],
+                "partitions": partitions_json(found.partitions),
                 "executed": execute,
             }
         )

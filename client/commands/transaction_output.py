@@ -10,7 +10,7 @@ from odradek.client.admin.transactions import TransactionDescription, Transactio
 from odradek.client.commands.hanging import OpenTransaction
 from odradek.client.commands.moment import moment_text
 from odradek.client.commands.output import Cell
-from odradek.client.commands.partition_names import partition_names
+from odradek.client.commands.partition_names import partition_names, partitions_json
 from odradek.client.topic_partition import TopicPartition
 
 __all__ = [
@@ -80,7 +80,7 @@ def described_json(each: TransactionDescription) -> dict[str, object]:
         "state": each.state,
         "timeout_ms": each.timeout_ms,
         "started_ms": each.started_ms,
-        "partitions": [{"topic": place.topic, "partition": place.partition} for place in each.partitions],
+        "partitions": partitions_json(each.partitions),
     }
 
 

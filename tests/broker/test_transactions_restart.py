@@ -7,8 +7,7 @@ import pytest
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Txn
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter
-from odradek.broker.txn.peer_requests import Written
+from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter, Written
 from odradek.protocol.errors import ErrorCode
 from tests.broker.transactions import (
     Producer,

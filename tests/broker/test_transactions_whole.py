@@ -7,8 +7,7 @@ import pytest
 from odradek.broker.coordinator.machine import Now
 from odradek.broker.handling.context import Context
 from odradek.broker.txn.machine import TransactionMachine
-from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter
-from odradek.broker.txn.peer_requests import Written
+from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter, Written
 from odradek.broker.txn.transaction import TxnState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_fetch import (

@@ -8,8 +8,7 @@ import pytest
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import CLUSTER, of_topic, of_transactional_id
 from odradek.broker.handling.context import Context
-from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter
-from odradek.broker.txn.peer_requests import Written
+from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter, Written
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

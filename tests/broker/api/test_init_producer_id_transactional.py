@@ -6,8 +6,7 @@ import pytest
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_transactional_id
-from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter
-from odradek.broker.txn.peer_requests import Written
+from odradek.broker.txn.marker_writer import MarkerOrder, MarkerWriter, Written
 from odradek.protocol.errors import ErrorCode
 from tests.broker.support import running_broker
 from tests.broker.transactions import (

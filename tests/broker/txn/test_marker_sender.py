@@ -9,8 +9,7 @@ import pytest
 
 from odradek.broker.membership.peers import PeerLost
 from odradek.broker.txn.marker_sender import LAST_RETRY_MS, MarkerSender
-from odradek.broker.txn.marker_writer import MarkerOrder
-from odradek.broker.txn.peer_requests import Written
+from odradek.broker.txn.marker_writer import MarkerOrder, Written
 from odradek.broker.txn.requests import Ending
 from odradek.broker.txn.transaction import ProducerIdentity, TopicPartition
 from odradek.protocol.errors import ErrorCode, KafkaError
