@@ -324,7 +324,7 @@ class Log:
         If the device did not take the batches, the log takes no more appends, and the next start copies them.
         """
         self.durability.end(flush, error)
-        if error is not None:
+        if error is not None and not self.durability.is_dropped:
             self.on_disk_error(error)
 
     @watched
@@ -349,7 +349,12 @@ class Log:
             self.close_without_flush()
 
     def close_without_flush(self) -> None:
-        """Gives the files back, for instance before the directory is renamed and deleted."""
+        """Gives the files back. A flush that is under way ends with `end_flush` all the same."""
         self.durability.leave_mark()
         self.condition.move(LogEvent.CLOSES)
         self.segments.close()
+
+    def drop(self) -> None:
+        """Gives the files back before the directory gets another name, or goes. How a flush ends counts no more."""
+        self.close_without_flush()
+        self.durability.is_dropped = True

@@ -35,6 +35,7 @@ class LogDurability:
         "_truncations",
         "durable_offset",
         "is_distrusted",
+        "is_dropped",
         "recovery_point",
     )
 
@@ -52,6 +53,8 @@ class LogDurability:
         self.durable_offset = self.recovery_point = segments[0].base_offset
         self.is_distrusted = False
         """Whether a sync failed."""
+        self.is_dropped = False
+        """Whether the log's directory goes, or gets another name: how a sync ends says nothing then."""
 
     def opened(self, offset: int, *, is_clean: bool) -> None:
         """The log was opened, and what is before `offset` needs no recovery. `is_clean`: the last process closed it."""
@@ -107,6 +110,8 @@ class LogDurability:
 
     def end(self, flush: Flush, error: OSError | None) -> None:
         """What `Log.end_flush` says."""
+        if self.is_dropped:
+            return
         if isinstance(error, DataNotSynced):
             self._distrust(error)
         if error is not None or self.is_distrusted:
@@ -127,9 +132,9 @@ class LogDurability:
         self.leave_mark()
 
     def leave_mark(self) -> None:
-        """Has the next start copy what is in doubt, if anything; tried again with each flush and at the end, until the
-        device takes it."""
-        if self._has_mark or not self.is_distrusted:
+        """Has the next start copy what is in doubt, if anything; tried again with each flush, when the log is closed
+        and when the broker ends, until the device takes it."""
+        if self._has_mark or self.is_dropped or not self.is_distrusted:
             return
         path = f"{self._directory}/{UNSYNCED}"
         try:

@@ -95,6 +95,7 @@ class Partitions:
         self._unopened: dict[Key, _Unopened] = {}
         self._openings = PendingOpens(host.tasks, self._open_due)
         self._offline: dict[Key, KafkaError] = {}
+        self._failed: list[Log] = []  # with their directories
         self._places: dict[Key, DataDirectory] = {}  # of all of these, and of what the disk has besides
         self._names: dict[bytes, str] = {}
         self._topics: dict[str, TopicImage] = {}  # all of the cluster, with replicas here or not
@@ -365,7 +366,7 @@ class Partitions:
         if partition is not None:
             self._roles.remove(partition)
             partition.close()
-            partition.log.close_without_flush()
+            partition.log.drop()
         elif unopened is None:
             return
         place = self._places.pop(key)
@@ -395,6 +396,7 @@ class Partitions:
                 partition.close(error)
                 with suppress(OSError):  # there is nothing left that this could tell
                     partition.log.close_without_flush()
+                self._failed.append(partition.log)
             elif unopened is None:
                 continue  # not ours, but on the disk
             self._offline[key] = error
@@ -452,6 +454,8 @@ class Partitions:
             except (KafkaError, OSError) as error:
                 unclean.add(self._places[key])
                 logger.error("%s-%d could not be flushed: %s", partition.topic, partition.index, error)
+        for log in self._failed:
+            log.durability.leave_mark()
         self.written.close([each for each in self.directories if self._is_loaded and each not in unclean])
         self._partitions.clear()
         self._unopened.clear()

@@ -153,8 +153,7 @@ class Durability:
         try:
             await self._environment.run_blocking(flush.run)
         except OSError as error:
-            if not self._is_closed:  # else its directory may have another name by now, or be gone
-                self._log.end_flush(flush, error)
+            self._log.end_flush(flush, error)
             return error
         self._log.end_flush(flush)
         return None

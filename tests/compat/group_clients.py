@@ -14,6 +14,7 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from kafka import ConsumerRebalanceListener as KafkaPythonListener
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPythonRange
+from kafka.errors import KafkaConnectionError as KafkaPythonConnectionError
 
 from odradek.client.consumer.consumer import Consumer
 from odradek.client.topic_partition import TopicPartition
@@ -53,7 +54,13 @@ def kafka_python(member: Member) -> None:
     assert consumer.partitions_for_topic(member.group_id)
     consumer.subscribe([member.group_id], listener=Listener())
     while not member.is_stopping.is_set():
-        for records in consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS).values():
+        try:
+            polled = consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS)
+        except KafkaPythonConnectionError:
+            # Where nobody listens while it looks for its coordinator: only then it has not waited.
+            member.is_stopping.wait(POLL_S)
+            continue
+        for records in polled.values():
             member.values += [record.value for record in records]
     consumer.close()
 

@@ -16,6 +16,7 @@ from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import Txn
 from odradek.broker.directories.data_directory import DataDirectory
 from odradek.broker.handling.context import Context
+from odradek.broker.log.leftovers import UNSYNCED
 from odradek.broker.log.segments import Written
 from odradek.broker.membership.offline_replicas import OfflineReplicas
 from odradek.broker.replica.acknowledgements import ACKS_ALL
@@ -393,6 +394,21 @@ async def fail_swap(context: Context, disk: FailingDisk) -> None:
     disk.fail(log.directory, reads=False)
     with pytest.raises(KafkaError, match="Input/output error"):
         log.complete_swap(written)
+
+
+async def test_the_mark_of_a_failed_sync_is_tried_again_when_the_broker_ends() -> None:
+    """Its device fails wholly meanwhile, and comes back."""
+    async with scene() as here:
+        await make_topic(here.context, "one", 2, replicas=(0, 7, 8))
+        mark = f"b/one-1/{UNSYNCED}"
+        await fail_sync(here.context, here.disk)
+        here.fail()
+        await here.has_failed.wait()
+        for path in ("b", "b/one-1"):
+            here.disk.mend(path)
+        assert not here.disk.exists(mark)
+        here.context.partitions.close()
+        assert here.disk.read_whole(mark).startswith(b"the log could not be synced")
 
 
 @pytest.mark.parametrize("fail", [fail_sync, fail_swap])

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.log.leftovers import UNSYNCED
 from odradek.broker.log.log import Log
 from odradek.broker.replica.acknowledgements import ACKS_ALL
 from odradek.broker.replica.partition import Partition
@@ -255,7 +256,7 @@ async def test_of_a_partition_that_goes_nothing_more_is_synced(caplog: pytest.Lo
         append(partition)
         append(partition)
         partition.close()
-        partition.log.close_without_flush()
+        partition.log.drop()
         await done(*partition.host.tasks.running_on(asyncio.get_running_loop()))
         assert (disk.syncs, told, caplog.text) == (0, [], "")
 
@@ -271,10 +272,25 @@ async def test_a_sync_that_fails_when_its_partition_is_gone_says_nothing(caplog:
         append(partition)
         sync = await disk.next_sync()
         partition.close()
-        partition.log.close_without_flush()
+        partition.log.drop()
         sync.let_go(failure())
         await done(*partition.host.tasks.running_on(asyncio.get_running_loop()))
         assert (told, partition.log.is_distrusted, caplog.text) == ([], False, "")
+
+
+async def test_a_sync_that_fails_when_its_directory_has_failed_is_told_to_the_next_start() -> None:
+    """The log is closed by then, and the next start would trust what the page cache has."""
+    disk = GatedDisk()
+    async with led({}, disk, segment_bytes=100) as partition:
+        append(partition)
+        disk.is_gated = True
+        append(partition)
+        sync = await disk.next_sync()
+        partition.close()
+        partition.log.close_without_flush()
+        sync.let_go(failure())
+        await done(*partition.host.tasks.running_on(asyncio.get_running_loop()))
+        assert disk.exists(f"{partition.log.directory}/{UNSYNCED}")
 
 
 async def test_after_a_kill_what_is_only_in_the_page_cache_does_not_count_yet() -> None:

@@ -1,11 +1,16 @@
-"""The brokers of a world: production code, each on a machine of its own, started again when it falls."""
+"""The brokers of a world: production code, each on a machine of its own, started again when it falls.
 
+Whoever starts one again does as its log says: while a mark of a failed sync is missing, he restarts the machine first.
+"""
+
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.server import Broker, Settings
+from odradek.testing.sim.world.losing_disk import ALL_IS_KEPT
 from odradek.testing.sim.world.machine import Machine, Main, Running
 from odradek.testing.sim.world.world import World
 
@@ -26,6 +31,7 @@ class Brokers:
         self.machines: list[Machine] = []
         self.serving: dict[str, Broker] = {}
         """Those that have come as far as accepting connections, by machine; not those that were killed."""
+        self._marks_refused: dict[str, dict[str, None]] = {}  # paths, by machine
         for number in range(1, len(directories) + 1):
             machine = world.machine(f"b{number}")
             machine.on_exit = self._exited
@@ -48,9 +54,13 @@ class Brokers:
         if machine.is_asleep:
             self.world.after(SUPERVISOR_S, self.start, machine)
             return
+        if machine.running is None and self._is_in_doubt(machine):
+            self.world.happened("power failure", machine.name, "its operator restarts it; all is left")
+            machine.power_off(ALL_IS_KEPT)
         if not machine.is_on:
             machine.boot()
         if machine.running is None:
+            self._marks_refused.pop(machine.name, None)
             self.serving.pop(machine.name, None)
             self.world.happened("start", machine.name)
             machine.start(self._main(self.machines.index(machine) + 1))
@@ -58,6 +68,17 @@ class Brokers:
     def start_all(self) -> None:
         for machine in self.machines:
             self.start(machine)
+
+    def mark_refused(self, path: str) -> None:
+        """The broker whose turn it is has logged that the device did not take this mark of a failed sync."""
+        loop = asyncio.get_running_loop()
+        for machine in self.machines:
+            if machine.running is not None and machine.running.process.loop is loop:
+                self._marks_refused.setdefault(machine.name, {})[path] = None
+
+    def _is_in_doubt(self, machine: Machine) -> bool:
+        paths = self._marks_refused.get(machine.name, {})
+        return machine.is_on and not all(machine.device.exists(path) for path in paths)
 
     def broker(self, machine: Machine) -> Broker | None:
         """The broker that serves on a machine now."""

@@ -9,6 +9,8 @@ a loss become an `UncleanElection`:
 | controller/controller.py | a leader was elected from outside the in-sync and eligible replicas |
 | broker/membership/startup_losses.py | the last one in sync comes back without what its machine had not written |
 
+Whoever starts a broker again is told which marks of failed syncs its device did not take (log/log_durability.py).
+
 Where a leader's log start moves, `RecordsDeleted` says so as of the last look before, for readers see it at once.
 Topics that come and go, options and registrations are written down, too.
 """
@@ -48,6 +50,7 @@ from odradek.testing.sim.cluster.brokers import Brokers
 from odradek.testing.sim.world.world import World
 
 ELECTED = "%s: broker %d is elected at epoch %d although it may lack what was acknowledged"
+MARK_REFUSED = "%s could not be written; while it is not there, restart the machine before the broker"
 LAST_IN_SYNC = "%d partitions were in sync on broker %d only, whose machine went down without a clean stop"
 
 
@@ -223,6 +226,8 @@ class Evidence:
                 state = self.states.get(key)
                 epoch = -1 if state is None else state.leader_epoch
                 self._announce(key, arguments[1], epoch, "the last one in sync has lost what was not written")
+        elif record.name == "odradek.broker.log.log_durability" and text.startswith(MARK_REFUSED):
+            self.brokers.mark_refused(arguments[0])
 
     def _announce(self, key: TopicPartition, leader: int, leader_epoch: int, why: str) -> None:
         announced = UncleanElection(self.world.now_ms, *key, leader, leader_epoch, why)

@@ -30,7 +30,7 @@ class DiskFaults:
     write_share: float = 0.0
     sync_share: float = 0.0
     dead_directory: str | None = None
-    """Every call about something in it fails with EIO."""
+    """Every call about it, or about something in it, fails with EIO."""
     is_full: bool = False
     """Writes fail with ENOSPC, after a part of them was done."""
     call_ms: float = 0.0
@@ -83,7 +83,8 @@ class SimDisk(LosingDevice):
 
     @staticmethod
     def _is_in(directory: str, path: str) -> bool:
-        return path.split(" ", 1)[0].split("/", 1)[0] == directory
+        path = path.split(" ", 1)[0]
+        return path == directory or path.startswith(f"{directory}/")
 
     def _check_content(self, content: Content) -> None:
         """As for a path, for what is done to a file that is open. Raises OSError."""
