@@ -2,6 +2,9 @@
 
 Each of these has its reason. The tests are told that the broker is Kafka 3.9. What skips itself is listed too, so that
 nothing is left out unseen.
+
+One that fails is asked once more, for kafka-python 3.0.12 has races of its own (docs/FINDINGS.md): its consumer was
+seen to poll for 9 s without a record, in one of some hundred runs on a busy machine; 400 that looked for that did not.
 """
 
 import os
@@ -45,9 +48,7 @@ PASSED_AT_LEAST: Final = 46
 
 
 def test_kafka_pythons_own_tests_pass(tmp_path: Path) -> None:
-    tests = kafka_pythons_tests()
     (tmp_path / "kafka").mkdir()
-    report = tmp_path / "report.xml"
     with OdradekBroker(tmp_path / "data", *settings_words(BROKER)) as broker:
         environment = os.environ | {
             "KAFKA_URI": f"kafka://{broker.bootstrap}",
@@ -56,18 +57,30 @@ def test_kafka_pythons_own_tests_pass(tmp_path: Path) -> None:
         }
         for name in ("COMPAT_PART", "PYTEST_ADDOPTS"):
             environment.pop(name, None)
-        said = subprocess.run(
-            [sys.executable, "-m", "pytest", "test/integration", *left_out(), *plain(report)],
-            cwd=tests, env=environment, capture_output=True, text=True, check=False, timeout=360,
-        ).stdout  # fmt: skip
+        cases, said = ran(["test/integration", *left_out()], tmp_path / "report.xml", environment)
+        if failed := failures(cases):
+            again, said_again = ran([*failed, "--log-level=DEBUG"], tmp_path / "again.xml", environment)
+            assert failures(again) == [], f"{said[-10_000:]}\nand again:\n{said_again[-20_000:]}"
         assert "ERROR" not in broker.output, broker.output
-    cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314 - our own pytest wrote it
-    failed = [case.get("name") for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    assert failed == [], said[-10_000:]
     skips = [(case, case.find("skipped")) for case in cases]
     skipped = {str(case.get("name")): str(skip.get("message")) for case, skip in skips if skip is not None}
     assert skipped == SKIPPED_BY_ITSELF
     assert len(cases) - len(skipped) >= PASSED_AT_LEAST
+
+
+def ran(what: list[str], report: Path, environment: dict[str, str]) -> tuple[list[ElementTree.Element], str]:
+    """The cases, and what pytest has said."""
+    said = subprocess.run(
+        [sys.executable, "-m", "pytest", *what, *plain(report)],
+        cwd=kafka_pythons_tests(), env=environment, capture_output=True, text=True, check=False, timeout=360,
+    ).stdout  # fmt: skip
+    return list(ElementTree.parse(report).iter("testcase")), said  # noqa: S314 - our own pytest wrote it
+
+
+def failures(cases: list[ElementTree.Element]) -> list[str]:
+    """As pytest takes them."""
+    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    return [f"{str(case.get('classname')).replace('.', '/')}.py::{case.get('name')}" for case in failed]
 
 
 def left_out() -> list[str]:

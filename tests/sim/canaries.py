@@ -4,7 +4,8 @@
 
 A canary replaces a function, or a property, while it is sung; one whose function is not there any more cannot be sung.
 The first six are about one broker and its disk, the next about what brokers owe one another, the last about what
-operators are told (operator_canaries.py), and members of groups (group_canaries.py).
+operators are told (operator_canaries.py), members of groups (group_canaries.py), and transactions
+(transaction_canaries.py).
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from odradek.broker.cluster.store import Txn
 from odradek.broker.controller.controller import Controller
 from odradek.broker.coordinator import shards
 from odradek.broker.coordinator.commits import Commits
+from odradek.broker.coordinator.shard import Shard
 from odradek.broker.directories import data_directory
 from odradek.broker.group.classic.group import ClassicGroup
 from odradek.broker.group.consumer.group import ConsumerGroup
@@ -38,9 +40,13 @@ from odradek.broker.partitions import cleaner
 from odradek.broker.replica.acknowledgements import Acknowledgements
 from odradek.broker.replica.deletions import Deletions
 from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_reader import PartitionReader
 from odradek.broker.replica.replicas import Replicas
 from odradek.broker.replica.role import Role
 from odradek.broker.replication.isr_writer import IsrWriter
+from odradek.broker.txn.marker_sender import MarkerSender
+from odradek.client.consumer.group_calls import GroupCalls
+from odradek.client.fetching import fetched
 from odradek.protocol.messages.fetch import FetchPartition
 from odradek.runtime.progress import Progress
 from tests.sim.group_canaries import (
@@ -60,6 +66,14 @@ from tests.sim.operator_canaries import (
     of_any_topic,
     on_live_ones,
     one_is_enough,
+)
+from tests.sim.transaction_canaries import (
+    as_they_come,
+    committed_beside,
+    once_is_enough,
+    past_open_ones,
+    stays_though_refused,
+    up_to_the_high_watermark,
 )
 
 Function = Callable[..., Any]
@@ -322,6 +336,12 @@ CANARIES: Final[dict[str, Canary]] = {
     "commits of any member epoch are taken": Canary(ConsumerGroup, "validate_commit", any_epoch),
     "a coordinator answers without its lease": Canary(Commits, "_answer_by_lease", without_lease),
     "a coordinator answers though it may be fenced": Canary(Registration, "require_unfenced", lease_alone),
+    "the last stable offset passes open transactions": Canary(Producers, "first_undecided_offset", past_open_ones),
+    "read_committed reads up to the high watermark": Canary(PartitionReader, "end_offset", up_to_the_high_watermark),
+    "a transaction is complete before all markers": Canary(MarkerSender, "_write", once_is_enough),
+    "what the log refuses of a transaction stays": Canary(Shard, "append", stays_though_refused),
+    "aborted transactions are passed over out of order": Canary(fetched._Aborted, "__init__", as_they_come),  # pyright: ignore
+    "a consumer commits beside its transaction": Canary(GroupCalls, "offsets_for_transaction", committed_beside),
 }
 
 

@@ -44,4 +44,10 @@ FOUND_BY: Final[dict[str, int]] = {
     "commits of any member epoch are taken": 90,
     "a coordinator answers without its lease": 32,
     "a coordinator answers though it may be fenced": 302,
+    "the last stable offset passes open transactions": 24,
+    "read_committed reads up to the high watermark": 24,
+    "a transaction is complete before all markers": 50,
+    "what the log refuses of a transaction stays": 3,
+    "aborted transactions are passed over out of order": 57,
+    "a consumer commits beside its transaction": 24,
 }

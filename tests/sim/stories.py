@@ -46,6 +46,7 @@ from odradek.testing.sim.checking.history import (
     ReplicaSeen,
     Sent,
 )
+from odradek.testing.sim.checking.transaction_history import Ended, Ending, InTransaction
 
 TOPIC = "t"
 START_MS = 1_000.0
@@ -176,6 +177,34 @@ class Story:
     def member_gone(self, member: str, why: Literal["left", "killed"] = "killed") -> Self:
         self.history.add(MemberGone(self.now(), member, why))
         return self
+
+    # -- transactions -----------------------------------------------------------------------------------------------
+
+    def sends(self, transaction: str, *values: int, source: int = 0, partition: int = 0, topic: str = TOPIC) -> Self:
+        """In a transaction, whose name tells its producer. `source`: whose copy it is."""
+        for value in values:
+            self.sent(value, producer=transaction.partition(".")[0], partition=partition, topic=topic)
+            self.history.add(InTransaction(self.at_ms, transaction, value, source))
+        return self
+
+    def ending(self, transaction: str, wanted: Literal["commit", "abort"] = "commit") -> Self:
+        self.history.add(Ending(self.now(), transaction, wanted))
+        return self
+
+    def ended(self, transaction: str, outcome: Literal["committed", "aborted"] = "committed") -> Self:
+        self.history.add(Ended(self.now(), transaction, outcome))
+        return self
+
+    def commits(self, transaction: str) -> Self:
+        return self.ending(transaction).ended(transaction)
+
+    def aborts(self, transaction: str) -> Self:
+        return self.ending(transaction, "abort").ended(transaction, "aborted")
+
+    def last_read(self, *records: tuple[int, int], topic: str = TOPIC, client: str = "final") -> Self:
+        """All of partition 0 when everything is repaired; `end` is to follow."""
+        self.placed(0, client=client, topic=topic)
+        return self.polled(0, *records, client=client, topic=topic) if records else self
 
     # -- operators ------------------------------------------------------------------------------------------------
 

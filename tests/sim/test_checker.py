@@ -19,9 +19,10 @@ from tests.sim.model_cluster import Model
 from tests.sim.mutations import OPERATORS, Operator
 from tests.sim.operator_histories import BAD_OPERATIONS, GOOD_OPERATIONS
 from tests.sim.stories import Story
+from tests.sim.transaction_histories import BAD_TRANSACTIONS, GOOD_TRANSACTIONS
 
-BAD = BAD_OF_CLIENTS | BAD_OPERATIONS | BAD_GROUPS
-GOOD = GOOD_OF_CLIENTS | GOOD_OPERATIONS | GOOD_GROUPS
+BAD = BAD_OF_CLIENTS | BAD_OPERATIONS | BAD_GROUPS | BAD_TRANSACTIONS
+GOOD = GOOD_OF_CLIENTS | GOOD_OPERATIONS | GOOD_GROUPS | GOOD_TRANSACTIONS
 EVENTS = 100_000
 ELSEWHERE = {
     Anomaly.READABLE_LOST,

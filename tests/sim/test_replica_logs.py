@@ -145,6 +145,21 @@ def test_compaction_takes_no_record_without_a_key() -> None:
     assert found(log(one, another), follower(another, compacted=2)) is not None
 
 
+@pytest.mark.parametrize("is_commit", [False, True])
+def test_compaction_may_take_records_of_an_aborted_transaction_alone(is_commit: bool) -> None:
+    sent = data_batch(0, (b"a", b"1"), producer=(7, 0, 0), is_transactional=True)
+    marker = marker_batch(1, 7, 0, is_commit=is_commit)
+    difference = found(log(sent, marker, end=2, high_watermark=2), follower(marker, compacted=2, end=2))
+    assert (difference is not None) is is_commit
+
+
+def test_a_newer_record_of_an_aborted_transaction_supersedes_nothing() -> None:
+    sent = data_batch(2, (b"b", b"9"), producer=(7, 0, 0), is_transactional=True)
+    aborted = sent, marker_batch(3, 7, 0, is_commit=False)
+    without = follower(A_OF_FIRST, *aborted, compacted=2)
+    assert found(log(FIRST, *aborted), without) is not None
+
+
 def test_compaction_may_take_a_marker() -> None:
     assert found(log(FIRST, SECOND, MARKER), follower(FIRST, SECOND, compacted=4)) is None
     readable = saw(log(FIRST, SECOND, MARKER))

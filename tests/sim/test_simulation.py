@@ -16,13 +16,17 @@ from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from odradek.testing.sim.checking.finding import Anomaly, Verdict
 from odradek.testing.sim.checking.group_history import CommitAnswered
 from odradek.testing.sim.checking.history import Acknowledged, Answered, Happened, Polled, ReplicaSeen, Sent
+from odradek.testing.sim.checking.transaction_history import Ended
 from odradek.testing.sim.cluster.faults import Action, Faults
 from odradek.testing.sim.cluster.group_member import Seat
 from odradek.testing.sim.cluster.reading import FINAL
+from odradek.testing.sim.cluster.transactor import Desk
+from odradek.testing.sim.cluster.transactors import Desks
 from odradek.testing.sim.directed.alone import STORIES_ALONE
 from odradek.testing.sim.directed.clusters import STORIES
 from odradek.testing.sim.directed.groups import GROUP_STORIES
 from odradek.testing.sim.directed.operators import CLEAN_STOP, OPERATOR_STORIES
+from odradek.testing.sim.directed.transactions import TRANSACTION_STORIES
 from odradek.testing.sim.scenario import ALL_ACKS, TOPIC, Scenario
 from odradek.testing.sim.simulation import Result, Script, simulate
 from tests.sim.canaries import CANARIES, sung
@@ -171,7 +175,8 @@ def test_operators_act_in_half_of_the_seeds_and_change_nothing_else() -> None:
     assert {story for scenario in acting for story in scenario.operator_stories} == set(OPERATOR_STORIES)
     assert {scenario.has_store for scenario in acting} == {True, False}
     assert all(scenario.operations for scenario in acting)
-    others = [scenario for scenario in scenarios if not (scenario.has_operators or scenario.seats)]
+    with_more = [each.has_operators or bool(each.seats) or each.has_transactions for each in scenarios]
+    others = [scenario for scenario, has_more in zip(scenarios, with_more, strict=True) if not has_more]
     assert {len(scenario.broker_options) for scenario in others} == {4, 5, 6, 7, 8}
 
 
@@ -183,6 +188,28 @@ def test_a_group_reads_in_a_quarter_of_the_seeds_where_nothing_may_go() -> None:
     assert not any(scenario.has_operators or scenario.is_compacted for scenario in reading)
     protocols = {frozenset(seat.protocol for seat in scenario.seats) for scenario in reading}
     assert protocols == {frozenset({"classic"}), frozenset({"consumer"}), frozenset({"classic", "consumer"})}
+
+
+def test_clients_have_transactions_in_a_quarter_of_the_seeds_where_all_is_kept() -> None:
+    scenarios = [Scenario.of(seed) for seed in range(400)]
+    writing = [scenario for scenario in scenarios if scenario.has_transactions]
+    assert 0.2 < len(writing) / len(scenarios) < 0.35
+    assert all(scenario.keeps_all for scenario in writing)
+    assert (
+        {scenario.has_operators for scenario in writing}
+        == {scenario.has_store for scenario in writing}
+        == {True, False}
+    )
+    assert {len(scenario.desks.copiers) for scenario in writing} == {0, 1, 2}
+    assert {story for scenario in writing for story in scenario.transaction_stories} == set(TRANSACTION_STORIES)
+
+
+@pytest.mark.parametrize("name", TRANSACTION_STORIES)
+def test_a_story_of_transactions_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
+    desks = Desks((Desk("writer", work_ms=100.0),), (Desk("copier"),))
+    result = simulate(3, replace(CLUSTER, safety_s=16.0, desks=desks, transaction_stories=(name,)))
+    assert result.violations == []
+    assert {each.outcome for each in result.history.of(Ended)} == {"committed", "aborted"}
 
 
 def test_members_are_cut_off_and_coordinators_have_stories_in_some_of_these() -> None:

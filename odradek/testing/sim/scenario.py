@@ -16,11 +16,15 @@ from typing import Final
 from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from odradek.testing.sim.cluster.group_member import Protocol, Seat, Strategy
 from odradek.testing.sim.cluster.group_members import BROKER_OPTIONS, DARK_MS
+from odradek.testing.sim.cluster.transactor import Desk
+from odradek.testing.sim.cluster.transactors import BROKER_OPTIONS as TRANSACTION_OPTIONS
+from odradek.testing.sim.cluster.transactors import Desks
 from odradek.testing.sim.cluster.workload import CLIENT_SETTINGS, ProducerAcks
 from odradek.testing.sim.directed.alone import STORIES_ALONE
 from odradek.testing.sim.directed.clusters import STORIES
 from odradek.testing.sim.directed.groups import GROUP_STORIES
 from odradek.testing.sim.directed.operators import CLEAN_STOP, OPERATOR_STORIES
+from odradek.testing.sim.directed.transactions import TRANSACTION_STORIES
 
 TOPIC: Final = "orders"
 ALL_ACKS: Final = (ProducerAcks(-1, is_idempotent=True), ProducerAcks(-1), ProducerAcks(1), ProducerAcks(0))
@@ -33,6 +37,7 @@ STORIES_OFTEN: Final = (*STORIES, *("back with a tail of its own",) * 2)
 """That one needs more chance than the others."""
 OPERATOR_STORIES_OFTEN: Final = (*OPERATOR_STORIES, "records deleted, then lose the leader")
 STORY_S: Final = 8.0
+NOBODY: Final = Desks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,14 @@ class Scenario:
     """How often one of them reaches no broker for a while."""
     group_stories: tuple[str, ...] = ()
     """And those that are told of its coordinator (directed/groups.py), beside the others."""
+    desks: Desks = NOBODY
+    """Who has transactions."""
+    desk_moves: int = 0
+    """How often one of them goes and comes, by chance."""
+    desk_cuts: int = 0
+    """How often one of them reaches no broker for a while."""
+    transaction_stories: tuple[str, ...] = ()
+    """And those that are told of their coordinator (directed/transactions.py), beside the others."""
     keeps_to_loss_model: bool = False
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the brokers, besides those that follow from the rest."""
@@ -124,8 +137,13 @@ class Scenario:
         if self.has_operators:
             options["log.retention.check.interval.ms"] = "1000"
             options["auto.create.topics.enable"] = "false"
-        if self.seats:
-            options |= {**BROKER_OPTIONS, "offsets.topic.replication.factor": str(min(3, self.brokers))}
+        replicas = str(min(3, self.brokers))
+        if self.seats or self.has_transactions:
+            options |= {**BROKER_OPTIONS, "offsets.topic.replication.factor": replicas}
+        if self.has_transactions:
+            options |= TRANSACTION_OPTIONS
+            options |= {"transaction.state.log.replication.factor": replicas}
+            options |= {"transaction.state.log.min.isr": str(self.min_insync_replicas)}
         return {**options, **self.options}
 
     def rules(self, broker_ids: Mapping[str, int]) -> Rules:
@@ -153,14 +171,46 @@ class Scenario:
         rng = random.Random(f"{seed}/operators")
         scenario = scenario.with_operators(rng) if rng.random() < 0.5 else scenario
         rng = random.Random(f"{seed}/groups")
-        return scenario.with_group(rng) if scenario.may_have_group and rng.random() < 0.7 else scenario
+        scenario = scenario.with_group(rng) if scenario.may_have_group and rng.random() < 0.7 else scenario
+        rng = random.Random(f"{seed}/transactions")
+        chance = 0.1 if scenario.seats else 0.6
+        return scenario.with_transactions(rng) if scenario.keeps_all and rng.random() < chance else scenario
+
+    @property
+    def has_transactions(self) -> bool:
+        return bool(self.desks.writers)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Nothing goes, but for what operators delete."""
+        is_kept = self.keeps_to_loss_model if self.has_store else self.is_synced
+        return is_kept and not (self.is_compacted or self.may_elect_uncleanly or self.retention_bytes is not None)
 
     @property
     def may_have_group(self) -> bool:
         """Of a group it is judged whether it has processed everything: so nothing may go."""
-        is_kept = self.keeps_to_loss_model if self.has_store else self.is_synced
-        goes = self.has_operators or self.is_compacted or self.may_elect_uncleanly or self.retention_bytes is not None
-        return is_kept and not goes
+        return self.keeps_all and not self.has_operators
+
+    def with_transactions(self, rng: random.Random) -> "Scenario":
+        """The same, and some write in transactions; mostly others copy that, exactly once."""
+        is_one_id = rng.random() < 0.2
+        protocol: Protocol = rng.choice(("classic", "consumer"))
+
+        def desk(transactional_id: str) -> Desk:
+            return Desk(
+                transactional_id,
+                abort_share=rng.choice((0.0, 0.1, 0.4)),
+                work_ms=rng.choice((0.0, 100.0, 1_500.0)),
+                interval_ms=rng.choice((50.0, 200.0)),
+                protocol=protocol,
+                is_static=rng.random() < 0.2,
+            )
+
+        writers = tuple(desk("writers" if is_one_id else f"writer{number}") for number in range(rng.choice((1, 2))))
+        copiers = tuple(desk(f"copier{number}") for number in range(rng.choice((0, 1, 1, 2))))
+        moves, cuts = rng.choice((0, 1, 3, 6)), rng.choice((0, 0, 1, 2)) if self.has_store else 0
+        told = (rng.choice(tuple(TRANSACTION_STORIES)),) if self.has_store and rng.random() < 0.7 else ()
+        return replace(self, desks=Desks(writers, copiers), desk_moves=moves, desk_cuts=cuts, transaction_stories=told)
 
     def with_group(self, rng: random.Random) -> "Scenario":
         """The same, and a consumer group reads: of classic members, of those of KIP-848, or of both."""

@@ -31,12 +31,14 @@ from odradek.testing.sim.cluster.operator_plan import OperatorPlan
 from odradek.testing.sim.cluster.operators import Operators
 from odradek.testing.sim.cluster.reading import FINAL, follower, last_reader
 from odradek.testing.sim.cluster.replica_watch import ReplicaWatch
+from odradek.testing.sim.cluster.transactors import COPIES, STEPS, TRANSACTIONS_TOPIC, Transactors
 from odradek.testing.sim.cluster.workload import RETRY_MS, Workload
 from odradek.testing.sim.directed.alone import STORIES_ALONE
 from odradek.testing.sim.directed.clusters import STORIES
 from odradek.testing.sim.directed.groups import GROUP_STORIES
 from odradek.testing.sim.directed.operators import OPERATOR_STORIES
 from odradek.testing.sim.directed.stage import Director, Stage
+from odradek.testing.sim.directed.transactions import TRANSACTION_STORIES
 from odradek.testing.sim.scenario import TOPIC, Scenario
 from odradek.testing.sim.world.machine import Machine, Main, Running
 from odradek.testing.sim.world.world import World
@@ -52,6 +54,8 @@ PROMPT_MS: Final = 1_000.0
 """How long one record may take then."""
 PROCESSING_S: Final = 20.0
 """Until the group has processed and committed all that is there."""
+COPYING_S: Final = 40.0
+"""Until all that transactions have written is copied, those that nobody ends included."""
 READING_S: Final = 20.0
 SETTLING_S: Final = 5.0
 """Until all followers have what their leaders have, when nobody writes any more."""
@@ -60,7 +64,7 @@ GROUP_STORIES_FROM_S: Final = 3.0
 """When there is a group."""
 COMPACTION_S: Final = 3.0
 """Within it a segment is rolled and compacted, where a scenario's topic is."""
-ALL_STORIES: Final = STORIES | STORIES_ALONE | OPERATOR_STORIES | GROUP_STORIES
+ALL_STORIES: Final = STORIES | STORIES_ALONE | OPERATOR_STORIES | GROUP_STORIES | TRANSACTION_STORIES
 
 Script = Callable[[Faults], list[Action]]
 
@@ -138,9 +142,17 @@ class _Run:
         self.watch = ReplicaWatch(world, self.brokers, self.evidence, self.workload, scenario.min_insync_replicas)
         self.clients: list[Machine] = []
         self.members = GroupMembers(world, self.workload, scenario.seats)
+        self.transactors = Transactors(world, self.workload, max(2, scenario.partitions), scenario.desks)
         self.operators = Operators(world, self.brokers.bootstrap)
         self.faults = Faults(
-            world, self.brokers, self.clients, self.workload, self.operators, self.evidence.states, self._may_lose
+            world,
+            self.brokers,
+            self.clients,
+            self.workload,
+            self.operators,
+            self.evidence.states,
+            self._may_lose,
+            self.transactors,
         )
         self.plan = OperatorPlan(self.faults, self.evidence, TOPIC, scenario.topic_configs)
         self.workload.identity = lambda topic_id: self.evidence.topics.identity(TOPIC, topic_id)
@@ -172,6 +184,10 @@ class _Run:
         creator.start(self.workload.creator(scenario.replication_factor, scenario.topic_configs))
         if not self._wait_for([creator], SETUP_S):
             return [f"the topic could not be created within {SETUP_S:g} s"]
+        if scenario.has_transactions:
+            creator.start(self.transactors.creator(scenario.replication_factor, scenario.topic_configs))
+            if not self._wait_for([creator], SETUP_S):
+                return [f"the topics of transactions could not be created within {SETUP_S:g} s"]
         self._start_clients()
         begin_s = world.now_ms / 1000.0
         if self.script is not None:
@@ -188,6 +204,8 @@ class _Run:
                 world.rng("member cuts"), begin_s + 0.5, end_s, scenario.member_cuts, self.brokers.machines
             )
             self.faults.carry_out(cuts)
+            if scenario.has_transactions:
+                self._disturb_transactors(begin_s + 0.5, end_s)
             operations = self.plan.by_chance(world.rng("operators"), begin_s + 0.5, end_s, scenario.operations)
             self.faults.carry_out(operations)
             if scenario.operator_stories:
@@ -198,6 +216,7 @@ class _Run:
         self._phase("healing")
         self.faults.heal()
         self.members.come_all()
+        self.transactors.come_all()
         self._phase("liveness")
         operator = world.machine("operator")
         operator.start(self._operator())
@@ -221,6 +240,19 @@ class _Run:
             watcher = self.world.machine("g1")
             watcher.start(offsets_watcher(self.workload, until_all=False))
             self.clients += [*self.members.machines, watcher]
+        if self.scenario.has_transactions:
+            self.transactors.start()
+            reader = self.world.machine("x1")
+            reader.start(follower(self.transactors.steps, "read_committed"))
+            self.clients += [*self.transactors.machines, reader]
+
+    def _disturb_transactors(self, from_s: float, to_s: float) -> None:
+        world, scenario, transactors = self.world, self.scenario, self.transactors
+        self.faults.carry_out(transactors.by_chance(world.rng("desks"), from_s, to_s, scenario.desk_moves))
+        if scenario.transaction_stories:
+            world.at(from_s + GROUP_STORIES_FROM_S, self._tell, 0, "transaction story")
+        machines, count = self.brokers.machines, scenario.desk_cuts
+        self.faults.carry_out(transactors.cut_off(world.rng("desk cuts"), from_s, to_s, count, machines))
 
     # -- what goes wrong -------------------------------------------------------------------------------------------
 
@@ -230,6 +262,7 @@ class _Run:
             "story": self.scenario.stories,
             "operator story": self.scenario.operator_stories,
             "group story": self.scenario.group_stories,
+            "transaction story": self.scenario.transaction_stories,
         }[kind]
         if number == len(stories) or self.faults.is_over:
             return
@@ -237,6 +270,10 @@ class _Run:
         place = TOPIC, rng.randrange(self.scenario.partitions)
         if (OFFSETS_TOPIC, 0) in self.evidence.states and (kind == "group story" or rng.random() < 0.5):
             place = OFFSETS_TOPIC, 0
+        if (TRANSACTIONS_TOPIC, 0) in self.evidence.states and kind == "story" and rng.random() < 0.5:
+            place = rng.choice(((TRANSACTIONS_TOPIC, 0), (STEPS, place[1]), (COPIES, place[1])))
+        if kind == "transaction story":
+            place = TRANSACTIONS_TOPIC, 0
         stage = Stage(self.faults, self.plan, self.evidence, rng, *place)
         if self.scenario.lag_ms is not None:
             stage.lag_s = self.scenario.lag_ms / 1000.0
@@ -286,7 +323,9 @@ class _Run:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _end(self, operator: Machine) -> list[str]:
-        if left := self._not_ended([machine for machine in self.clients if machine not in self.members.machines]):
+        late = {*self.members.machines, *self.transactors.copiers}
+        self.transactors.dismiss(machine for machine in self.transactors.machines if machine not in late)
+        if left := self._not_ended([machine for machine in self.clients if machine not in late]):
             return left
         if self.scenario.has_operators and not self._wait_for([operator], ENDING_S):
             return [f"with all repaired, the operator had not ended after {ENDING_S:g} s"]
@@ -307,9 +346,9 @@ class _Run:
             self.members.is_over = True
             if left := self._not_ended(self.members.machines):
                 return left
-        last = self.world.machine(FINAL)
-        last.start(last_reader(self.workload))
-        if not self._wait_for([last], READING_S):
+        if self.scenario.has_transactions and (left := self._end_transactions()):
+            return left
+        if not self._read(FINAL, last_reader(self.workload)):
             return [f"with all repaired, the logs could not be read within {READING_S:g} s"]
         if self.scenario.has_store:
             self.world.run(self.world.now_ms / 1000.0 + SETTLING_S)
@@ -317,6 +356,28 @@ class _Run:
                 return [f"with all repaired, not all replicas were in sync: {left}"]
         self._phase("end")
         return []
+
+    def _end_transactions(self) -> list[str]:
+        """Copiers go on until all is copied; open transactions end by themselves meanwhile."""
+        transactors = self.transactors
+        if transactors.copiers:
+            reader = self.world.machine("copied")
+            reader.start(transactors.until_copied())
+            if not self._wait_for([reader], COPYING_S):
+                values = sorted(transactors.not_copied())
+                return [f"with all repaired, not everything was copied within {COPYING_S:g} s: {values}"]
+            transactors.is_over = True
+            if left := self._not_ended(transactors.copiers):
+                return left
+        for workload in (transactors.steps, transactors.copies):
+            if not self._read(f"{FINAL}-{workload.topic}", last_reader(workload, "read_committed")):
+                return [f"with all repaired, {workload.topic} could not be read within {READING_S:g} s"]
+        return []
+
+    def _read(self, name: str, reader: Main) -> bool:
+        machine = self.world.machine(name)
+        machine.start(reader)
+        return self._wait_for([machine], READING_S)
 
     def _not_ended(self, machines: list[Machine]) -> list[str]:
         """Stops their processes, and says which do not end."""

@@ -30,6 +30,7 @@ from odradek.testing.sim.checking.check_operators import (
 )
 from odradek.testing.sim.checking.check_reads import disordered_polls, unwritten_reads
 from odradek.testing.sim.checking.check_replicas import impossible_replicas, impossible_states
+from odradek.testing.sim.checking.check_transactions import broken_transactions
 from odradek.testing.sim.checking.check_writes import disordered_writes, lost_writes, vanished_records
 from odradek.testing.sim.checking.cluster_history import ClusterRecord
 from odradek.testing.sim.checking.expectations import Expectations, Rules
@@ -56,6 +57,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     hasty_reassignments,
     wanting_creations,
     broken_groups,
+    broken_transactions,
 )
 EXPECTED: Final = Rules()
 

@@ -20,7 +20,8 @@ Rules:
 - What the world itself did stands between: `Happened` (faults and repairs), `Phase`. What a model of loss needs of it
   is in `Happened.kind`.
 - `ReplicaSeen` is a look into a broker, not something a client was told.
-- Members of consumer groups have records of their own besides (group_history.py).
+- Members of consumer groups have records of their own besides (group_history.py), and so have transactions
+  (transaction_history.py).
 
 Fields are numbers, texts, truth values, and lists of them, so a record is one line of JSON, and the checker can be fed
 with histories made by hand.
@@ -32,6 +33,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, Literal, TypeVar, get_args
 
 from odradek.testing.sim.checking.group_history import CommitAsked, GroupRecord, OffsetsRead
+from odradek.testing.sim.checking.transaction_history import TransactionRecord
 
 Event = TypeVar("Event")
 
@@ -246,6 +248,7 @@ Record = (
     | Phase
     | ReplicaSeen
     | GroupRecord
+    | TransactionRecord
 )
 
 _CLASSES: Final = {kind.__name__: kind for kind in get_args(Record)}

@@ -20,6 +20,7 @@ from odradek.testing.sim.checking.group_history import (
     Revoked,
 )
 from odradek.testing.sim.checking.history import Acknowledged, Failed, Phase, Placed, Polled, Record, Sent
+from odradek.testing.sim.checking.transaction_history import Ended, Ending, InTransaction, TransactionRecord
 
 ACKS_ALL: Final = -1
 
@@ -158,6 +159,8 @@ class Ledger:
         """By client, topic and partition: its way through the log."""
         self.group_records: list[tuple[int, GroupRecord]] = []
         """What members of consumer groups were told and asked for."""
+        self.transaction_records: list[tuple[int, TransactionRecord]] = []
+        """What transactional producers did, and were told."""
         self.has_ended = False
         self.last_readings: dict[TopicPartition, tuple[int, Placed]] = {}
         """By partition: where somebody began to read it all, for the last time, when everything was repaired."""
@@ -182,6 +185,8 @@ class Ledger:
                     is_repaired = True
                 case Phase(name="end"):
                     self.has_ended = True
+                case InTransaction() | Ending() | Ended():
+                    self.transaction_records.append((index, record))
                 case Assigned() | Revoked() | CommitAsked() | CommitAnswered() | MemberGone() | OffsetsRead():
                     self.group_records.append((index, record))
                 case _:

@@ -8,7 +8,7 @@
 
 Compared is what lies above the largest log start. Below `compacted_end_offset` (of either) compaction may have
 rewritten batches and taken records. There records are compared, and one that is missing has to have been superseded: by
-a newer one of its key, or it is a tombstone.
+a newer one of its key, or it is a tombstone, or of a transaction that was aborted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from odradek.protocol.batches.batch import read_header
+from odradek.broker.log.markers import read_marker
+from odradek.protocol.batches.batch import BatchHeader, read_header
 from odradek.protocol.batches.records import Record, iterate_records
 from odradek.testing.sim.checking.finding import Anomaly, Finding
 from odradek.testing.sim.checking.history import ReplicaSeen
@@ -45,9 +46,46 @@ class ReplicaLog:
         return {record.offset: record for batch in data for record in iterate_records(batch)}
 
     @cached_property
+    def headers(self) -> dict[int, BatchHeader]:
+        """Of the batch of each record, by the record's offset."""
+        found: dict[int, BatchHeader] = {}
+        for batch in self.batches:
+            header = read_header(batch)
+            found.update(dict.fromkeys(range(header.base_offset, header.last_offset + 1), header))
+        return found
+
+    @cached_property
     def newest(self) -> dict[bytes, int]:
-        """The offset of the newest record of each key."""
-        return {record.key: offset for offset, record in sorted(self.records.items()) if record.key is not None}
+        """The offset of the newest record of each key; those of aborted transactions do not count."""
+        found: dict[bytes, int] = {}
+        for batch in self.batches:
+            header = read_header(batch)
+            if not header.is_control and not self.has_aborted(header):
+                found.update((each.key, each.offset) for each in iterate_records(batch) if each.key is not None)
+        return found
+
+    @cached_property
+    def _markers(self) -> dict[int, list[tuple[int, bool]]]:
+        """By producer id: offset of each marker, and whether it aborts."""
+        found: dict[int, list[tuple[int, bool]]] = {}
+        for batch in self.batches:
+            header = read_header(batch)
+            if header.is_control and (marker := read_marker(batch, header)) is not None:
+                found.setdefault(header.producer_id, []).append((header.base_offset, marker.is_abort))
+        return found
+
+    def has_aborted(self, header: BatchHeader) -> bool:
+        """Whether it holds the marker that aborts the transaction of this batch, which it need not hold any more."""
+        behind = [each for each in self._markers.get(header.producer_id, ()) if each[0] > header.base_offset]
+        return header.is_transactional and bool(behind) and behind[0][1]
+
+    def may_lack(self, record: Record, header: BatchHeader) -> bool:
+        """Whether compaction could take the record, of a batch with this header, out of this log."""
+        if self.has_aborted(header):
+            return True
+        if record.key is None:
+            return False
+        return record.value is None or self.newest.get(record.key, -1) > record.offset
 
 
 class _Spans:
@@ -112,23 +150,17 @@ def _records_differ(leader: ReplicaLog, follower: ReplicaLog, start: int, end: i
     if start >= end:
         return None
     ours, theirs = leader.records, follower.records
+    our_headers, their_headers = leader.headers, follower.headers
     for offset in sorted(each for each in {*ours, *theirs} if start <= each < end):
         one, other = ours.get(offset), theirs.get(offset)
         if one is not None and other is not None:
             if one != other:
                 return offset, f"the records differ: {one} and {other}"
-        elif one is not None and not is_superseded(one, follower):
+        elif one is not None and not follower.may_lack(one, our_headers[offset]):
             return offset, f"only the leader has {one}, and the follower nothing newer of its key"
-        elif other is not None and not is_superseded(other, leader):
+        elif other is not None and not leader.may_lack(other, their_headers[offset]):
             return offset, f"only the follower has {other}, and the leader nothing newer of its key"
     return None
-
-
-def is_superseded(record: Record, log: ReplicaLog) -> bool:
-    """Whether compaction could take the record out of this log."""
-    if record.key is None:
-        return False
-    return record.value is None or log.newest.get(record.key, -1) > record.offset
 
 
 # -- over time --------------------------------------------------------------------------------------------------------
@@ -190,7 +222,7 @@ class Readable:
             if not leader.seen.log_start_offset <= record.offset:
                 continue
             if record.offset not in there:
-                if record.offset < leader.compacted_end_offset and is_superseded(record, leader):
+                if record.offset < leader.compacted_end_offset and leader.may_lack(record, header):
                     continue
                 return f"the record at {record.offset} is missing, where the log ends at {leader.seen.log_end_offset}"
             if there[record.offset] != record:

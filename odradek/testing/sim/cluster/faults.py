@@ -21,6 +21,7 @@ from odradek.testing.sim.checking.topics import name_of
 from odradek.testing.sim.cluster.brokers import DATA_DIRS, Brokers
 from odradek.testing.sim.cluster.older_store import OlderStore
 from odradek.testing.sim.cluster.operators import Operators
+from odradek.testing.sim.cluster.transactors import Transactors
 from odradek.testing.sim.cluster.workload import Workload
 from odradek.testing.sim.world.losing_disk import Fate
 from odradek.testing.sim.world.machine import Machine
@@ -49,8 +50,10 @@ class Faults:
         operators: Operators,
         partitions: Mapping[TopicPartition, PartitionStored],
         may_lose: MayLose,
+        transactors: Transactors,
     ) -> None:
         """`partitions`: as stored at any moment."""
+        self.transactors = transactors
         self.world = world
         self.brokers = brokers
         self.clients = clients

@@ -64,14 +64,7 @@ class Member:
         self._one_at_a_time = asyncio.Lock()
 
     def _new_consumer(self) -> Consumer:
-        environment, seat = self.running.environment, self.seat
-        settings: dict[str, Any] = {"group_protocol": "consumer"}
-        if seat.protocol == "classic":
-            settings = {
-                "session_timeout_ms": SESSION_TIMEOUT_MS,
-                "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
-                "partition_assignment_strategy": seat.strategy,
-            }
+        environment = self.running.environment
         return Consumer(
             self.workload.bootstrap,
             client_id=self.name,
@@ -88,7 +81,7 @@ class Member:
             on_assigned=self._assigned,
             on_revoked=self._revoked,
             on_lost=self._lost,
-            **settings,
+            **group_settings(self.seat.protocol, self.seat.strategy),
             **CLIENT_SETTINGS,
         )
 
@@ -161,6 +154,17 @@ class Member:
 
     def _note(self, what: str, partitions: frozenset[TopicPartition]) -> None:
         self.world.trace.note(self.running.process.name, what, *indexes_of(partitions))
+
+
+def group_settings(protocol: Protocol, strategy: Strategy) -> dict[str, Any]:
+    """Of a consumer that takes part by a protocol."""
+    if protocol == "consumer":
+        return {"group_protocol": "consumer"}
+    return {
+        "session_timeout_ms": SESSION_TIMEOUT_MS,
+        "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
+        "partition_assignment_strategy": strategy,
+    }
 
 
 def indexes_of(partitions: Iterable[TopicPartition]) -> list[int]:

@@ -7,10 +7,8 @@ from outside: `offsets_watcher` asks again and again what is committed, as an op
     members.come_all()
 """
 
-import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from odradek.client.admin.admin import Admin
@@ -18,6 +16,7 @@ from odradek.client.errors.client_errors import ClientError
 from odradek.client.fetching.list_offsets import LATEST
 from odradek.client.topic_partition import TopicPartition
 from odradek.testing.sim.checking.group_history import MemberGone, OffsetsRead
+from odradek.testing.sim.cluster.fleet import Fleet
 from odradek.testing.sim.cluster.group_member import (
     GROUP,
     HEARTBEAT_INTERVAL_MS,
@@ -48,80 +47,18 @@ BROKER_OPTIONS: Final = {
 """Times scaled down, for a history is short."""
 
 
-class GroupMembers:
+class GroupMembers(Fleet):
     """All of them, each on a machine of its own: m1, m2, …"""
 
     def __init__(self, world: World, workload: Workload, seats: Sequence[Seat]) -> None:
-        self.world = world
+        super().__init__(world)
         self.workload = workload
-        self.machines: list[Machine] = []
-        self.is_over = False
-        """Nobody comes any more."""
         self._seats = {f"m{number}": seat for number, seat in enumerate(seats, 1)}
         self._lives: Counter[str] = Counter()
 
     def start(self) -> None:
         for name in self._seats:
-            machine = self.world.machine(name)
-            self.machines.append(machine)
-            machine.start(self._main(machine))
-
-    def by_chance(
-        self, rng: random.Random, from_s: float, to_s: float, count: int
-    ) -> Iterator[tuple[float, Callable[[], object]]]:
-        """So many times one of them is killed, leaves, or stands still, and comes again, mostly soon."""
-        for _ in range(count):
-            machine = rng.choice(self.machines)
-            at_s, back_s = rng.uniform(from_s, to_s), rng.choice((0.1, 1.0, 5.0)) * (0.5 + rng.random())
-            moves = (self.kill, self.come), (self.leave, self.come), (Machine.pause, Machine.resume)
-            goes, comes = rng.choice(moves)
-            yield at_s, partial(goes, machine)
-            yield at_s + back_s, partial(comes, machine)
-
-    def cut_off(
-        self, rng: random.Random, from_s: float, to_s: float, count: int, brokers: Sequence[Machine]
-    ) -> Iterator[tuple[float, Callable[[], object]]]:
-        """So many times one of them reaches no broker, mostly for longer than its session: what it has sent meanwhile
-        comes when others have what it had."""
-        for _ in range(count):
-            machine = rng.choice(self.machines)
-            at_s = rng.uniform(from_s, to_s)
-            yield at_s, partial(self._cut, machine, brokers, is_cut=True)
-            yield at_s + rng.uniform(1.0, 9.0), partial(self._cut, machine, brokers, is_cut=False)
-
-    def _cut(self, machine: Machine, brokers: Sequence[Machine], *, is_cut: bool) -> None:
-        if self.is_over:
-            return
-        what = "is cut off" if is_cut else "reaches brokers again"
-        self.world.happened("network fault", "", f"{machine.name} {what}")
-        for broker in brokers:
-            self.world.network.line(machine.name, broker.name).is_cut = is_cut
-
-    def kill(self, machine: Machine) -> None:
-        """SIGKILL."""
-        if machine.running is not None:
-            self.world.trace.note(machine.name, "killed")
-            machine.kill()
-            self._gone(machine.name, "killed")
-
-    @staticmethod
-    def leave(machine: Machine) -> None:
-        """SIGTERM."""
-        machine.stop()
-
-    def come(self, machine: Machine) -> None:
-        """Does nothing where it is there; comes later where it is about to leave."""
-        running = machine.running
-        if self.is_over:
-            return
-        if running is None:
-            machine.start(self._main(machine))
-        elif running.was_asked_to_stop:
-            self.world.after(RETRY_MS / 1000.0, self.come, machine)
-
-    def come_all(self) -> None:
-        for machine in self.machines:
-            self.come(machine)
+            self.add(name)
 
     def _main(self, machine: Machine) -> Main:
         """Takes part until it is stopped; as another member where its consumer comes to an end."""
@@ -151,6 +88,9 @@ class GroupMembers:
                     self._gone(name, "left")
 
         return main
+
+    def _killed(self, machine: Machine) -> None:
+        self._gone(machine.name, "killed")
 
     def _gone(self, name: str, why: Literal["left", "killed"]) -> None:
         self.world.history.add(MemberGone(self.world.now_ms, f"{name}.{self._lives[name]}", why))

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from odradek.client.admin.admin import Admin
 from odradek.client.cluster.cluster import Cluster
 from odradek.client.errors.client_errors import ClientError
-from odradek.client.fetching.config import FetchConfig
+from odradek.client.fetching.config import FetchConfig, IsolationLevel
 from odradek.client.fetching.fetch_settings import FetchSettings, Start
 from odradek.client.fetching.fetched import FetchedBatch
 from odradek.client.fetching.fetcher import Fetcher
@@ -63,8 +63,11 @@ class IdFetcher(Fetcher):
 class Reader:
     """One reader of one process."""
 
-    def __init__(self, workload: Workload, running: Running) -> None:
+    def __init__(
+        self, workload: Workload, running: Running, isolation_level: IsolationLevel = "read_uncommitted"
+    ) -> None:
         self.workload = workload
+        self.isolation_level: IsolationLevel = isolation_level
         self.world = workload.world
         self.running = running
         self.name = running.machine.name
@@ -150,6 +153,7 @@ class Reader:
             self.workload.bootstrap, client_id=self.name, environment=lambda: environment, **CLIENT_SETTINGS
         )
         settings = FetchSettings(
+            isolation_level=self.isolation_level,
             fetch_max_wait_ms=500,
             auto_offset_reset="none",
             request_timeout_ms=config.request_timeout_ms,
@@ -168,11 +172,11 @@ class Reader:
             await tasks.close()
 
 
-def follower(workload: Workload) -> Main:
+def follower(workload: Workload, isolation_level: IsolationLevel = "read_uncommitted") -> Main:
     """Follows all partitions from the beginning, until it is stopped."""
 
     async def main(running: Running) -> None:
-        reader = Reader(workload, running)
+        reader = Reader(workload, running, isolation_level)
         for partition in range(workload.partitions):
             reader.place(partition, 0)
         while not running.is_stopping:
@@ -184,11 +188,11 @@ def follower(workload: Workload) -> Main:
     return main
 
 
-def last_reader(workload: Workload) -> Main:
+def last_reader(workload: Workload, isolation_level: IsolationLevel = "read_uncommitted") -> Main:
     """Reads all partitions from their beginnings to where they end now, however often it must be tried."""
 
     async def main(running: Running) -> None:
-        reader = Reader(workload, running)
+        reader = Reader(workload, running, isolation_level)
         ends: dict[int, int] = {}
         while True:
             try:

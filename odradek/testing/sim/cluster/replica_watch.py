@@ -28,6 +28,7 @@ from odradek.testing.sim.checking.expectations import MINIMUM_OPTION, TopicParti
 from odradek.testing.sim.checking.finding import Anomaly, Finding
 from odradek.testing.sim.checking.history import ReplicaSeen
 from odradek.testing.sim.checking.replica_logs import Readable, ReplicaLog, replicas_differ
+from odradek.testing.sim.checking.topics import name_of
 from odradek.testing.sim.cluster.brokers import Brokers
 from odradek.testing.sim.cluster.evidence import Evidence
 from odradek.testing.sim.cluster.looking import replica_seen
@@ -217,6 +218,8 @@ class ReplicaWatch:
     def _check_appended(self, key: TopicPartition, leader: Replica) -> None:
         """Between two looks at the same leader, both with too few in sync, and no more meanwhile."""
         before, now = self._before.get(key), leader.seen
+        if name_of(key[0]) != self.workload.topic:
+            return  # what stands there is no record of a producer, or of a transaction
         if before is None or before.running is not leader.running or before.seen.leader_epoch != now.leader_epoch:
             return
         minimum = min([self.min_insync_replicas, *self.evidence.minimums(key[0], self.min_insync_replicas)])

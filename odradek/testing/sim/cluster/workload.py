@@ -6,10 +6,11 @@ few, and some as tombstones. When all is repaired the last producer writes to ev
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any, Final, Literal
 
 from odradek.client.admin.admin import Admin
@@ -55,8 +56,16 @@ class Workload:
     """What the clients of one world do to one topic."""
 
     def __init__(
-        self, world: World, bootstrap: Sequence[str], topic: str, partitions: int, *, has_keys: bool = False
+        self,
+        world: World,
+        bootstrap: Sequence[str],
+        topic: str,
+        partitions: int,
+        *,
+        has_keys: bool = False,
+        values: Iterator[int] | None = None,
     ) -> None:
+        """`values`: numbers for records, where several workloads of a world take theirs from one row."""
         self.world = world
         self.bootstrap = list(bootstrap)
         self.topic = topic
@@ -70,7 +79,7 @@ class Workload:
         self.is_topic_there = False
         self.is_rush_hour = False
         """Its producers have more to send than else. It may be changed at any time."""
-        self._last_value = 0
+        self.values = count(1) if values is None else values
         self._producers = 0
         self._senders: dict[int, str] = {}  # names of producers, by value
         self._acks: dict[int, int] = {}  # by value
@@ -165,8 +174,7 @@ class Workload:
     ) -> bool:
         """Whether the producer can go on. `size_bytes`: None for a tombstone. `key`: None for one of its own."""
         world = self.world
-        self._last_value += 1
-        value = self._last_value
+        value = next(self.values)
         self._senders[value] = name
         self._acks[value] = acks.acks
         client = running.machine.name
@@ -187,6 +195,13 @@ class Workload:
             world.history.add(Failed(world.now_ms, value, _name(error), is_definite=True))
             return not error.fatal
         return True
+
+    def noted(self, client: str, producer: str, partition: int) -> int:
+        """A new value, which this client's transactional producer is about to send to a partition."""
+        value = next(self.values)
+        sent = Sent(self.world.now_ms, client, producer, value, self.topic, partition, -1, is_idempotent=True)
+        self.world.history.add(sent)
+        return value
 
     def finisher(self) -> Main:
         """Writes one record to every partition, however often it must be tried, and ends when all are acknowledged."""
