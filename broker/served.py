@@ -1,7 +1,7 @@
 """Which APIs are served, and in which versions: one row an API, and everything else follows from these rows.
 
 The ApiVersions answer, dispatch, the metrics' labels and `docs/protocol-support.md` derive from `SERVED`. The ranges
-are coherent with one release, so that clients which infer a broker's version from them read Kafka 3.9.
+are coherent with one release, so that clients which infer a broker's version from them read Kafka 4.3.
 
 Two minimums are lower than what anybody uses, because clients read features from them: Produce 0 (librdkafka's gzip
 and snappy, KAFKA-18659) and FindCoordinator 0 (old librdkafka's lz4).
@@ -132,19 +132,19 @@ SERVED: tuple[Api, ...] = (
         ProduceRequest,
         produce.handle,
         produce.fail,
-        served=(3, 12),
+        served=(3, 13),
         needs=((WRITE, TOPIC), (WRITE, TRANSACTIONAL_ID)),
         advertised_from=0,
         is_eager=True,
         has_records=True,
     ),
-    Api(FetchRequest, fetch.handle, fetch.fail, served=(4, 17), needs=((READ, TOPIC), (CLUSTER_ACTION, CLUSTER))),
-    Api(ListOffsetsRequest, list_offsets.handle, list_offsets.fail, served=(1, 9), needs=((DESCRIBE, TOPIC),)),
+    Api(FetchRequest, fetch.handle, fetch.fail, served=(4, 18), needs=((READ, TOPIC), (CLUSTER_ACTION, CLUSTER))),
+    Api(ListOffsetsRequest, list_offsets.handle, list_offsets.fail, served=(1, 11), needs=((DESCRIBE, TOPIC),)),
     Api(
         MetadataRequest,
         metadata.handle,
         metadata.fail,
-        served=(0, 12),
+        served=(0, 13),
         needs=((DESCRIBE, TOPIC), (CREATE, TOPIC), (CREATE, CLUSTER)),
     ),
     Api(
@@ -158,7 +158,7 @@ SERVED: tuple[Api, ...] = (
         OffsetCommitRequest,
         offset_commit.handle,
         offset_commit.fail,
-        served=(2, 9),
+        served=(2, 10),
         needs=((READ, GROUP), (READ, TOPIC)),
         is_eager=True,
     ),
@@ -166,7 +166,7 @@ SERVED: tuple[Api, ...] = (
         OffsetFetchRequest,
         offset_fetch.handle,
         offset_fetch.fail,
-        served=(1, 9),
+        served=(1, 10),
         needs=((DESCRIBE, GROUP), (DESCRIBE, TOPIC)),
     ),
     Api(JoinGroupRequest, join_group.handle, join_group.fail, served=(0, 9), needs=((READ, GROUP),)),
@@ -288,7 +288,7 @@ SERVED: tuple[Api, ...] = (
         DescribeLogDirsRequest,
         describe_log_dirs.handle,
         describe_log_dirs.fail,
-        served=(1, 4),
+        served=(1, 5),
         needs=((DESCRIBE, CLUSTER),),
     ),
     Api(
@@ -346,7 +346,7 @@ SERVED: tuple[Api, ...] = (
         BrokerHeartbeatRequest,
         broker_heartbeat.handle,
         broker_heartbeat.fail,
-        served=(0, 1),
+        served=(0, 2),
         needs=((CLUSTER_ACTION, CLUSTER),),
     ),
     Api(

@@ -1,7 +1,7 @@
 """ApiVersions (key 18): which APIs are served, in which versions; for most clients the first request of a connection.
 
 The answer follows from `SERVED`, in order of the keys. Clients infer the broker's version from the ranges (kafka-python
-reads Kafka 3.9), so they change together or not at all. Of the features (cluster/features.py) those are told that Kafka
+reads Kafka 4.3), so they change together or not at all. Of the features (cluster/features.py) those are told that Kafka
 has, too; they are finalized by themselves. A version of this API that we do not know is answered by dispatch (KIP-511).
 
 Versions: 3 flexible, client software name and version (KIP-511), features (KIP-584). 4 a feature's minimum may be 0.

@@ -4,7 +4,8 @@ Only brokers may say so, on their listener and with the epoch of their registrat
 to the controller, too (controller/fencing.py). A broker that is about to stop says so in the metadata, so
 `want_shut_down` is not needed; whoever sends it may stop when it leads nothing any more.
 
-Versions: 1 offline log directories (KIP-858).
+Versions: 1 offline log directories (KIP-858). 2 log directories that get no new partitions (KIP-1066), of which there
+are none here.
 """
 
 from odradek.broker.access.operations import Operation
@@ -19,6 +20,8 @@ async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) 
     context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
     context.require_brokers(call.caller.listener)
     context.member.controller.require_active()
+    if request.cordoned_log_dirs:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "no log directory can be kept from getting new partitions")
     if not context.member.fencing.heard(broker_id, broker_epoch):
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {broker_epoch}"

@@ -4,7 +4,8 @@ One that has failed, or whose disk does not answer, comes with KAFKA_STORAGE_ERR
 Null topics ask for all partitions. One that is not on this broker is left out, as Kafka does. Partitions are never
 moved between directories here, so `offset_lag` is what the log end lacks to the high watermark, which is nothing.
 
-Versions: 2 flexible. 3 an error for the whole answer. 4 total and usable bytes (KIP-827).
+Versions: 2 flexible. 3 an error for the whole answer. 4 total and usable bytes (KIP-827). 5 whether new partitions are
+kept away from a directory (KIP-1066), which is never so here.
 """
 
 from collections.abc import Iterable

@@ -7,13 +7,15 @@
 | -3 max timestamp (KIP-734) | 7 | the record with the largest timestamp, with that timestamp; -1 when there is none |
 | -4 earliest local (KIP-405) | 8 | the log start: nothing is tiered |
 | -5 latest tiered (KIP-1005) | 9 | -1: nothing is tiered |
+| -6 earliest that is yet to be tiered (KIP-1023) | 11 | -1: nothing is tiered |
 | 0 and more | 1 | the first record with at least this timestamp, with its own; -1 when there is none |
 
 Any other negative timestamp, and one too new for the request's version, gets UNSUPPORTED_VERSION. Only what a consumer
 may read is found.
 
 Versions: 2 isolation level (KIP-98). 4 leader epochs (KIP-320). 5 OFFSET_NOT_AVAILABLE (KIP-207). 6 flexible.
-7 max timestamp. 8 earliest local. 9 latest tiered.
+7 max timestamp. 8 earliest local. 9 latest tiered. 10 a time-out for what is tiered (KIP-1075). 11 earliest pending
+upload.
 """
 
 from typing import NamedTuple
@@ -39,7 +41,16 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
-SPECIAL_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+EARLIEST_PENDING_UPLOAD = -6
+OF_TIERED = (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
+SPECIAL_SINCE = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 OFFSET_NOT_AVAILABLE_SINCE = 5
 
 CONSUMER = -1
@@ -123,7 +134,7 @@ def _found(partition: Partition, wanted: ListOffsetsPartition, asker: Asker) -> 
     elif wanted.timestamp in (EARLIEST, EARLIEST_LOCAL):
         answer.offset = log.log_start_offset
         answer.leader_epoch = _epoch_at(partition, log.log_start_offset)
-    elif wanted.timestamp != LATEST_TIERED:
+    elif wanted.timestamp not in OF_TIERED:
         found = (
             log.offset_of_max_timestamp(end_offset)
             if wanted.timestamp == MAX_TIMESTAMP

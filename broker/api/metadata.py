@@ -11,7 +11,8 @@ on; it is there when the answer is out, unlike in Kafka, where the client asks a
 
 Versions: 0 leaves out replicas that cannot be reached, and says REPLICA_NOT_AVAILABLE. 1 controller, rack. 2 cluster
 id. 4 auto-creation is asked for. 5 offline replicas (KIP-112). 7 leader epochs (KIP-320). 8 authorized operations
-(KIP-430), of the cluster until 10. 9 flexible. 10 topic ids in the answer (KIP-516). 12 and in the request.
+(KIP-430), of the cluster until 10. 9 flexible. 10 topic ids in the answer (KIP-516). 12 and in the request. 13 an error
+of the whole answer (KIP-1102).
 """
 
 from odradek.broker.access.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, Operation
@@ -194,8 +195,10 @@ def _brokers(image: ClusterImage, listener: str) -> list[MetadataResponseBroker]
 
 
 def fail(request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
-    """There is no error for the whole answer, so every topic says it; no version takes null for both name and id."""
+    """Before version 13 there is no error for the whole answer, so every topic says it; no version takes null for both
+    name and id."""
     return MetadataResponse(
+        error_code=code,
         brokers=[],
         topics=[
             MetadataResponseTopic(name=topic.name or "", topic_id=topic.topic_id, error_code=code, partitions=[])

@@ -5,7 +5,7 @@ that was given its partitions by hand. Each partition is answered for itself. Wh
 of the log, or none of it: more than a batch may hold is refused.
 
 Versions: 2 to 4 retention time. 6 leader epoch (KIP-320). 7 static members (KIP-345). 8 flexible. 9 member epochs, and
-GROUP_ID_NOT_FOUND (KIP-848).
+GROUP_ID_NOT_FOUND (KIP-848). 10 topic ids in the place of names.
 """
 
 from odradek.broker.access.operations import Operation
@@ -22,6 +22,8 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
+TOPIC_IDS_SINCE = 10
+
 
 async def handle(context: Context, call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
     context.access.require(call, Operation.READ, of_group(request.group_id))
@@ -31,8 +33,9 @@ async def handle(context: Context, call: Call, request: OffsetCommitRequest) -> 
     """Of `offsets`, in the same order."""
     image, steps = context.metadata.image, Steps(call)
     for topic in request.topics:
-        error = _refusal(context, call, topic.name)
-        found = image.topics.get(topic.name)
+        name = topic.name if call.version < TOPIC_IDS_SINCE else image.names.get(topic.topic_id, "")
+        error = _refusal(context, call, name)
+        found = image.topics.get(name)
         partitions: list[OffsetCommitResponsePartition] = []
         for partition in topic.partitions:
             answer = OffsetCommitResponsePartition(partition_index=partition.partition_index)
@@ -47,14 +50,16 @@ async def handle(context: Context, call: Call, request: OffsetCommitRequest) -> 
                 answers.append(answer)
                 offsets.append(
                     OffsetToCommit(
-                        (topic.name, partition.partition_index),
+                        (name, partition.partition_index),
                         found.topic_id,
                         partition.committed_offset,
                         partition.committed_leader_epoch,
                         partition.committed_metadata or "",
                     )
                 )
-        response.topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+        response.topics.append(
+            OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        )
     if offsets:
         await _commit(context, call, request, offsets, answers)
     return response
@@ -91,6 +96,9 @@ async def _commit(
 
 
 def _refusal(context: Context, call: Call, topic: str) -> KafkaError | None:
+    """`topic`: "" where an id is given that no topic has."""
+    if not topic and call.version >= TOPIC_IDS_SINCE:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     try:
         context.access.require(call, Operation.READ, of_topic(topic))
     except KafkaError as error:

@@ -2,7 +2,8 @@
 
 Versions: 2 null topics ask for all that the group has; an error of the whole answer (KIP-88). 5 leader epoch (KIP-320).
 6 flexible. 7 whether offsets of open transactions are waited for (KIP-447). 8 several groups at once (KIP-709).
-9 member id and epoch (KIP-848).
+9 member id and epoch (KIP-848). 10 topic ids in the place of names: of all that a group has, topics that there are not
+any more are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from odradek.protocol.messages.offset_fetch import (
 
 SEVERAL_SINCE = 8
 TOP_LEVEL_ERROR_SINCE = 2
+TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
 
 
@@ -81,19 +83,29 @@ async def _topics(
 ) -> list[OffsetFetchResponseTopics]:
     positions: list[Position] | None = None
     refused: list[OffsetFetchResponseTopics] = []
+    ids: dict[str, bytes] = {}
     if asked.topics is not None:
         positions = []
         for topic in asked.topics:
             await steps.step()
-            if context.access.permits(call, Operation.DESCRIBE, of_topic(topic.name)):
-                positions += ((topic.name, index) for index in topic.partition_indexes)
+            name = topic.name
+            if call.version >= TOPIC_IDS_SINCE:
+                name = context.metadata.image.names.get(topic.topic_id, "")
+                ids[name] = topic.topic_id
+                if not name:
+                    refused.append(_refused(call, topic, ErrorCode.UNKNOWN_TOPIC_ID))
+                    continue
+            if context.access.permits(call, Operation.DESCRIBE, of_topic(name)):
+                positions += ((name, index) for index in topic.partition_indexes)
             else:
-                refused.append(_refused(call, topic))
+                refused.append(_refused(call, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     fetch = FetchOffsets(asked.group_id, asked.member_id, asked.member_epoch, positions, require_stable)
     fetched: Iterator[FetchedOffset] = await ask_group(
         context, call, asked.group_id, lambda machine, waiting, now: machine.fetch_offsets(fetch, waiting, now)
     )
     context.groups.of(asked.group_id).require_unfenced()  # else the group would go back to an older offset
+    if positions is None and call.version >= TOPIC_IDS_SINCE:
+        ids = {name: topic.topic_id for name, topic in context.metadata.image.topics.items()}
     answered: dict[str, OffsetFetchResponseTopics] = {}
     for each in fetched:
         await steps.step()
@@ -102,7 +114,12 @@ async def _topics(
         if topic_answer is None:
             if not context.access.permits(call, Operation.DESCRIBE, of_topic(name)):
                 continue
-            topic_answer = answered[name] = OffsetFetchResponseTopics(name=name, partitions=[])
+            topic_answer = OffsetFetchResponseTopics(name=name, partitions=[])
+            if call.version >= TOPIC_IDS_SINCE:
+                if (topic_id := ids.get(name)) is None:
+                    continue
+                topic_answer.topic_id = topic_id
+            answered[name] = topic_answer
         topic_answer.partitions.append(_partition(call, each))
     return [*answered.values(), *refused]
 
@@ -122,9 +139,9 @@ def _partition(call: Call, fetched: FetchedOffset) -> OffsetFetchResponsePartiti
     )
 
 
-def _refused(call: Call, topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-    code = call.failed(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-    return OffsetFetchResponseTopics(name=topic.name, partitions=_all_with(topic, code))
+def _refused(call: Call, topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
+    code = call.failed(KafkaError(code))
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=_all_with(topic, code))
 
 
 def _all_with(topic: OffsetFetchRequestTopics, code: ErrorCode) -> list[OffsetFetchResponsePartitions]:

@@ -9,8 +9,8 @@ way to tell (`KafkaApis.handleProduceRequest`).
 
 Versions: 3 transactional id, magic 2 only (KIP-98). 5 log start offset. 7 zstd (KIP-110). 8 record errors (KIP-467).
 9 flexible. 10 current leader in the answer (KIP-951). 11 TRANSACTION_ABORTABLE may be answered (KIP-890). 12 what a
-transaction writes to is included in it by that. 0 to 2 are advertised and not served: librdkafka switches gzip and
-snappy off unless it sees 0 (KAFKA-18659).
+transaction writes to is included in it by that. 13 topic ids in the place of names (KIP-516). 0 to 2 are advertised and
+not served: librdkafka switches gzip and snappy off unless it sees 0 (KAFKA-18659).
 """
 
 from collections.abc import Mapping
@@ -30,6 +30,7 @@ from odradek.broker.replica.append_ticket import AppendTicket, outcomes
 from odradek.broker.replica.partition import Partition
 from odradek.broker.txn.transaction import ProducerIdentity, TopicPartition
 from odradek.protocol.batches.batch import is_of_transaction, read_header
+from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -39,6 +40,7 @@ from odradek.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 
@@ -46,6 +48,7 @@ ZSTD_SINCE = 7
 CURRENT_LEADER_SINCE = 10
 ABORTABLE_SINCE = 11
 INCLUDES_SINCE = 12
+TOPIC_IDS_SINCE = 13
 WRITE: Final = Operation.WRITE  # an enum looks its members up slowly, and each partition of each request asks
 
 Proofs = Mapping[TopicPartition, Proof | ErrorCode]
@@ -63,17 +66,20 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
     appends: Appends = []
     proofs = NO_PROOFS if request.transactional_id is None else await _proofs(context, call, request)
     for topic in request.topic_data:
+        name = _name(context, call, topic)
         answers: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             answer = PartitionProduceResponse(index=data.index, error_code=0, base_offset=-1)
             answers.append(answer)
             try:
-                proof = proofs.get((topic.name, data.index), NO_PROOF)
-                ticket = _append(context, call, request, topic.name, data, answer, now_ms, proof)
-                appends.append((topic.name, ticket, answer))
+                proof = proofs.get((name, data.index), NO_PROOF)
+                ticket = _append(context, call, request, name, data, answer, now_ms, proof)
+                appends.append((name, ticket, answer))
             except Exception as error:  # noqa: BLE001 - the other partitions are answered all the same
-                _fail(context, call, topic.name, answer, of_partition(error, topic.name, data.index), response)
-        response.responses.append(TopicProduceResponse(name=topic.name, partition_responses=answers))
+                _fail(context, call, name, answer, of_partition(error, name, data.index), response)
+        response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
     if request.acks == 0:
         if call.errors:
             raise CloseConnection(f"Produce with acks=0 failed ({_first_error(response)}), and has no other answer")
@@ -83,6 +89,11 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
         if failure is not None:
             _fail(context, call, name, answer, failure, response)
     return response
+
+
+def _name(context: Context, call: Call, topic: TopicProduceData) -> str:
+    """Of the topic that is meant; "" for an id that no topic has: none has that name."""
+    return topic.name if call.version < TOPIC_IDS_SINCE else context.metadata.image.names.get(topic.topic_id, "")
 
 
 def _append(
@@ -121,6 +132,8 @@ def _append(
 
 def _writable(context: Context, call: Call, topic: str, index: int) -> Partition:
     """Raises KafkaError."""
+    if not topic and call.version >= TOPIC_IDS_SINCE:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
     context.access.require(call, WRITE, of_topic(topic))
     require_appendable(call, topic)
     return context.partitions.find(topic, index)
@@ -134,13 +147,14 @@ async def _proofs(context: Context, call: Call, request: ProduceRequest) -> Proo
     producers: set[ProducerIdentity] = set()
     batches: list[FirstBatch] = []
     for topic in request.topic_data:
+        name = _name(context, call, topic)
         for data in topic.partition_data:
             if data.records is None or not is_of_transaction(data.records):
                 continue
             header = read_header(data.records)
             producers.add(ProducerIdentity(header.producer_id, header.producer_epoch))
             try:
-                partition = _writable(context, call, topic.name, data.index)
+                partition = _writable(context, call, name, data.index)
             except KafkaError:
                 continue  # it is refused where it would be appended
             if partition.is_leader:
@@ -211,7 +225,8 @@ def _name_the_leader(
 
 def _first_error(response: ProduceResponse) -> str:
     return next(
-        f"{topic.name}-{answer.index}: {ErrorCode(answer.error_code).name}, {answer.error_message}"
+        f"{topic.name or uuid_text(topic.topic_id)}-{answer.index}: "
+        f"{ErrorCode(answer.error_code).name}, {answer.error_message}"
         for topic in response.responses
         for answer in topic.partition_responses
         if answer.error_code
@@ -226,6 +241,7 @@ def fail(request: ProduceRequest, code: ErrorCode) -> ProduceResponse | None:
         responses=[
             TopicProduceResponse(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partition_responses=[
                     PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1)
                     for data in topic.partition_data

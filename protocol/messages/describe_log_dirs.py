@@ -4,6 +4,7 @@ v1: the broker answers before it throttles (KIP-219)
 v2: flexible (KIP-482)
 v3: error_code of the whole (KIP-784)
 v4: total_bytes and usable_bytes of the volume (KIP-827)
+v5: is_cordoned (KIP-1066)
 """
 
 from odradek.protocol.codec.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
@@ -30,9 +31,10 @@ class DescribeLogDirsResult(Struct):
     topics: list[DescribeLogDirsTopic]
     total_bytes: i64 = field(since=4, default=-1)
     usable_bytes: i64 = field(since=4, default=-1)
+    is_cordoned: bool = field(since=5, default=False)
 
 
-@message(key=35, versions=(1, 4), flexible=2)
+@message(key=35, versions=(1, 5), flexible=2)
 class DescribeLogDirsResponse(Response):
     throttle_time_ms: i32 = 0
     error_code: i16 = field(since=3, default=0)
@@ -45,6 +47,6 @@ class DescribableLogDirTopic(Struct):
     partitions: list[i32]
 
 
-@message(key=35, versions=(1, 4), flexible=2)
+@message(key=35, versions=(1, 5), flexible=2)
 class DescribeLogDirsRequest(Request[DescribeLogDirsResponse]):
     topics: list[DescribableLogDirTopic] | None

@@ -15,6 +15,7 @@ v14: OFFSET_MOVED_TO_TIERED_STORAGE may be answered (KIP-405)
 v15: replica_state in the place of replica_id (KIP-903)
 v16: node_endpoints (KIP-951)
 v17: replica_directory_id (KIP-853)
+v18: high_watermark in the request, for logs of Raft (KIP-1166)
 """
 
 from odradek.protocol.codec.schema import (
@@ -88,7 +89,7 @@ class NodeEndpoint(Struct):
     rack: str | None = None
 
 
-@message(key=1, versions=(4, 17), flexible=12)
+@message(key=1, versions=(4, 18), flexible=12)
 class FetchResponse(Response):
     throttle_time_ms: i32 = 0
     error_code: i16 = field(since=7, default=0)
@@ -112,6 +113,7 @@ class FetchPartition(Struct):
     log_start_offset: i64 = field(since=5, default=-1)
     partition_max_bytes: i32
     replica_directory_id: uuid = field(since=17, tag=0, default=ZERO_UUID)
+    high_watermark: i64 = field(since=18, tag=1, default=0x7FFFFFFFFFFFFFFF)
 
 
 @struct
@@ -128,7 +130,7 @@ class ForgottenTopic(Struct):
     partitions: list[i32]
 
 
-@message(key=1, versions=(4, 17), flexible=12)
+@message(key=1, versions=(4, 18), flexible=12)
 class FetchRequest(Request[FetchResponse]):
     cluster_id: str | None = field(since=12, tag=0, default=None)
     replica_id: i32 = field(until=14, default=-1)

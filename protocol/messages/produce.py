@@ -10,9 +10,23 @@ v9: flexible (KIP-482)
 v10: current_leader and node_endpoints (KIP-951)
 v11: TRANSACTION_ABORTABLE may be answered (KIP-890)
 v12: transaction.version 2: partitions are added to a transaction without AddPartitionsToTxn (KIP-890)
+v13: topic_id in the place of name; UNKNOWN_TOPIC_ID may be answered (KIP-516)
 """
 
-from odradek.protocol.codec.schema import Records, Request, Response, Struct, field, i16, i32, i64, message, struct
+from odradek.protocol.codec.schema import (
+    ZERO_UUID,
+    Records,
+    Request,
+    Response,
+    Struct,
+    field,
+    i16,
+    i32,
+    i64,
+    message,
+    struct,
+    uuid,
+)
 
 
 @struct
@@ -41,7 +55,8 @@ class PartitionProduceResponse(Struct):
 
 @struct
 class TopicProduceResponse(Struct):
-    name: str
+    name: str = field(until=12, default="")
+    topic_id: uuid = field(since=13, default=ZERO_UUID)
     partition_responses: list[PartitionProduceResponse]
 
 
@@ -53,7 +68,7 @@ class NodeEndpoint(Struct):
     rack: str | None = None
 
 
-@message(key=0, versions=(3, 12), flexible=9)
+@message(key=0, versions=(3, 13), flexible=9)
 class ProduceResponse(Response):
     responses: list[TopicProduceResponse]
     throttle_time_ms: i32 = 0
@@ -68,11 +83,12 @@ class PartitionProduceData(Struct):
 
 @struct
 class TopicProduceData(Struct):
-    name: str
+    name: str = field(until=12, default="")
+    topic_id: uuid = field(since=13, default=ZERO_UUID)
     partition_data: list[PartitionProduceData]
 
 
-@message(key=0, versions=(3, 12), flexible=9)
+@message(key=0, versions=(3, 13), flexible=9)
 class ProduceRequest(Request[ProduceResponse]):
     transactional_id: str | None = None
     acks: i16

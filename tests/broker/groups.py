@@ -43,7 +43,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.broker.support import NO_SETTINGS, ask, make_topic, running_broker
+from tests.broker.support import NO_SETTINGS, ask, id_of, make_topic, running_broker
 
 GROUP = "billing"
 SETTINGS = {
@@ -51,6 +51,8 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1",
 }
+TOPIC_IDS_SINCE = 10
+"""OffsetCommit and OffsetFetch."""
 NO_OFFSET = -1
 NOWHERE = (NO_OFFSET, -1, "", ErrorCode.NONE)
 """What `fetch` says of a partition without an offset."""
@@ -256,7 +258,9 @@ async def commit(
     leader_epoch: int = -1,
     retention_ms: int = -1,
 ) -> dict[Position, ErrorCode]:
-    """Without a member: from outside of the group's protocol. Retention up to version 4, epochs since 6."""
+    """Without a member: from outside of the group's protocol. Retention up to version 4, epochs since 6, topics by
+    their ids since 10."""
+    names = {id_of(context, name): name for name, _ in offsets}
     request = OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=generation_id if member is None else member.generation,
@@ -266,6 +270,7 @@ async def commit(
         topics=[
             OffsetCommitRequestTopic(
                 name=topic,
+                topic_id=id_of(context, topic),
                 partitions=[
                     OffsetCommitRequestPartition(
                         partition_index=index,
@@ -282,7 +287,7 @@ async def commit(
     )
     answer = await ask(context, request, version)
     return {
-        (topic.name, partition.partition_index): ErrorCode(partition.error_code)
+        (topic.name or names[topic.topic_id], partition.partition_index): ErrorCode(partition.error_code)
         for topic in answer.topics
         for partition in topic.partitions
     }
@@ -317,20 +322,26 @@ async def fetch(
 async def fetch_groups(
     context: Context, wanted: Mapping[str, Iterable[Position] | None], version: int = 9, *, require_stable: bool = False
 ) -> list[OffsetFetchResponseGroup]:
-    """Of several groups at once, since version 8."""
+    """Of several groups at once, since version 8; topics by their ids since 10, with their names put in here."""
     groups = [
         OffsetFetchRequestGroup(
             group_id=group_id,
             topics=None
             if positions is None
             else [
-                OffsetFetchRequestTopics(name=topic, partition_indexes=indexes)
+                OffsetFetchRequestTopics(name=topic, topic_id=id_of(context, topic), partition_indexes=indexes)
                 for topic, indexes in _by_topic(positions).items()
             ],
         )
         for group_id, positions in wanted.items()
     ]
-    return (await ask(context, OffsetFetchRequest(groups=groups, require_stable=require_stable), version)).groups
+    answer = await ask(context, OffsetFetchRequest(groups=groups, require_stable=require_stable), version)
+    names = {topic.topic_id: topic.name for group in groups for topic in group.topics or ()}
+    names.update(context.metadata.image.names)
+    for group in answer.groups if version >= TOPIC_IDS_SINCE else ():
+        for topic in group.topics:
+            topic.name = names[topic.topic_id]
+    return answer.groups
 
 
 def fetched(group: OffsetFetchResponseGroup | OffsetFetchResponse) -> dict[Position, Fetched]:

@@ -182,6 +182,12 @@ async def make_topic(
     return topic_id
 
 
+def id_of(context: Context, topic: str) -> bytes:
+    """The topic's id; where there is no such topic, one that none has."""
+    found = context.metadata.image.topics.get(topic)
+    return topic.encode()[:16].ljust(16, b"?") if found is None else found.topic_id
+
+
 async def stored_partition(store: MetadataStore, topic: str = "orders", index: int = 0) -> PartitionState:
     """What the store has of a partition."""
     key = partition_key(topic, index)

@@ -119,11 +119,11 @@ def fetch(topic_id: bytes, replica_id: int = -1) -> FetchRequest:
 
 REQUESTS: list[Make] = [
     lambda _: ApiVersionsRequest(client_software_name="test", client_software_version="1"),
-    lambda _: ProduceRequest(
+    lambda topic_id: ProduceRequest(
         acks=1,
         timeout_ms=1000,
         topic_data=[
-            TopicProduceData(name="orders", partition_data=[PartitionProduceData(index=0, records=batch(b"a"))])
+            TopicProduceData(topic_id=topic_id, partition_data=[PartitionProduceData(index=0, records=batch(b"a"))])
         ],
     ),
     fetch,
@@ -147,19 +147,19 @@ REQUESTS: list[Make] = [
         topic_partitions=[],
     ),
     lambda _: ConsumerGroupDescribeRequest(group_ids=["newer"], include_authorized_operations=False),
-    lambda _: OffsetCommitRequest(
+    lambda topic_id: OffsetCommitRequest(
         group_id="group",
         topics=[
             OffsetCommitRequestTopic(
-                name="orders",
+                topic_id=topic_id,
                 partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")],
             )
         ],
     ),
-    lambda _: OffsetFetchRequest(
+    lambda topic_id: OffsetFetchRequest(
         groups=[
             OffsetFetchRequestGroup(
-                group_id="group", topics=[OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
+                group_id="group", topics=[OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0])]
             )
         ]
     ),
@@ -205,13 +205,13 @@ REQUESTS: list[Make] = [
     ),
     lambda _: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
     lambda _: InitProducerIdRequest(transactional_id="id", transaction_timeout_ms=1000),
-    lambda _: ProduceRequest(
+    lambda topic_id: ProduceRequest(
         transactional_id="orders",
         acks=1,
         timeout_ms=1000,
         topic_data=[
             TopicProduceData(
-                name="orders", partition_data=[PartitionProduceData(index=0, records=idempotent(0, txn=True))]
+                topic_id=topic_id, partition_data=[PartitionProduceData(index=0, records=idempotent(0, txn=True))]
             )
         ],
     ),

@@ -49,7 +49,7 @@ from tests.broker.api.fetching import fetched, request, wanted
 from tests.broker.api.producing import request as produce_request
 from tests.broker.groups import GROUP, loaded
 from tests.broker.groups import SETTINGS as GROUP_SETTINGS
-from tests.broker.support import NO_SETTINGS, ask, make_topic, running_broker, stored_partition
+from tests.broker.support import NO_SETTINGS, ask, id_of, make_topic, running_broker, stored_partition
 from tests.client.virtual_time import VirtualEnvironment
 
 PAYMENTS = "payments"
@@ -199,7 +199,10 @@ class Producer:
     ) -> ErrorCode:
         version = (12 if self.is_new else 11) if version is None else version
         batch = self.batch(*values, place=(topic, index))
-        sent = produce_request((index, batch), topic=topic, acks=acks, transactional_id=self.transactional_id)
+        topic_id = id_of(self.context, topic)
+        sent = produce_request(
+            (index, batch), topic=topic, topic_id=topic_id, acks=acks, transactional_id=self.transactional_id
+        )
         [answer] = (await ask(self.context, sent, version)).responses
         return ErrorCode(answer.partition_responses[0].error_code)
 

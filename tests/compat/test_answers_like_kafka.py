@@ -1,8 +1,8 @@
 """The same raw requests sent to Apache Kafka 4.3.1 and to `odradek serve`: the answers are equal, or listed here.
 
-The questions are in `questions_of_data.py`, `questions_of_validation.py`, `questions_of_groups.py` and
-`questions_of_admin.py`. A difference stands in `DIFFERENT` with both answers and the reason; one that is none any more,
-or has become another one, fails.
+The questions are in `questions_of_data.py`, `questions_of_validation.py`, `questions_of_groups.py`,
+`questions_of_admin.py` and `questions_of_topic_ids.py`. A difference stands in `DIFFERENT` with both answers and the
+reason; one that is none any more, or has become another one, fails.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,13 @@ import pytest
 
 from processes.apache_kafka import ApacheKafka
 from processes.odradek_broker import OdradekBroker, settings_words
-from tests.compat import questions_of_admin, questions_of_data, questions_of_groups, questions_of_validation
+from tests.compat import (
+    questions_of_admin,
+    questions_of_data,
+    questions_of_groups,
+    questions_of_topic_ids,
+    questions_of_validation,
+)
 from tests.compat.admin_fuzz import both_of, told_of
 from tests.compat.admin_requests import history
 from tests.compat.clusters import KEEPS_OLD_RECORDS
@@ -21,7 +27,13 @@ from tests.compat.questions import QUESTIONS, Answer
 
 pytestmark = [pytest.mark.compat, pytest.mark.java, pytest.mark.slow]
 
-ASKED_IN = (questions_of_admin, questions_of_data, questions_of_groups, questions_of_validation)
+ASKED_IN = (
+    questions_of_admin,
+    questions_of_data,
+    questions_of_groups,
+    questions_of_topic_ids,
+    questions_of_validation,
+)
 """Importing them fills `QUESTIONS`."""
 
 
@@ -45,6 +57,7 @@ ONE_ANSWER_EACH = "Kafka answers once what a request names twice; we answer each
 BY_HEADER = "record.validation=header, docs/decisions/005-record-validation.md"
 REFUSED, TAKEN = [("INVALID_RECORD", -1)], [("NONE", 0)]
 NO_ZSTD = ("UNSUPPORTED_COMPRESSION_TYPE", -1)
+UNFORESEEN = "UNKNOWN_SERVER_ERROR"
 OUT_OF_RANGE = ("OFFSET_OUT_OF_RANGE", -1)
 LAST_FOUND = ("NONE", 2, 1_700_000_000_002)
 
@@ -97,6 +110,11 @@ DIFFERENT: dict[str, Difference] = {
             [*4 * [NO_ZSTD], ("NONE", 3), OUT_OF_RANGE],
         ),
         "KIP-110 asks for it; Kafka 4.3.1 has lost the check, which looked at the topic's compression.type alone",
+    ),
+    "metadata_of_neither_name_nor_id": Difference(
+        [("NONE", 2 * [UNFORESEEN]), (UNFORESEEN, 2 * [UNFORESEEN])],
+        [("NONE", 2 * ["INVALID_REQUEST"]), ("INVALID_REQUEST", 2 * ["INVALID_REQUEST"])],
+        "the mistake is the client's",
     ),
     "the_largest_timestamp_of_deleted_records": Difference(
         LAST_FOUND, ("NONE", -1, -1), "Kafka answers an offset before the log start"

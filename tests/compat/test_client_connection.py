@@ -279,6 +279,10 @@ async def end_offset(connection: Connection, topic: str) -> int:
     return (await connection.ask(request)).topics[0].partitions[0].offset
 
 
+BY_NAMES = 12
+"""The last version of Produce that names topics."""
+
+
 def produce(topic: str, acks: int, size_bytes: int = 100) -> ProduceRequest:
     batch = build_batch([Record(0, int(time.time() * 1000), None, bytes(size_bytes))])
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])
@@ -292,9 +296,8 @@ async def test_requests_without_an_answer_arrive(kafka: ApacheKafka, request: py
         await create_topic(connection, topic)
         written: list[object] = []
         for _ in range(100):
-            connection.send(
-                produce(topic, acks=0), connection.version_of(ProduceRequest), written.append, expects_response=False
-            )
+            version = connection.version_of(ProduceRequest, BY_NAMES)
+            connection.send(produce(topic, acks=0), version, written.append, expects_response=False)
         async with asyncio.timeout(10):
             while await end_offset(connection, topic) < 100:  # noqa: ASYNC110 - nobody tells when they have arrived
                 await asyncio.sleep(0.01)
@@ -309,7 +312,7 @@ async def test_a_quota_silences_the_connection_for_as_long_as_kafka_says(kafka: 
     )
     async with connected(kafka, kafka.port, client_id="throttled") as connection:
         await create_topic(connection, "throttled")
-        answer = await connection.ask(produce("throttled", acks=1, size_bytes=125_000))
+        answer = await connection.ask(produce("throttled", acks=1, size_bytes=125_000), version=BY_NAMES)
         assert answer.throttle_time_ms > 100
         before_ms = connection.last_used_ms
         await connection.ask(MetadataRequest(topics=[]))

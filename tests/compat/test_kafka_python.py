@@ -69,9 +69,9 @@ def test_with_each_codec(broker: Ours, record_count: int, codec: str) -> None:
     assert read_back(broker, topic, record_count) == expected_values(record_count)
 
 
-def test_it_takes_the_broker_for_kafka_3_9(broker: Ours) -> None:
+def test_it_takes_the_broker_for_kafka_4_3(broker: Ours) -> None:
     with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
-        assert producer.config["api_version"] == (3, 9)
+        assert producer.config["api_version"] == (4, 3)
 
 
 @pytest.mark.telling

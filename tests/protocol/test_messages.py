@@ -23,8 +23,10 @@ from odradek.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     LeaderIdAndEpoch,
     PartitionData,
 )
@@ -44,9 +46,9 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslH
 
 # module, name, key, first and last version, first flexible version (KIP-482), from Kafka's definitions
 DECLARED = [
-    ("produce", "Produce", 0, 3, 12, 9),
-    ("fetch", "Fetch", 1, 4, 17, 12),
-    ("list_offsets", "ListOffsets", 2, 1, 9, 6),
+    ("produce", "Produce", 0, 3, 13, 9),
+    ("fetch", "Fetch", 1, 4, 18, 12),
+    ("list_offsets", "ListOffsets", 2, 1, 11, 6),
     ("metadata", "Metadata", 3, 0, 13, 9),
     ("offset_commit", "OffsetCommit", 8, 2, 10, 8),
     ("offset_fetch", "OffsetFetch", 9, 1, 10, 6),
@@ -71,7 +73,7 @@ DECLARED = [
     ("txn_offset_commit", "TxnOffsetCommit", 28, 0, 5, 3),
     ("describe_configs", "DescribeConfigs", 32, 1, 4, 4),
     ("alter_configs", "AlterConfigs", 33, 0, 2, 2),
-    ("describe_log_dirs", "DescribeLogDirs", 35, 1, 4, 2),
+    ("describe_log_dirs", "DescribeLogDirs", 35, 1, 5, 2),
     ("sasl_authenticate", "SaslAuthenticate", 36, 0, 2, 2),
     ("create_partitions", "CreatePartitions", 37, 0, 3, 2),
     ("delete_groups", "DeleteGroups", 42, 0, 2, 2),
@@ -120,6 +122,11 @@ PRODUCE_V9 = (
     b"\x02\x00\x00\x00\x03"  # partition_data: 1; index
     b"\x05abcd\x00"  # records: 4 bytes; no tags
     b"\x00\x00"  # no tags of topic and request
+)
+PRODUCE_V13 = (
+    b"\x00\xff\xff\x00\x00\x75\x30"
+    b"\x02" + bytes(range(16)) + b"\x02\x00\x00\x00\x03\x05abcd\x00"  # the topic by its id
+    b"\x00\x00"
 )
 PRODUCE_V3 = (
     b"\xff\xff"  # transactional_id: null
@@ -246,6 +253,45 @@ BY_HAND: list[tuple[Message, int, bytes]] = [
     (PRODUCE, 3, PRODUCE_V3),
     (PRODUCE, 9, PRODUCE_V9),
     (PRODUCE, 12, PRODUCE_V9),
+    (
+        ProduceRequest(
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=[
+                TopicProduceData(
+                    topic_id=bytes(range(16)), partition_data=[PartitionProduceData(index=3, records=b"abcd")]
+                )
+            ],
+        ),
+        13,
+        PRODUCE_V13,
+    ),
+    (
+        FetchRequest(
+            max_wait_ms=1,
+            min_bytes=2,
+            topics=[
+                FetchTopic(
+                    topic_id=bytes(range(16)),
+                    partitions=[
+                        FetchPartition(partition=3, fetch_offset=4, partition_max_bytes=5, high_watermark=6),
+                        FetchPartition(partition=7, fetch_offset=8, partition_max_bytes=9),
+                    ],
+                )
+            ],
+        ),
+        18,
+        # max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+        b"\x00\x00\x00\x01\x00\x00\x00\x02\x7f\xff\xff\xff\x00\x00\x00\x00\x00\xff\xff\xff\xff"
+        b"\x02" + bytes(range(16)) + b"\x03"  # topics: 1; its id; partitions: 2
+        b"\x00\x00\x00\x03\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x04\xff\xff\xff\xff"
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x05"
+        b"\x01\x01\x08\x00\x00\x00\x00\x00\x00\x00\x06"  # one tagged field: 1, 8 bytes, high_watermark
+        b"\x00\x00\x00\x07\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x08\xff\xff\xff\xff"
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x09"
+        b"\x00\x00"  # no tags of this one, which has the default, nor of the topic
+        b"\x01\x01\x00",  # nothing forgotten, no rack, no tags
+    ),
     (API_VERSIONS, 3, API_VERSIONS_V3),
     (ApiVersionsResponse(error_code=35, api_keys=[]), 3, API_VERSIONS_PLAIN_V3),
     (fetched(), 4, FETCH_V4),

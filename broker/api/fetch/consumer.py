@@ -12,7 +12,8 @@ With read_committed nothing is read behind the last stable offset, and the abort
 
 Versions: 4 isolation level (KIP-98). 5 log start offset. 7 sessions (KIP-227). 9 leader epochs (KIP-320). 10 topics
 that are compressed with zstd (KIP-110). 11 rack (KIP-392). 12 flexible, diverging epoch (KIP-595). 13 topic ids
-(KIP-516). 15 replica state (KIP-903). 16 node endpoints (KIP-951). 17 replica directory id (KIP-853).
+(KIP-516). 15 replica state (KIP-903). 16 node endpoints (KIP-951). 17 replica directory id (KIP-853). 18 the high
+watermark that a follower of a Raft log knows, which nobody is here (KIP-1166).
 """
 
 from collections.abc import Iterable, Mapping

@@ -3,7 +3,7 @@
 from odradek.broker.handling.context import Context
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
-from odradek.protocol.codec.schema import Buffer
+from odradek.protocol.codec.schema import ZERO_UUID, Buffer
 from odradek.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -11,9 +11,10 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from tests.broker.support import ask
+from tests.broker.support import ask, id_of
 
 ACKS_ALL = -1
+TOPIC_IDS_SINCE = 13
 Sent = tuple[int, Buffer | None]
 """Partition and batch."""
 
@@ -21,10 +22,12 @@ Sent = tuple[int, Buffer | None]
 def request(
     *sent: Sent,
     topic: str = "orders",
+    topic_id: bytes = ZERO_UUID,
     acks: int = ACKS_ALL,
     timeout_ms: int = 10_000,
     transactional_id: str | None = None,
 ) -> ProduceRequest:
+    """Both name and id go into it: a version carries one of them."""
     data = [
         PartitionProduceData(index=index, records=None if records is None else memoryview(records))
         for index, records in sent
@@ -33,7 +36,7 @@ def request(
         transactional_id=transactional_id,
         acks=acks,
         timeout_ms=timeout_ms,
-        topic_data=[TopicProduceData(name=topic, partition_data=data)],
+        topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=data)],
     )
 
 
@@ -50,8 +53,11 @@ async def produced(
     acks: int = ACKS_ALL,
     timeout_ms: int = 10_000,
 ) -> list[PartitionProduceResponse]:
-    response = await ask(context, request(*sent, topic=topic, acks=acks, timeout_ms=timeout_ms), version)
-    assert [each.name for each in response.responses] == [topic]
+    topic_id = id_of(context, topic)
+    asking = request(*sent, topic=topic, topic_id=topic_id, acks=acks, timeout_ms=timeout_ms)
+    response = await ask(context, asking, version)
+    named = [(each.name, each.topic_id) for each in response.responses]
+    assert named == [(topic, ZERO_UUID) if version < TOPIC_IDS_SINCE else ("", topic_id)]
     told = answers(response)
     assert [each.index for each in told] == [index for index, _ in sent]
     return told

@@ -1,4 +1,4 @@
-"""ApiVersions lists what is served, in order, in ranges read as Kafka 3.9; odd software names are refused."""
+"""ApiVersions lists what is served, in order, in ranges read as Kafka 4.3; odd software names are refused."""
 
 import pytest
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
@@ -11,12 +11,12 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from tests.broker.support import LISTENER, ask, running_broker
 
 ADVERTISED = {
-    0: (0, 12),  # Produce
-    1: (4, 17),  # Fetch
-    2: (1, 9),  # ListOffsets
-    3: (0, 12),  # Metadata
-    8: (2, 9),  # OffsetCommit
-    9: (1, 9),  # OffsetFetch
+    0: (0, 13),  # Produce
+    1: (4, 18),  # Fetch
+    2: (1, 11),  # ListOffsets
+    3: (0, 13),  # Metadata
+    8: (2, 10),  # OffsetCommit
+    9: (1, 10),  # OffsetFetch
     10: (0, 6),  # FindCoordinator
     11: (0, 9),  # JoinGroup
     12: (0, 4),  # Heartbeat
@@ -37,7 +37,7 @@ ADVERTISED = {
     28: (0, 5),  # TxnOffsetCommit
     32: (1, 4),  # DescribeConfigs
     33: (0, 2),  # AlterConfigs
-    35: (1, 4),  # DescribeLogDirs
+    35: (1, 5),  # DescribeLogDirs
     37: (0, 3),  # CreatePartitions
     42: (0, 2),  # DeleteGroups
     43: (0, 2),  # ElectLeaders
@@ -49,7 +49,7 @@ ADVERTISED = {
     57: (0, 2),  # UpdateFeatures
     60: (0, 2),  # DescribeCluster
     61: (0, 0),  # DescribeProducers
-    63: (0, 1),  # BrokerHeartbeat
+    63: (0, 2),  # BrokerHeartbeat
     64: (0, 0),  # UnregisterBroker
     65: (0, 0),  # DescribeTransactions
     66: (0, 2),  # ListTransactions
@@ -74,10 +74,10 @@ async def test_every_version_lists_exactly_what_is_served_in_order_of_the_keys(v
     assert ranges == list(ADVERTISED.items())
 
 
-async def test_kafka_python_takes_us_for_kafka_3_9() -> None:
+async def test_kafka_python_takes_us_for_kafka_4_3() -> None:
     answer = await versions(4)
     ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-    assert infer_broker_version_from_api_versions(ranges) == (3, 9)
+    assert infer_broker_version_from_api_versions(ranges) == (4, 3)
 
 
 async def test_kafkas_features_are_told_and_our_own_are_not() -> None:

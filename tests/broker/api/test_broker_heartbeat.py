@@ -21,22 +21,32 @@ async def beat(
     stops: bool = False,
     version: int = 1,
     caller: Caller | None = None,
+    cordoned: list[bytes] | None = None,
 ) -> BrokerHeartbeatResponse:
     request = BrokerHeartbeatRequest(
         broker_id=ONE,
         broker_epoch=context.metadata.image.brokers[ONE].epoch if epoch is None else epoch,
         current_metadata_offset=revision,
         want_shut_down=stops,
+        cordoned_log_dirs=cordoned,
     )
     return await ask(context, request, version, caller=caller)
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", [0, 1, 2])
 async def test_a_broker_that_is_there(version: int) -> None:
     async with controller() as context:
         answer = await beat(context, version=version)
         assert (answer.error_code, answer.is_fenced, answer.is_caught_up) == (ErrorCode.NONE, False, False)
         assert (await beat(context, revision=context.metadata.image.revision)).is_caught_up
+
+
+@pytest.mark.parametrize(
+    ("cordoned", "code"), [(None, ErrorCode.NONE), ([], ErrorCode.NONE), ([b"d" * 16], ErrorCode.INVALID_REQUEST)]
+)
+async def test_no_directory_can_be_kept_from_new_partitions(cordoned: list[bytes] | None, code: ErrorCode) -> None:
+    async with controller() as context:
+        assert (await beat(context, version=2, cordoned=cordoned)).error_code == code
 
 
 async def test_only_on_the_listener_of_brokers() -> None:

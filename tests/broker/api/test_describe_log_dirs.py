@@ -61,7 +61,7 @@ async def test_only_what_is_asked_for_and_here_is_answered() -> None:
         assert sizes(await described(context, [])) == {}
 
 
-@pytest.mark.parametrize("version", range(1, 5))
+@pytest.mark.parametrize("version", range(1, 6))
 async def test_the_disk_is_described_since_version_4(version: int) -> None:
     async with running_broker(disk=MemoryDisk(SIZE_BYTES_MAX)) as context:
         size = await with_topics(context)
@@ -69,6 +69,7 @@ async def test_the_disk_is_described_since_version_4(version: int) -> None:
         free = context.disk.free_bytes(DATA_DIR)
     assert sizes(result) == {"b": [(1, size)]}
     assert (result.total_bytes, result.usable_bytes) == ((SIZE_BYTES_MAX, free) if version >= 4 else (-1, -1))
+    assert not result.is_cordoned
 
 
 async def test_a_disk_that_cannot_be_asked_is_an_error_of_its_directory() -> None:

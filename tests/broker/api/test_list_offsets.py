@@ -63,7 +63,7 @@ async def with_records(context: Context) -> None:
         append(partition, batch(b"v", timestamps_ms=[timestamp_ms]))
 
 
-@pytest.mark.parametrize("version", range(1, 10))
+@pytest.mark.parametrize("version", range(1, 12))
 @pytest.mark.parametrize(
     ("timestamp", "since", "expected"),
     [

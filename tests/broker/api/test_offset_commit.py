@@ -4,10 +4,15 @@ import asyncio
 
 import pytest
 
+from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
-from odradek.protocol.messages.offset_commit import OffsetCommitRequest
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.broker.groups import (
     GROUP,
     NOWHERE,
@@ -20,9 +25,9 @@ from tests.broker.groups import (
     machine,
     running_groups,
 )
-from tests.broker.support import ask
+from tests.broker.support import ask, make_topic
 
-VERSIONS = range(2, 10)
+VERSIONS = range(2, 11)
 FIRST, SECOND = ("orders", 0), ("orders", 1)
 
 
@@ -102,12 +107,38 @@ async def test_each_partition_has_its_own_answer() -> None:
         assert {key: each[0] for key, each in (await fetch(context, None)).items()} == {FIRST: 1, SECOND: 5}
 
 
-async def test_where_nothing_can_be_committed_the_group_is_not_asked() -> None:
+async def test_by_ids_each_partition_has_its_own_answer_and_topics_that_there_are_not() -> None:
+    async with running_groups() as context:
+        wanted = {FIRST: 1, ("orders", 3): 2, ("nothing", 0): 4, SECOND: 5}
+        assert await commit(context, wanted, 10) == {
+            FIRST: ErrorCode.NONE,
+            ("orders", 3): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            SECOND: ErrorCode.NONE,
+            ("nothing", 0): ErrorCode.UNKNOWN_TOPIC_ID,
+        }
+        assert {key: each[0] for key, each in (await fetch(context, None)).items()} == {FIRST: 1, SECOND: 5}
+
+
+async def test_the_id_of_a_topic_made_anew_is_not_that_of_the_one_before() -> None:
+    async with running_groups() as context:
+        before = context.metadata.image.topics["orders"]
+        await context.metadata.applied(await delete_topic(context.metadata.store, before))
+        await make_topic(context, "orders", 3)
+        old = OffsetCommitRequestPartition(partition_index=0, committed_offset=7, committed_metadata="")
+        topic = OffsetCommitRequestTopic(topic_id=before.topic_id, partitions=[old])
+        [answer] = (await ask(context, OffsetCommitRequest(group_id=GROUP, topics=[topic]), 10)).topics
+        assert (answer.topic_id, answer.partitions[0].error_code) == (before.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        assert await fetch(context, [FIRST]) == {FIRST: NOWHERE}
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (10, ErrorCode.UNKNOWN_TOPIC_ID)]
+)
+async def test_where_nothing_can_be_committed_the_group_is_not_asked(version: int, code: ErrorCode) -> None:
     async with running_groups() as context:
         wanted = {("nothing", 0): 4}
-        done = await commit(context, wanted, member_id="a", generation_id=1)
-        assert done == {("nothing", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        assert (await ask(context, OffsetCommitRequest(group_id=GROUP, topics=[]), 9)).topics == []
+        assert await commit(context, wanted, version, member_id="a", generation_id=1) == {("nothing", 0): code}
+        assert (await ask(context, OffsetCommitRequest(group_id=GROUP, topics=[]), version)).topics == []
         assert machine(context).groups == {}
 
 

@@ -11,7 +11,7 @@ from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFet
 from tests.broker.groups import GROUP, NOWHERE, Member, commit, fetch, fetch_groups, fetched, machine, running_groups
 from tests.broker.support import ask, make_topic
 
-VERSIONS = range(1, 10)
+VERSIONS = range(1, 11)
 FIRST, SECOND, OTHER = ("orders", 0), ("orders", 1), ("bills", 2)
 
 
@@ -23,7 +23,7 @@ async def test_what_was_committed_comes_back_and_the_rest_is_minus_one() -> None
             assert await fetch(context, [FIRST, SECOND, ("nothing", 9)], version) == {
                 FIRST: (7, epoch, "x", ErrorCode.NONE),
                 SECOND: NOWHERE,
-                ("nothing", 9): NOWHERE,
+                ("nothing", 9): NOWHERE if version < 10 else (-1, -1, "", ErrorCode.UNKNOWN_TOPIC_ID),
             }
 
 
@@ -46,7 +46,7 @@ async def test_no_topics_ask_for_all_and_an_empty_list_for_none() -> None:
             assert await fetch(context, [], version) == {}
 
 
-@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("version", [8, 9, 10])
 async def test_several_groups_are_answered_each_for_itself(version: int) -> None:
     async with running_groups() as context:
         await commit(context, {FIRST: 7}, group_id="a")
@@ -99,6 +99,17 @@ async def test_a_coordinator_that_is_not_available_is_said_as_consumers_know_it(
         assert group.error_code == ErrorCode.NOT_COORDINATOR
 
 
+async def test_of_all_that_a_group_has_what_has_no_id_is_left_out() -> None:
+    """A topic that is deleted while the group's offsets are on their way."""
+    async with running_groups(topics=("orders", "bills")) as context:
+        await commit(context, {FIRST: 7, OTHER: 8})
+        image = context.metadata.image
+        topics = {name: topic for name, topic in image.topics.items() if name != "bills"}
+        context.metadata.image = replace(image, topics=topics)
+        assert {key: each[0] for key, each in (await fetch(context, None, 10)).items()} == {FIRST: 7}
+        assert {key: each[0] for key, each in (await fetch(context, None, 9)).items()} == {FIRST: 7, OTHER: 8}
+
+
 async def test_a_topic_made_anew_begins_without_offsets() -> None:
     async with running_groups() as context:
         await commit(context, {FIRST: 7})
@@ -110,7 +121,7 @@ async def test_a_topic_made_anew_begins_without_offsets() -> None:
         assert (await fetch(context, [FIRST]))[FIRST][0] == 3
 
 
-@pytest.mark.parametrize("version", [7, 8, 9])
+@pytest.mark.parametrize("version", [7, 8, 9, 10])
 async def test_offsets_of_an_open_transaction_are_waited_for_where_that_is_asked(version: int) -> None:
     async with running_groups() as context:
         await commit(context, {FIRST: 7, SECOND: 8})

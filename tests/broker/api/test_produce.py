@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.handling.context import CloseConnection
 from odradek.broker.replica.replicas import Replicas
@@ -14,14 +15,14 @@ from odradek.protocol.batches.compression import Codec
 from odradek.protocol.batches.crc32c import crc32c
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
-from odradek.protocol.codec.schema import Buffer
+from odradek.protocol.codec.schema import ZERO_UUID, Buffer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     LeaderIdAndEpoch,
     ProduceRequest,
 )
 from tests.broker.api.producing import ACKS_ALL, answers, end_of, idempotent, produced, request
-from tests.broker.support import HERE, ask, ask_if_answered, batch, make_topic, running_broker
+from tests.broker.support import HERE, ask, ask_if_answered, batch, id_of, make_topic, running_broker
 
 
 def sealed(data: bytes, layout: str, position: int, value: int) -> bytes:
@@ -39,7 +40,7 @@ def compressed(codec: Codec) -> bytes:
 # -- appending ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(3, 12))
+@pytest.mark.parametrize("version", range(3, 14))
 @pytest.mark.parametrize("acks", [1, ACKS_ALL])
 async def test_the_base_offset_is_answered(version: int, acks: int) -> None:
     async with running_broker() as context:
@@ -204,11 +205,46 @@ async def test_an_unknown_topic_is_told_however_it_is_called(topic: str) -> None
     assert (answer.error_code, answer.base_offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
 
-@pytest.mark.parametrize("index", [1, -1, 2**31 - 1])
-async def test_a_partition_out_of_range(index: int) -> None:
+@pytest.mark.parametrize("topic_id", [ZERO_UUID, b"?" * 16])
+async def test_an_id_that_no_topic_has_is_told_of_each_partition(topic_id: bytes) -> None:
     async with running_broker() as context:
         await make_topic(context, "orders")
-        (answer,) = await produced(context, (index, GOOD))
+        sent = request((0, GOOD), (7, GOOD), topic_id=topic_id)
+        sent.topic_data += request((0, GOOD), topic_id=id_of(context, "orders")).topic_data
+        unknown, known = (await ask(context, sent, 13)).responses
+        assert unknown.topic_id == topic_id
+        assert [(each.index, each.error_code, each.base_offset) for each in unknown.partition_responses] == [
+            (0, ErrorCode.UNKNOWN_TOPIC_ID, -1),
+            (7, ErrorCode.UNKNOWN_TOPIC_ID, -1),
+        ]
+        assert known.partition_responses[0].error_code == ErrorCode.NONE
+        assert end_of(context) == 3
+
+
+async def test_the_id_of_a_topic_made_anew_is_not_that_of_the_one_before() -> None:
+    """By its name a producer would write to it."""
+    async with running_broker() as context:
+        old_id = await make_topic(context, "orders")
+        old = context.metadata.image.topics["orders"]
+        await context.metadata.applied(await delete_topic(context.metadata.store, old))
+        await make_topic(context, "orders")
+        [topic] = (await ask(context, request((0, GOOD), topic_id=old_id), 13)).responses
+        assert topic.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert end_of(context) == 0
+
+
+async def test_with_acks_0_an_unknown_id_closes_the_connection_and_is_named() -> None:
+    async with running_broker() as context:
+        with pytest.raises(CloseConnection, match="Pz8_Pz8_Pz8_Pz8_Pz8_Pw-0: UNKNOWN_TOPIC_ID"):
+            await ask_if_answered(context, request((0, GOOD), topic_id=b"?" * 16, acks=0), 13)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("index", [1, -1, 2**31 - 1])
+async def test_a_partition_out_of_range(index: int, version: int) -> None:
+    async with running_broker() as context:
+        await make_topic(context, "orders")
+        (answer,) = await produced(context, (index, GOOD), version=version)
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -252,12 +288,13 @@ async def test_epochs_and_sequences(before: Sequence[tuple[int, int]], then: tup
 
 
 @pytest.mark.parametrize("replicas", [(1, 0), (1, 2)], ids=["a follower", "a stranger"])
-@pytest.mark.parametrize("version", [9, 10])
+@pytest.mark.parametrize("version", [9, 10, 13])
 async def test_since_version_10_the_leader_is_named(version: int, replicas: tuple[int, ...]) -> None:
     other = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})
     async with running_broker(brokers=(HERE, other)) as context:
         await make_topic(context, "orders", 2, replicas=replicas, leader=1)
-        response = await ask(context, request((0, batch(b"a")), (1, batch(b"b"))), version)
+        sent = request((0, batch(b"a")), (1, batch(b"b")), topic_id=id_of(context, "orders"))
+        response = await ask(context, sent, version)
         assert [partition.log.log_end_offset for partition in context.partitions] == [0] * (2 if 0 in replicas else 0)
     told = answers(response)
     assert [answer.error_code for answer in told] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2

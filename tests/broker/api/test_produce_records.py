@@ -45,7 +45,7 @@ def mixed() -> bytes:
 # -- record errors ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(3, 12))
+@pytest.mark.parametrize("version", range(3, 14))
 async def test_since_version_8_the_records_are_named_that_are_to_blame(version: int) -> None:
     async with running_broker() as context:
         await make_topic(context, "orders", configs=COMPACTED)

@@ -62,11 +62,16 @@ async def test_before_version_12_the_partition_has_to_be_added_first(version: in
         assert end_of(context) == 2
 
 
-async def test_from_version_12_on_the_batch_begins_the_transaction() -> None:
+@pytest.mark.parametrize("version", [12, 13])
+async def test_from_version_12_on_the_batch_begins_the_transaction(version: int) -> None:
     async with running_transactions() as context:
         producer = await new_producer(context)
         assert await state_of(context) == "Empty"
-        assert await producer.send(b"a", index=2) is ErrorCode.NONE
+        assert await producer.send(b"a", topic="nothing", version=version) is (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if version == 12 else ErrorCode.UNKNOWN_TOPIC_ID
+        )
+        assert await state_of(context) == "Empty"
+        assert await producer.send(b"a", index=2, version=version) is ErrorCode.NONE
         told = await described(context)
         assert (told.transaction_state, told.topics[0].partitions) == ("Ongoing", [2])
 

@@ -23,8 +23,8 @@ def test_every_api_stands_on_it_once_by_key() -> None:
 
 def test_versions_are_those_served_and_where_they_differ_those_advertised() -> None:
     text = documentation()
-    assert "| 0 | Produce | 3–12 (advertised from 0) | 9 |" in text
-    assert "| 1 | Fetch | 4–17 | 12 |" in text
+    assert "| 0 | Produce | 3–13 (advertised from 0) | 9 |" in text
+    assert "| 1 | Fetch | 4–18 | 12 |" in text
     assert "| 75 | DescribeTopicPartitions | 0 | 0 |" in text
 
 

@@ -252,10 +252,10 @@ def test_a_count_of_numbers_larger_than_the_rest_is_malformed() -> None:
 
 
 def test_an_undeclared_version_is_our_mistake_and_not_the_peers() -> None:
-    for version in (2, 13, -1):
-        with pytest.raises(ValueError, match="ProduceRequest is declared for versions 3 to 12"):
+    for version in (2, 14, -1):
+        with pytest.raises(ValueError, match="ProduceRequest is declared for versions 3 to 13"):
             decode(ProduceRequest, version, b"")
-        with pytest.raises(ValueError, match="ProduceRequest is declared for versions 3 to 12"):
+        with pytest.raises(ValueError, match="ProduceRequest is declared for versions 3 to 13"):
             encode(produce(b""), version)
 
 

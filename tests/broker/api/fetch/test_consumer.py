@@ -50,7 +50,7 @@ async def started(context: Context, sent: FetchRequest, version: int = BY_NAME) 
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(4, 18))
+@pytest.mark.parametrize("version", range(4, 19))
 @pytest.mark.parametrize("isolation_level", [0, 1])
 async def test_records_in_every_version(version: int, isolation_level: int) -> None:
     async with running_broker() as context:
@@ -363,7 +363,7 @@ async def test_a_disk_that_fails_is_told_in_a_way_that_the_client_knows(version:
         assert codes(await fetched(context, request(wanted()), version)) == [code]
 
 
-@pytest.mark.parametrize("version", [13, 15, 16, 17])
+@pytest.mark.parametrize("version", [13, 15, 16, 17, 18])
 async def test_since_version_16_the_leader_is_named(version: int) -> None:
     """The field for it is older, and Kafka fills it from 16 on, with the endpoints (KIP-951)."""
     other = BrokerState(1, {"PLAINTEXT": ("127.0.0.1", 9093)})
