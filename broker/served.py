@@ -239,7 +239,7 @@ SERVED: tuple[Api, ...] = (
         TxnOffsetCommitRequest,
         txn_offset_commit.handle,
         txn_offset_commit.fail,
-        served=(0, 5),
+        served=(0, 6),
         needs=((WRITE, TRANSACTIONAL_ID), (READ, GROUP), (READ, TOPIC)),
     ),
     Api(

@@ -25,6 +25,8 @@ APACHE_KAFKA = (
     f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}@jar",
     "org.slf4j:slf4j-simple:1.7.36",
 )
+LATER_CLIENTS = ("org.apache.kafka:kafka-clients:4.4.0@jar",)
+"""Their messages have a few versions more."""
 
 CHECKSUMS = Path(__file__).with_name("jars.sha256")
 JAVA_VERSION_MIN = 17
@@ -151,7 +153,7 @@ def run_ivy(cache: Path, coordinates: tuple[str, ...], listing: Path) -> None:
 
 def main() -> None:
     recorded = read_checksums()
-    for jar in fetch(APACHE_KAFKA):
+    for jar in (*fetch(APACHE_KAFKA), *fetch(LATER_CLIENTS)):
         if jar.name not in recorded:
             sys.stdout.write(f"{sha256(jar)}  {jar.name}\n")
 

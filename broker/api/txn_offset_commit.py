@@ -4,7 +4,8 @@ The coordinator of the transaction has to know of it, as for a Produce (handling
 marker comes, who asks for stable offsets only is told UNSTABLE_OFFSET_COMMIT.
 
 Versions: 2 leader epoch (KIP-320). 3 flexible, generation and member (KIP-447). 4 TRANSACTION_ABORTABLE may be
-answered. 5 the transaction includes the group's offsets by that (KIP-890).
+answered. 5 the transaction includes the group's offsets by that (KIP-890). 6 topic ids in the place of names;
+UNKNOWN_TOPIC_ID, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH may be answered (KIP-1319, Kafka 4.4).
 """
 
 from typing import Final
@@ -32,6 +33,7 @@ LOADING_SINCE: Final = 2
 """Before, clients do not know COORDINATOR_LOAD_IN_PROGRESS."""
 ABORTABLE_SINCE: Final = 4
 INCLUDES_SINCE: Final = 5
+TOPIC_IDS_SINCE: Final = 6
 
 Codes = dict[Position, ErrorCode]
 
@@ -58,12 +60,16 @@ async def _looked_at(
     offsets: list[OffsetToCommit] = []
     image, steps = context.metadata.image, Steps(call)
     for topic in request.topics:
+        if call.version >= TOPIC_IDS_SINCE:
+            topic.name = image.names.get(topic.topic_id, "")  # which no topic has
         is_permitted = context.access.permits(call, Operation.READ, of_topic(topic.name))
         found = image.topics.get(topic.name)
         for partition in topic.partitions:
             await steps.step()
             position = topic.name, partition.partition_index
-            if not is_permitted:
+            if call.version >= TOPIC_IDS_SINCE and not topic.name:
+                codes[position] = ErrorCode.UNKNOWN_TOPIC_ID
+            elif not is_permitted:
                 codes[position] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif found is None or not 0 <= partition.partition_index < len(found.partitions):
                 codes[position] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -87,6 +93,7 @@ async def _commit(
         request.producer_epoch,
         await _proof(context, call, request),
         offsets,
+        call.version,
     )
     errors: list[ErrorCode] = await ask_group(
         context,
@@ -139,6 +146,7 @@ def _response(call: Call, request: TxnOffsetCommitRequest, codes: Codes) -> TxnO
         topics=[
             TxnOffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
                         partition_index=each.partition_index, error_code=told((topic.name, each.partition_index))
@@ -157,6 +165,7 @@ def fail(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitRes
         topics=[
             TxnOffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
                     for each in topic.partitions

@@ -60,8 +60,8 @@ from odradek.protocol.stored.plain_offset_commit import read_plain_offset_commit
 GROUP_ID_NOT_FOUND_SINCE: Final = 9
 """OffsetCommit's version in which a client knows that error."""
 NO_PRODUCER_ID: Final = -1
-ANY_VERSION: Final = -1
-"""Of TxnOffsetCommit: members of every kind may commit by each."""
+GROUP_ID_NOT_FOUND_SINCE_IN_TRANSACTION: Final = 6
+"""TxnOffsetCommit's (KIP-1319)."""
 DUE_TOGETHER_MAX: Final = 50
 """So many deadlines, or groups that are looked at, make one step of `tick`: the loop belongs to others, too."""
 
@@ -205,18 +205,21 @@ class GroupMachine:
 
     def commit_in_transaction(self, request: CommitInTransaction, waiting: Waiting[list[ErrorCode]], now: Now) -> None:
         """Keeps no session alive, as in Kafka: the producer commits, and not the member. Raises KafkaError (KIP-447):
-        COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+        COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; GROUP_ID_NOT_FOUND and
+        STALE_MEMBER_EPOCH to those who know them."""
         group_id, member = request.group_id, (request.member_id, request.instance_id, request.generation)
         group = self.groups.get(group_id)
         if group is None:
             if request.generation >= 0:
-                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r}")
+                knows = request.version >= GROUP_ID_NOT_FOUND_SINCE_IN_TRANSACTION
+                code = ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION
+                raise KafkaError(code, f"there is no group {group_id!r}")
             group = self._table.simple(group_id)
         check: Check | None = None
         if isinstance(group, ClassicGroup):
             group.validate_commit(*member, is_transactional=True)
         else:
-            check = group.validate_commit(*member, is_transactional=True, version=ANY_VERSION).check
+            check = group.validate_commit(*member, is_transactional=True, version=request.version).check
         errors = self._transactional.commit(request, check, now, lambda: self._forget_if_vacant(group_id))
         self._forget_if_vacant(group_id)
         self._outbox.reply(group_id, waiting, errors)

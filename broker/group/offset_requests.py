@@ -46,6 +46,7 @@ class CommitInTransaction(NamedTuple):
     proof: Proof
     """That the transaction is under way and includes the group; a coordinator's."""
     offsets: Sequence[OffsetToCommit]
+    version: int
 
 
 class EndTransaction(NamedTuple):

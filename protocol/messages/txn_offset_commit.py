@@ -8,9 +8,22 @@ v2: committed_leader_epoch (KIP-320)
 v3: flexible (KIP-482); generation_id, member_id, group_instance_id, and errors about these (KIP-447)
 v4: TRANSACTION_ABORTABLE may be answered (KIP-890)
 v5: transaction.version 2: the offsets are added to the transaction without AddOffsetsToTxn (KIP-890)
+v6: topic_id in the place of name; UNKNOWN_TOPIC_ID, GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH may be answered (KIP-1319)
 """
 
-from odradek.protocol.codec.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
+from odradek.protocol.codec.schema import (
+    ZERO_UUID,
+    Request,
+    Response,
+    Struct,
+    field,
+    i16,
+    i32,
+    i64,
+    message,
+    struct,
+    uuid,
+)
 
 
 @struct
@@ -21,11 +34,12 @@ class TxnOffsetCommitResponsePartition(Struct):
 
 @struct
 class TxnOffsetCommitResponseTopic(Struct):
-    name: str
+    name: str = field(until=5, default="")
+    topic_id: uuid = field(since=6, default=ZERO_UUID)
     partitions: list[TxnOffsetCommitResponsePartition]
 
 
-@message(key=28, versions=(0, 5), flexible=3)
+@message(key=28, versions=(0, 6), flexible=3)
 class TxnOffsetCommitResponse(Response):
     throttle_time_ms: i32 = 0
     topics: list[TxnOffsetCommitResponseTopic]
@@ -41,11 +55,12 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 @struct
 class TxnOffsetCommitRequestTopic(Struct):
-    name: str
+    name: str = field(until=5, default="")
+    topic_id: uuid = field(since=6, default=ZERO_UUID)
     partitions: list[TxnOffsetCommitRequestPartition]
 
 
-@message(key=28, versions=(0, 5), flexible=3)
+@message(key=28, versions=(0, 6), flexible=3)
 class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse]):
     transactional_id: str
     group_id: str

@@ -233,14 +233,14 @@ REQUESTS: list[Make] = [
             )
         ]
     ),
-    lambda _: TxnOffsetCommitRequest(
+    lambda topic_id: TxnOffsetCommitRequest(
         transactional_id="orders",
         group_id="group",
         producer_id=0,
         producer_epoch=0,
         topics=[
             TxnOffsetCommitRequestTopic(
-                name="orders",
+                topic_id=topic_id,
                 partitions=[
                     TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
                 ],

@@ -226,6 +226,7 @@ class Producer:
             topics=[
                 TxnOffsetCommitRequestTopic(
                     name=topic,
+                    topic_id=id_of(self.context, topic),
                     partitions=[
                         TxnOffsetCommitRequestPartition(
                             partition_index=index, committed_offset=offset, committed_metadata=""
@@ -235,9 +236,10 @@ class Producer:
                 for (topic, index), offset in offsets.items()
             ],
         )
+        names = {id_of(self.context, topic): topic for topic, _ in offsets}
         answer = await ask(self.context, commit, version)
         return {
-            (topic.name, each.partition_index): ErrorCode(each.error_code)
+            (topic.name or names[topic.topic_id], each.partition_index): ErrorCode(each.error_code)
             for topic in answer.topics
             for each in topic.partitions
         }

@@ -2,6 +2,8 @@
 
 One JVM for all that is asked; it runs kafka_serialization.jsh through jshell. `members` is what Java's consumer writes
 of a member that had partitions 2 and 0 of topic b and 1 of a, in generation 7.
+
+The messages are those of Kafka's next release, which has all versions of 4.3.1 and the few of its own that are ours.
 """
 
 import json
@@ -12,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from processes.jars import APACHE_KAFKA, java, resolve
+from processes.jars import APACHE_KAFKA, LATER_CLIENTS, java, resolve
 
 SCRIPT = Path(__file__).with_suffix(".jsh")
 
@@ -39,7 +41,7 @@ def ask_kafka(cases: Sequence[tuple[str, int, bytes]]) -> tuple[list[Written | s
     with tempfile.TemporaryDirectory() as directory:
         given, answered = Path(directory, "given"), Path(directory, "answered")
         given.write_text("".join(f"{name} {version} {data.hex()}\n" for name, version, data in cases))
-        jars = os.pathsep.join(map(str, resolve(*APACHE_KAFKA)))
+        jars = os.pathsep.join(map(str, (*resolve(*LATER_CLIENTS), *resolve(*APACHE_KAFKA))))  # the first one counts
         command = [str(Path(java()).with_name("jshell")), "--class-path", jars]
         command += [f"-R-Dgiven={given}", f"-R-Danswered={answered}"]
         command += [

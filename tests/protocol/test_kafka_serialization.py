@@ -44,6 +44,8 @@ NOT_COMPARED = ("Fetch", "Produce")
 """Kafka leaves out tagged structs that are full of defaults, and records have no contents in its JSON."""
 NO_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=[])
 """To Kafka this is an absent tag, which it never is."""
+RENAMED = {("TxnOffsetCommitRequest", "generation_id"): "generation_id_or_member_epoch"}
+"""In Kafka 4.4."""
 TAGS_OF_OURS = (REBALANCES_TAG,)
 MESSAGES_EACH = 5
 HAD = {"b": [2, 0], "a": [1]}
@@ -90,7 +92,9 @@ def in_kafkas_words(layout: Layout, ours: Struct) -> dict[str, Any]:
     """As Kafka's JSON converters have it; a tagged field with its default is left out, and so are ours, which Kafka
     keeps as bytes that it does not know."""
     return {
-        camel_case(slot.name): value_in_kafkas_words(slot.kind, getattr(ours, slot.name))
+        camel_case(RENAMED.get((type(ours).__name__, slot.name), slot.name)): value_in_kafkas_words(
+            slot.kind, getattr(ours, slot.name)
+        )
         for slot in layout.slots
         if slot.is_carried
         and slot.tag not in TAGS_OF_OURS

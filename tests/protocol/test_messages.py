@@ -70,7 +70,7 @@ DECLARED = [
     ("add_offsets_to_txn", "AddOffsetsToTxn", 25, 0, 4, 3),
     ("end_txn", "EndTxn", 26, 0, 5, 3),
     ("write_txn_markers", "WriteTxnMarkers", 27, 1, 2, 1),
-    ("txn_offset_commit", "TxnOffsetCommit", 28, 0, 5, 3),
+    ("txn_offset_commit", "TxnOffsetCommit", 28, 0, 6, 3),
     ("describe_configs", "DescribeConfigs", 32, 1, 4, 4),
     ("alter_configs", "AlterConfigs", 33, 0, 2, 2),
     ("describe_log_dirs", "DescribeLogDirs", 35, 1, 5, 2),

@@ -49,17 +49,20 @@ class CommitCheck:
 NO_MEMBER = ("", None, -1)
 """Member id, instance id and epoch of a transactional commit whose producer knows no member (before KIP-447)."""
 
+STALE_EPOCHS_TOLD_SINCE = 6
+"""The version of TxnOffsetCommit."""
+
 ALL_GOOD = CommitCheck(None, -1, ErrorCode.STALE_MEMBER_EPOCH)
 
 
 def check_commit(
     state: GroupState, group_id: str, member_id: str, member_epoch: int, *, is_transactional: bool, version: int
 ) -> CommitCheck:
-    """`version` is OffsetCommit's; nobody looks at it where `is_transactional`.
+    """`version` is OffsetCommit's, or where `is_transactional` TxnOffsetCommit's.
 
     Without an epoch, offsets of a group without members may be committed. Raises KafkaError: UNKNOWN_MEMBER_ID,
-    UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH. Members that speak the classic protocol, and producers, know
-    ILLEGAL_GENERATION in its place (`OffsetMetadataManager.validateTransactionalOffsetCommit`).
+    UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH. Members that speak the classic protocol, and producers before KIP-1319,
+    know ILLEGAL_GENERATION in its place (`OffsetMetadataManager.validateTransactionalOffsetCommit`).
     """
     if member_epoch < 0 and not state.members:
         return ALL_GOOD
@@ -73,7 +76,7 @@ def check_commit(
             f"Members of the consumer protocol commit with version {COMMIT_VERSION_MIN} of OffsetCommit, or later.",
         )
     current = state.current(member_id)
-    refusal = _refusal(is_classic or is_transactional)
+    refusal = _refusal(is_classic or (is_transactional and version < STALE_EPOCHS_TOLD_SINCE))
     if member_epoch == current.member_epoch:
         return ALL_GOOD
     if member_epoch > current.member_epoch:

@@ -24,7 +24,7 @@ from tests.broker.transactions import (
 )
 
 pytestmark = pytest.mark.virtual_time
-VERSIONS = pytest.mark.parametrize("version", range(6))
+VERSIONS = pytest.mark.parametrize("version", range(7))
 FIRST, SECOND, UNKNOWN, NOT_THERE = ("orders", 0), ("orders", 1), ("orders", 3), ("nowhere", 0)
 INCLUDES_SINCE = 5
 
@@ -78,16 +78,18 @@ async def test_partitions_that_there_are_not_are_refused_and_the_others_committe
         ) == {
             FIRST: ErrorCode.NONE,
             UNKNOWN: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            NOT_THERE: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            NOT_THERE: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if version < 6 else ErrorCode.UNKNOWN_TOPIC_ID,
             ("secret", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         }
 
 
-async def test_where_nothing_is_left_to_commit_the_group_is_not_included() -> None:
+@pytest.mark.parametrize("version", [5, 6])
+async def test_where_nothing_is_left_to_commit_the_group_is_not_included(version: int) -> None:
     async with running_transactions() as context:
         producer = await new_producer(context, includes_group=False)
-        done = await producer.commit_offsets({UNKNOWN: 7})
-        assert done == {UNKNOWN: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        done = await producer.commit_offsets({UNKNOWN: 7, NOT_THERE: 7}, version=version)
+        by_id = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if version < 6 else ErrorCode.UNKNOWN_TOPIC_ID
+        assert done == {UNKNOWN: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_THERE: by_id}
         assert await state_of(context) == "Empty"
 
 
@@ -152,7 +154,7 @@ async def test_unknown_and_empty_ids_are_refused(version: int) -> None:
             assert await stranger.commit_offsets({FIRST: 7}, group_id, version=version) == {FIRST: code}
 
 
-@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("version", [3, 4, 5, 6])
 async def test_a_member_commits_in_its_generation_and_in_no_other(version: int) -> None:
     async with running_transactions() as context:
         member = Member(context)

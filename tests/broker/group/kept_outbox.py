@@ -256,9 +256,10 @@ class World:
         producer_id: int = 1,
         member: tuple[str, str | None, int] = ("", None, -1),
         metadata: str = "",
+        version: int = 5,
     ) -> list[ErrorCode]:
         """`member`: its id, instance id and generation."""
-        request = in_transaction(group_id, offsets, producer_id, member, metadata)
+        request = in_transaction(group_id, offsets, producer_id, member, metadata, version)
         errors: list[ErrorCode] = self.ask(
             lambda machine, waiting, now: machine.commit_in_transaction(request, waiting, now)
         )
@@ -330,12 +331,13 @@ def in_transaction(
     producer_id: int = 1,
     member: tuple[str, str | None, int] = ("", None, -1),
     metadata: str = "",
+    version: int = 5,
 ) -> CommitInTransaction:
     """`member`: its id, instance id and generation."""
     wanted = [
         OffsetToCommit(position, TOPIC_IDS[position[0]], offset, -1, metadata) for position, offset in offsets.items()
     ]
-    return CommitInTransaction(group_id, *member, producer_id, 0, Proof(is_coordinators=True), wanted)
+    return CommitInTransaction(group_id, *member, producer_id, 0, Proof(is_coordinators=True), wanted, version)
 
 
 def seen(machine: GroupMachine) -> dict[str, tuple[Any, ...]]:

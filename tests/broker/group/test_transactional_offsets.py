@@ -98,8 +98,9 @@ def test_a_refused_commit_leaves_what_was_pending_before() -> None:
 
 def test_where_there_is_no_group_one_is_made_for_who_names_no_generation() -> None:
     world = World()
-    refused = code_of(lambda: world.commit_in_transaction("a", {FIRST: 7}, member=("m", None, 0)))
-    assert refused is ErrorCode.ILLEGAL_GENERATION
+    for version, code in ((5, ErrorCode.ILLEGAL_GENERATION), (6, ErrorCode.GROUP_ID_NOT_FOUND)):
+        commit = partial(world.commit_in_transaction, "a", {FIRST: 7}, member=("m", None, 0), version=version)
+        assert code_of(commit) is code
     assert world.machine.groups == {}
     assert world.commit_in_transaction("a", {FIRST: 7}) == [ErrorCode.NONE]
     assert {group_id: group.protocol_type for group_id, group in world.machine.groups.items()} == {"a": None}
@@ -151,14 +152,16 @@ def heartbeat(world: World, member_id: str, epoch: int, owned: dict[bytes, froze
     return int(answer.member_epoch)
 
 
-def test_a_stale_epoch_of_a_consumer_group_is_an_illegal_generation() -> None:
+def test_a_stale_epoch_of_a_consumer_group_is_refused_as_the_version_knows_it() -> None:
     world = World({"group.consumer.assignment.interval.ms": "0"}, partition_count=2)
     epoch = heartbeat(world, "m", 0, {})
     assert isinstance(world.machine.groups["a"], ConsumerGroup)
     assert world.commit_in_transaction("a", {FIRST: 7}, member=("m", None, epoch)) == [ErrorCode.NONE]
     for stale in (epoch + 1, epoch - 1, -1):
-        refused = code_of(partial(world.commit_in_transaction, "a", {FIRST: 8}, member=("m", None, stale)))
-        assert refused is ErrorCode.ILLEGAL_GENERATION
+        for version, code in ((5, ErrorCode.ILLEGAL_GENERATION), (6, ErrorCode.STALE_MEMBER_EPOCH)):
+            member = ("m", None, stale)
+            commit = partial(world.commit_in_transaction, "a", {FIRST: 8}, member=member, version=version)
+            assert code_of(commit) is code
     assert code_of(lambda: world.commit_in_transaction("a", {FIRST: 8}, member=("n", None, epoch))) is (
         ErrorCode.UNKNOWN_MEMBER_ID
     )

@@ -55,11 +55,22 @@ def test_classic_members_are_told_in_their_own_words() -> None:
     check_commit(group(classic=True), "g", "a", 5, is_transactional=False, version=2)
 
 
+@pytest.mark.parametrize(
+    ("classic", "version", "code"),
+    [
+        (False, 5, ErrorCode.ILLEGAL_GENERATION),
+        (False, 6, ErrorCode.STALE_MEMBER_EPOCH),
+        (True, 6, ErrorCode.ILLEGAL_GENERATION),
+    ],
+)
 @pytest.mark.parametrize(("epoch", "partition"), [(6, 0), (4, 2), (-1, 0)])
-def test_producers_are_told_of_a_stale_epoch_as_of_a_generation(epoch: int, partition: int) -> None:
+def test_producers_are_told_of_a_stale_epoch_as_they_know_it(
+    epoch: int, partition: int, classic: bool, version: int, code: ErrorCode
+) -> None:
+    state = group(classic=classic)
     with pytest.raises(KafkaError) as error:
-        check_commit(group(), "g", "a", epoch, is_transactional=True, version=5).check(T, partition)
-    assert error.value.code is ErrorCode.ILLEGAL_GENERATION
+        check_commit(state, "g", "a", epoch, is_transactional=True, version=version).check(T, partition)
+    assert error.value.code is code
 
 
 def test_old_versions_commit_in_transactions_only() -> None:
