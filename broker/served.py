@@ -193,7 +193,7 @@ SERVED: tuple[Api, ...] = (
         ApiVersionsRequest,
         api_versions.handle,
         api_versions.fail,
-        served=(0, 4),
+        served=(0, 5),
         needs=(),
         is_before_authentication=True,
     ),

@@ -4,7 +4,11 @@ The answer follows from `SERVED`, in order of the keys. Clients infer the broker
 reads Kafka 4.3), so they change together or not at all. Of the features (cluster/features.py) those are told that Kafka
 has, too; they are finalized by themselves. A version of this API that we do not know is answered by dispatch (KIP-511).
 
+A client that takes this broker for another one, or for one of another cluster, is told REBOOTSTRAP_REQUIRED (KIP-1242):
+an address may have been given to another broker since.
+
 Versions: 3 flexible, client software name and version (KIP-511), features (KIP-584). 4 a feature's minimum may be 0.
+5 the cluster and the node that are meant, as in Kafka 4.4.
 """
 
 import re
@@ -21,6 +25,8 @@ from odradek.protocol.messages.api_versions import (
 )
 
 SOFTWARE_SINCE = 3
+MEANT_SINCE = 5
+NO_NODE = -1
 MINIMUM_ZERO_SINCE = 4
 """Before, a client takes a feature whose minimum is 0 for a mistake (KAFKA-17011)."""
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -33,6 +39,8 @@ async def handle(context: Context, call: Call, request: ApiVersionsRequest) -> A
         if not SOFTWARE.fullmatch(name) or not SOFTWARE.fullmatch(version):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "client software name and version must match KIP-511's pattern")
         call.caller.software = f"{name} {version}"
+    if call.version >= MEANT_SINCE:
+        _require_meant(context, request)
     image = context.metadata.image
     finalized = [(name, level) for name in OF_CLIENTS if (level := image.features.get(name, 0))]
     return ApiVersionsResponse(
@@ -52,6 +60,18 @@ async def handle(context: Context, call: Call, request: ApiVersionsRequest) -> A
             if api.is_advertised
         ],
     )
+
+
+def _require_meant(context: Context, request: ApiVersionsRequest) -> None:
+    """Raises KafkaError: REBOOTSTRAP_REQUIRED, INVALID_REQUEST where only one of the two is given."""
+    own = context.identity
+    if (request.cluster_id is None) != (request.node_id == NO_NODE):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "cluster id and node id must be given together")
+    if request.cluster_id is not None and (request.cluster_id, request.node_id) != (own.cluster_id, own.node_id):
+        raise KafkaError(
+            ErrorCode.REBOOTSTRAP_REQUIRED,
+            f"this is broker {own.node_id} of cluster {own.cluster_id}, not {request.node_id} of {request.cluster_id}",
+        )
 
 
 def fail(request: ApiVersionsRequest, code: ErrorCode) -> ApiVersionsResponse:

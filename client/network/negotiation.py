@@ -1,7 +1,7 @@
 """Which versions of which APIs a broker and this client have in common.
 
 Each new connection asks anew, so a broker that was upgraded in place is noticed with its first one. The question itself
-has versions, and the client begins with its newest: a broker that does not know it answers UNSUPPORTED_VERSION, in
+has versions, and the client begins with version 4: a broker that does not know it answers UNSUPPORTED_VERSION, in
 version 0 and, since Kafka 2.4, with the range that it does know (KIP-511). (Source: NetworkClient.java,
 handleApiVersionsResponse.)
 """
@@ -24,6 +24,9 @@ SOFTWARE_PATTERN: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])
 """What Kafka accepts as either, or it answers INVALID_REQUEST (ApiVersionsRequest.java)."""
 assert SOFTWARE_PATTERN.fullmatch(SOFTWARE_NAME)
 assert SOFTWARE_PATTERN.fullmatch(SOFTWARE_VERSION)
+
+FIRST_ASKED: Final = 4
+"""The next version names cluster and node; a broker before Kafka 4.4 would cost each connection a round trip by it."""
 
 Ask = Callable[[ApiVersionsRequest, int], Awaitable[ApiVersionsResponse]]
 
@@ -63,7 +66,7 @@ class Versions:
 
 async def negotiate(ask: Ask, broker: str) -> Versions:
     """Asks for the broker's ranges, again by a lower version if it does not know this one. Raises ConnectionFailed."""
-    version = ApiVersionsRequest.max_version
+    version = FIRST_ASKED
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
     while True:
         answer = await ask(request, version)

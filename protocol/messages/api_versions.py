@@ -8,6 +8,7 @@ v1: throttle_time_ms (KIP-124)
 v2: the broker answers before it throttles (KIP-219)
 v3: flexible (KIP-482); name and version of the client (KIP-511); features (KIP-584), zk_migration_ready (KIP-866)
 v4: a supported feature may have the min_version 0 (KAFKA-17011)
+v5: cluster_id and node_id, which the client takes the broker for; REBOOTSTRAP_REQUIRED may be answered (KIP-1242)
 """
 
 from odradek.protocol.codec.schema import Request, Response, Struct, field, i16, i32, i64, message, struct
@@ -34,7 +35,7 @@ class FinalizedFeatureKey(Struct):
     min_version_level: i16
 
 
-@message(key=18, versions=(0, 4), flexible=3)
+@message(key=18, versions=(0, 5), flexible=3)
 class ApiVersionsResponse(Response):
     error_code: i16 = 0
     api_keys: list[ApiVersion]
@@ -45,7 +46,9 @@ class ApiVersionsResponse(Response):
     zk_migration_ready: bool = field(since=3, tag=3, default=False)
 
 
-@message(key=18, versions=(0, 4), flexible=3)
+@message(key=18, versions=(0, 5), flexible=3)
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
     client_software_name: str = field(since=3, default="")
     client_software_version: str = field(since=3, default="")
+    cluster_id: str | None = field(since=5, default=None)
+    node_id: i32 = field(since=5, default=-1)

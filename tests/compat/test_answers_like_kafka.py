@@ -111,6 +111,11 @@ DIFFERENT: dict[str, Difference] = {
         ),
         "KIP-110 asks for it; Kafka 4.3.1 has lost the check, which looked at the topic's compression.type alone",
     ),
+    "an_unknown_version_of_api_versions": Difference(
+        ("UNSUPPORTED_VERSION", 1, "001200000004", 16),
+        ("UNSUPPORTED_VERSION", 1, "001200000005", 16),
+        "version 5 is Kafka 4.4's",
+    ),
     "metadata_of_neither_name_nor_id": Difference(
         [("NONE", 2 * [UNFORESEEN]), (UNFORESEEN, 2 * [UNFORESEEN])],
         [("NONE", 2 * ["INVALID_REQUEST"]), ("INVALID_REQUEST", 2 * ["INVALID_REQUEST"])],

@@ -323,7 +323,7 @@ async def test_versions_are_negotiated_with_our_own_broker_too(broker: Ours) -> 
     config = ClientConfig(f"{broker.host}:{broker.port}")
     connection = await open_connection(Environment(), config, -1, broker.host, broker.port)
     try:
-        assert connection.version_of(ApiVersionsRequest) == 4
+        assert connection.version_of(ApiVersionsRequest) == ApiVersionsRequest.max_version
         metadata = await connection.ask(MetadataRequest(topics=[]))
         assert len(metadata.brokers) == broker_count(broker)
     finally:

@@ -60,7 +60,7 @@ DECLARED = [
     ("describe_groups", "DescribeGroups", 15, 0, 6, 5),
     ("list_groups", "ListGroups", 16, 0, 5, 3),
     ("sasl_handshake", "SaslHandshake", 17, 0, 1, None),
-    ("api_versions", "ApiVersions", 18, 0, 4, 3),
+    ("api_versions", "ApiVersions", 18, 0, 5, 3),
     ("create_topics", "CreateTopics", 19, 2, 7, 5),
     ("delete_topics", "DeleteTopics", 20, 1, 6, 4),
     ("delete_records", "DeleteRecords", 21, 0, 2, 2),

@@ -8,7 +8,7 @@ from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Caller
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from tests.broker.support import LISTENER, ask, running_broker
+from tests.broker.support import CLUSTER_ID, LISTENER, NODE_ID, ask, running_broker
 
 ADVERTISED = {
     0: (0, 13),  # Produce
@@ -24,7 +24,7 @@ ADVERTISED = {
     14: (0, 5),  # SyncGroup
     15: (0, 6),  # DescribeGroups
     16: (0, 5),  # ListGroups
-    18: (0, 4),  # ApiVersions
+    18: (0, 5),  # ApiVersions
     19: (2, 7),  # CreateTopics
     20: (1, 6),  # DeleteTopics
     21: (0, 2),  # DeleteRecords
@@ -66,7 +66,7 @@ async def versions(version: int, name: str = "tests", software_version: str = "1
         return await ask(context, request, version)
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 async def test_every_version_lists_exactly_what_is_served_in_order_of_the_keys(version: int) -> None:
     answer = await versions(version)
     assert answer.error_code == ErrorCode.NONE
@@ -110,13 +110,36 @@ async def test_a_broker_beside_others_without_features_says_so() -> None:
     ("name", "software_version"),
     [("a b", "1.0"), ("", "1.0"), ("client", ""), ("-client", "1.0"), ("client-", "1.0"), ("client", "1.0\n")],
 )
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("version", [3, 4, 5])
 async def test_a_software_name_or_version_outside_of_kip_511_is_refused(
     version: int, name: str, software_version: str
 ) -> None:
     answer = await versions(version, name, software_version)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     assert answer.api_keys == []
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "code"),
+    [
+        (None, -1, ErrorCode.NONE),
+        (CLUSTER_ID, NODE_ID, ErrorCode.NONE),
+        ("another", NODE_ID, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER_ID, NODE_ID + 1, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("", -2, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER_ID, -1, ErrorCode.INVALID_REQUEST),
+        (None, NODE_ID, ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_who_means_another_broker_or_cluster_has_to_begin_anew(
+    cluster_id: str | None, node_id: int, code: ErrorCode
+) -> None:
+    async with running_broker() as context:
+        request = ApiVersionsRequest(
+            client_software_name="tests", client_software_version="1.0", cluster_id=cluster_id, node_id=node_id
+        )
+        answer = await ask(context, request, 5)
+    assert (answer.error_code, len(answer.api_keys)) == (code, 0 if code else len(ADVERTISED))
 
 
 async def test_the_software_is_remembered_with_the_connection() -> None:
