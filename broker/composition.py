@@ -24,6 +24,7 @@ from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.group.group_counts import GroupCounts
 from odradek.broker.group_coordinator import group_shards
 from odradek.broker.handling.context import Api, BrokerIdentity, Context, Sessions
+from odradek.broker.handling.releases import acting_as
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration
 from odradek.broker.observability.request_metrics import RequestMetrics
@@ -60,7 +61,8 @@ class Parts:
     listener: str
     """On which brokers talk to one another."""
     served: Mapping[int, Api]
-    """By key, with their versions: another table makes it a broker of another release (served.py)."""
+    """By key, with their versions: another table makes it a broker of another release (served.py), and `act.as` has it
+    tell clients less (handling/releases.py)."""
     epochs_at_start: Mapping[Key, int]
     """The leader epochs before this broker registered: it leads nothing at those (replication/roles.py)."""
     subscribers: Sequence[LeadershipSubscriber] = SUBSCRIBERS
@@ -131,7 +133,7 @@ def compose(parts: Parts) -> Context:
         group_counts=counts,
         transactions=transactions,
         metrics=RequestMetrics(),
-        served=parts.served,
+        served=acting_as(parts.served, config.act_as),
     )
 
 

@@ -1,7 +1,8 @@
 """ApiVersions (key 18): which APIs are served, in which versions; for most clients the first request of a connection.
 
 The answer follows from `SERVED`, in order of the keys. Clients infer the broker's version from the ranges (kafka-python
-reads Kafka 4.3), so they change together or not at all. Of the features (cluster/features.py) those are told that Kafka
+reads Kafka 4.3), so they change together or not at all; with `act.as` they are those of an earlier release, whose
+features alone are told then (handling/releases.py). Of the features (cluster/features.py) those are told that Kafka
 has, too; they are finalized by themselves. A version of this API that we do not know is answered by dispatch (KIP-511).
 
 A client that takes this broker for another one, or for one of another cluster, is told REBOOTSTRAP_REQUIRED (KIP-1242):
@@ -13,8 +14,9 @@ Versions: 3 flexible, client software name and version (KIP-511), features (KIP-
 
 import re
 
-from odradek.broker.cluster.features import OF_CLIENTS, SUPPORTED
+from odradek.broker.cluster.features import SUPPORTED
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.releases import features_of
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.api_versions import (
     ApiVersion,
@@ -42,11 +44,12 @@ async def handle(context: Context, call: Call, request: ApiVersionsRequest) -> A
     if call.version >= MEANT_SINCE:
         _require_meant(context, request)
     image = context.metadata.image
-    finalized = [(name, level) for name in OF_CLIENTS if (level := image.features.get(name, 0))]
+    features = features_of(context.config.act_as)
+    finalized = [(name, level) for name in features if (level := image.features.get(name, 0))]
     return ApiVersionsResponse(
         supported_features=[
             SupportedFeatureKey(name=name, min_version=0, max_version=SUPPORTED[name])
-            for name in OF_CLIENTS
+            for name in features
             if call.version >= MINIMUM_ZERO_SINCE
         ],
         finalized_features_epoch=image.features_revision if finalized else -1,

@@ -48,6 +48,12 @@ _INTERNAL = "Kafka takes it, too, but does not describe it."
 class BrokerOptions(GroupOptions, TransactionOptions):
     """What is set for a broker, by file, command line or at run time, in order of the names."""
 
+    act_as = Option[str | None](
+        "act.as", STRING, None,
+        "The release of Apache Kafka as which the broker presents itself to clients: they are told its versions of "
+        "each API, and no newer feature; none: all that this broker can.",
+        choices=("3.9", "4.0", "4.1", "4.2", "4.3"), deviation=OURS,
+    )
     advertised_listeners = Option[tuple[str, ...] | None](
         "advertised.listeners", LIST, None, "The addresses that clients are told; none: those of `listeners`.",
         check=lambda values: check_listeners(values or ()),

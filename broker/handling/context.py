@@ -190,6 +190,8 @@ class Api:
     """What its callers may have to be allowed; which of it, its handler knows."""
     advertised_from: int | None = None
     """The lowest version advertised, where that is lower than the lowest one served."""
+    advertised_until: int | None = None
+    """The highest version advertised, where that is lower than the highest one served (handling/releases.py)."""
     is_before_authentication: bool = False
     """Whether a connection may ask for it before it has said who it is."""
     is_forwarded: bool = False
@@ -210,7 +212,8 @@ class Api:
     @property
     def advertised(self) -> tuple[int, int]:
         lowest, highest = self.served
-        return (lowest if self.advertised_from is None else self.advertised_from), highest
+        until = highest if self.advertised_until is None else min(highest, self.advertised_until)
+        return (lowest if self.advertised_from is None else self.advertised_from), until
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def _logged(api: Api, call: Call, request: Message) -> LoggedRequest:
 
 
 def _unsupported_api_versions(api: Api, correlation_id: int) -> list[Buffer]:
-    lowest, highest = api.served
+    lowest, highest = api.advertised
     response = ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
         api_keys=[ApiVersion(api_key=API_VERSIONS, min_version=lowest, max_version=highest)],

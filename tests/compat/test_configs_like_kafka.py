@@ -66,6 +66,7 @@ DESCRIBED_DIFFERENTLY = {
 """All of the broker's options that differ: one more or one less is to be looked at."""
 
 NOT_DESCRIBED_BY_KAFKA = {
+    "act.as",
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
     *(name for name in BROKER_OPTIONS if name.startswith("metadata.")),
@@ -75,7 +76,8 @@ NOT_DESCRIBED_BY_KAFKA = {
     "record.validation",
     "request.log.slower.than.ms",
 }
-"""Those of the metadata store, lag, validation and the request log are our own, the others internal ones of Kafka."""
+"""Those of the metadata store, lag, validation, the request log and `act.as` are our own, the others internal ones of
+Kafka."""
 
 CHECKED_BY_KAFKA = {
     NODE_ID: ["ssl.engine.factory.class", "cordoned.log.dirs", "max.connections.per.ip.overrides"],

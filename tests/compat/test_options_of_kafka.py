@@ -40,6 +40,7 @@ ALTERED = {
 }
 OURS_ALONE = {"record.validation": "how a batch is checked"}
 OURS_OF_BROKERS = {
+    "act.as": "what clients are told",
     "metadata.etcd.ca.location": "how etcd is reached",
     "metadata.etcd.certificate.location": "how etcd is reached",
     "metadata.etcd.key.location": "how etcd is reached",

@@ -1,6 +1,7 @@
 """Transactions of kafka-python, aiokafka, confluent-kafka and Java, on one broker and three: all of one is there or
 nothing, for every client that reads what is committed, and whoever comes second fences the first."""
 
+import re
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,9 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
+from benchmarks.harness.metrics_page import read_page
 from processes.apache_kafka import java_command, quick_jvm
+from processes.free_ports import free_ports
 from processes.odradek_broker import OdradekBroker
 from tests.compat.clusters import Ours, broker_count
 from tests.compat.foreign_process import ForeignProcess
@@ -23,6 +26,8 @@ pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.timeou
 CLIENTS: Final = [kafka_python, aiokafka, confluent_kafka]
 PARTITIONS: Final = 3
 COPIED: Final = 3_000
+NEWEST_OF_3_9: Final = {"Produce": 11, "Fetch": 17, "EndTxn": 4, "TxnOffsetCommit": 4, "Metadata": 12}
+REQUESTS: Final = re.compile(r'^kafka_network_requestmetrics_requests_total\{request="(\w+)",version="(\d+)"\}', re.M)
 COPIER: Final = "org.apache.kafka.tools.TransactionalMessageCopier"
 
 
@@ -167,6 +172,23 @@ def test_javas_copier_copies_each_record_exactly_once(broker: Ours, tmp_path: Pa
     with copier(broker.bootstrap, source, target, tmp_path) as process:
         process.printed_until(lambda lines: any("ShutdownComplete" in line for line in lines))
     assert_each_once(read_by_kafka_python(broker.bootstrap, target, PARTITIONS, "read_committed"))
+
+
+def test_java_speaks_the_older_protocol_to_a_broker_that_acts_as_an_older_release(tmp_path: Path) -> None:
+    """By the versions of what it asks; it copies exactly once all the same."""
+    source, target = "to-be-copied", "copied"
+    metrics = f"127.0.0.1:{free_ports(1)[0]}"
+    with OdradekBroker(tmp_path / "data", "--metrics", metrics, "--set", "act.as=3.9") as broker:
+        for topic in (source, target):
+            make_topic(broker.bootstrap, topic)
+        fill(broker.bootstrap, source)
+        with copier(broker.bootstrap, source, target, tmp_path / "copier") as process:
+            process.printed_until(lambda lines: any("ShutdownComplete" in line for line in lines))
+        assert_each_once(read_by_kafka_python(broker.bootstrap, target, PARTITIONS, "read_committed"))
+        page = read_page(metrics)
+    asked = {(api, int(version)) for api, version in re.findall(REQUESTS, page)}
+    assert {("Produce", 11), ("AddPartitionsToTxn", 3), ("EndTxn", 4), ("TxnOffsetCommit", 4), ("Fetch", 17)} <= asked
+    assert not any(version > NEWEST_OF_3_9[api] for api, version in asked if api in NEWEST_OF_3_9)
 
 
 def test_javas_copier_goes_on_where_the_broker_was_killed(tmp_path: Path) -> None:
