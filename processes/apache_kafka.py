@@ -268,12 +268,15 @@ def tool_jvm() -> ToolJvm:
     return jvm
 
 
-def java_command(main_class: str, *args: str, jvm_options: Sequence[str], log_level: str) -> list[str]:
-    return [java(), *jvm_options, *logging_options(log_level), "-cp", kafka_classpath(), main_class, *args]
+def java_command(
+    main_class: str, *args: str, jvm_options: Sequence[str], log_level: str, instead: tuple[str, ...] = ()
+) -> list[str]:
+    """`instead`: the coordinates of jars whose classes count before those of Kafka."""
+    return [java(), *jvm_options, *logging_options(log_level), "-cp", kafka_classpath(instead), main_class, *args]
 
 
-def kafka_classpath() -> str:
-    return os.pathsep.join(str(jar) for jar in resolve(*APACHE_KAFKA))
+def kafka_classpath(instead: tuple[str, ...] = ()) -> str:
+    return os.pathsep.join(str(jar) for jar in (*(resolve(*instead) if instead else ()), *resolve(*APACHE_KAFKA)))
 
 
 def logging_options(level: str) -> tuple[str, ...]:

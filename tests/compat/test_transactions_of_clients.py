@@ -15,6 +15,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from benchmarks.harness.metrics_page import read_page
 from processes.apache_kafka import java_command, quick_jvm
 from processes.free_ports import free_ports
+from processes.jars import LATER_CLIENTS
 from processes.odradek_broker import OdradekBroker
 from tests.compat.clusters import Ours, broker_count
 from tests.compat.foreign_process import ForeignProcess
@@ -138,15 +139,19 @@ def test_whoever_comes_second_fences_the_first(broker: Ours, client: Maker) -> N
 # -- Java: transaction version 2 --------------------------------------------------------------------------------------
 
 
-def copier(bootstrap: str, source: str, target: str, directory: Path) -> ForeignProcess:
-    """Copies in transactions of 100, in a group, and aborts some at random, until it has copied all."""
+def copier(
+    bootstrap: str, source: str, target: str, directory: Path, *, clients: tuple[str, ...] = ()
+) -> ForeignProcess:
+    """Copies in transactions of 100, in a group, and aborts some at random, until it has copied all. `clients`: those
+    of another release, as coordinates."""
     words = (
         *("--broker-list", bootstrap, "--input-topic", source, "--output-topic", target, "--input-partition", "-1"),
         *("--transaction-size", "100", "--transactional-id", f"copier-of-{source}"),
         *("--consumer-group", f"copiers-of-{source}"),
         *("--group-mode", "--use-group-metadata", "--enable-random-aborts", "--max-messages", str(COPIED)),
     )
-    command = java_command(COPIER, *words, jvm_options=("-Xmx96m", *quick_jvm()), log_level="error")
+    options = ("-Xmx96m", *(() if clients else quick_jvm()))
+    command = java_command(COPIER, *words, jvm_options=options, log_level="error", instead=clients)
     return ForeignProcess(command, directory)
 
 
@@ -158,6 +163,11 @@ def fill(bootstrap: str, topic: str) -> None:
         producer.flush()
     finally:
         producer.close()
+
+
+def asked_of(metrics: str) -> set[tuple[str, int]]:
+    """What a broker was asked: APIs and their versions."""
+    return {(api, int(version)) for api, version in re.findall(REQUESTS, read_page(metrics))}
 
 
 def assert_each_once(found: Collection[bytes]) -> None:
@@ -174,6 +184,21 @@ def test_javas_copier_copies_each_record_exactly_once(broker: Ours, tmp_path: Pa
     assert_each_once(read_by_kafka_python(broker.bootstrap, target, PARTITIONS, "read_committed"))
 
 
+def test_the_clients_of_kafka_4_4_use_what_is_new_in_it(tmp_path: Path) -> None:
+    """They say whom they mean, and commit offsets in transactions by topic ids."""
+    source, target = "to-be-copied", "copied"
+    metrics = f"127.0.0.1:{free_ports(1)[0]}"
+    with OdradekBroker(tmp_path / "data", "--metrics", metrics) as broker:
+        for topic in (source, target):
+            make_topic(broker.bootstrap, topic)
+        fill(broker.bootstrap, source)
+        with copier(broker.bootstrap, source, target, tmp_path / "copier", clients=LATER_CLIENTS) as process:
+            process.printed_until(lambda lines: any("ShutdownComplete" in line for line in lines))
+        assert_each_once(read_by_kafka_python(broker.bootstrap, target, PARTITIONS, "read_committed"))
+        asked = asked_of(metrics)
+    assert {("ApiVersions", 5), ("TxnOffsetCommit", 6), ("Produce", 13), ("EndTxn", 5), ("Fetch", 18)} <= asked
+
+
 def test_java_speaks_the_older_protocol_to_a_broker_that_acts_as_an_older_release(tmp_path: Path) -> None:
     """By the versions of what it asks; it copies exactly once all the same."""
     source, target = "to-be-copied", "copied"
@@ -185,8 +210,7 @@ def test_java_speaks_the_older_protocol_to_a_broker_that_acts_as_an_older_releas
         with copier(broker.bootstrap, source, target, tmp_path / "copier") as process:
             process.printed_until(lambda lines: any("ShutdownComplete" in line for line in lines))
         assert_each_once(read_by_kafka_python(broker.bootstrap, target, PARTITIONS, "read_committed"))
-        page = read_page(metrics)
-    asked = {(api, int(version)) for api, version in re.findall(REQUESTS, page)}
+        asked = asked_of(metrics)
     assert {("Produce", 11), ("AddPartitionsToTxn", 3), ("EndTxn", 4), ("TxnOffsetCommit", 4), ("Fetch", 17)} <= asked
     assert not any(version > NEWEST_OF_3_9[api] for api, version in asked if api in NEWEST_OF_3_9)
 
