@@ -51,9 +51,11 @@ from odradek.broker.observability.loop_lag import LoopLag
 from odradek.broker.observability.partition_samples import partition_samples
 from odradek.broker.observability.prometheus_page import Collector, MetricsPage
 from odradek.broker.observability.request_samples import request_samples
+from odradek.broker.partitions.late_transactions import late_ms
 from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.served import BY_KEY
 from odradek.broker.startup_errors import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
+from odradek.broker.txn.late_warnings import LateWarnings
 from odradek.protocol.codec.schema import uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
@@ -191,6 +193,8 @@ class Broker:
         self._tasks.start(upkeep.run(), "raise the replicas of internal topics")
         context = self.context
         Maintenance(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
+        late = LateWarnings(context.partitions, context.transactions.shards, context.config, self.environment)
+        self._upkeep.start(late.run(), "warn of late transactions")
         if self._metrics_server is not None:
             self._loop_lag = LoopLag(self.environment, context.metrics.loop_lag)
         self._check_idle()
@@ -296,7 +300,7 @@ class Broker:
         context = self.context
         sources = (
             partial(request_samples, context.metrics),
-            partial(partition_samples, context.partitions),
+            lambda: partition_samples(context.partitions, self.environment.now_ms(), late_ms(context.config)),
             partial(group_samples, context.groups, context.group_counts),
             lambda: group_lag_samples(context.groups, context.partitions, context.config.metrics_group_lag_max_series),
             context.member.samples,

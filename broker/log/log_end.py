@@ -138,7 +138,7 @@ class LogEnd:
         if leader_epoch != latest_epoch:
             self.epochs.assign(leader_epoch, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
-            self._note_producer(segment, header, base_offset, marker, proof.transaction_version)
+            self._note_producer(segment, header, base_offset, marker, proof.transaction_version, now_ms)
         if self._is_ailing:
             self._recovered(base_offset)
         append_time_ms = header.max_timestamp if header.is_log_append_time else NO_TIMESTAMP
@@ -151,8 +151,9 @@ class LogEnd:
         base_offset: int,
         marker: Marker | None,
         transaction_version: int = 0,
+        appended_ms: int | None = None,
     ) -> None:
-        completed = self.producers.update(header, base_offset, marker, transaction_version)
+        completed = self.producers.update(header, base_offset, marker, transaction_version, appended_ms)
         if completed is not None and completed.is_aborted:
             segment.txn_index.append(self.producers.aborted_txn(completed))
 

@@ -69,10 +69,28 @@ class AbortedTxn(NamedTuple):
     last_stable_offset: int
 
 
+class OpenTxn(NamedTuple):
+    """A transaction that no marker has ended yet."""
+
+    producer_id: int
+    epoch: int
+    first_offset: int
+    opened_ms: int
+    """When its first batch was appended, by this broker's clock, if it has led since; else by the records' time, as in
+    Kafka: of the first batch, or after a start with a snapshot of the last one before."""
+
+
 class ProducerState:
     """One producer id."""
 
-    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp_ms")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "epoch",
+        "last_timestamp_ms",
+        "txn_opened_ms",
+    )
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -80,6 +98,7 @@ class ProducerState:
         self.last_timestamp_ms = -1
         self.coordinator_epoch = NO_EPOCH
         self.current_txn_first_offset = NO_OFFSET  # -1: no transaction is open
+        self.txn_opened_ms = 0  # of the open one
 
     @property
     def last_sequence(self) -> int:
@@ -203,11 +222,17 @@ class Producers:
         return f"{named} and sequence {header.base_sequence}, where {expected} was expected"
 
     def update(
-        self, header: BatchHeader, base_offset: int, marker: Marker | None = None, transaction_version: int = 0
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        marker: Marker | None = None,
+        transaction_version: int = 0,
+        appended_ms: int | None = None,
     ) -> CompletedTxn | None:
         """Remembers a batch that stands in the log, whoever wrote it; nothing is checked.
 
-        `marker` is what a control batch holds, `transaction_version` that of the transaction, where it is known.
+        `marker` is what a control batch holds, `transaction_version` that of the transaction, where it is known;
+        `appended_ms` is None where it is not known, and the records' time counts.
         Returns the transaction that the marker ends, if one was open.
         """
         producer_id = header.producer_id
@@ -231,6 +256,7 @@ class Producers:
         state.batches.append(ProducedBatch(*sequences, *offsets, header.max_timestamp))
         if header.is_transactional and state.current_txn_first_offset == NO_OFFSET:
             state.current_txn_first_offset = base_offset
+            state.txn_opened_ms = max(0, header.max_timestamp) if appended_ms is None else appended_ms
             self._open_txns[base_offset] = producer_id
         return None
 
@@ -259,6 +285,14 @@ class Producers:
     def first_undecided_offset(self) -> int | None:
         """The first offset of an open transaction; None without any."""
         return next(iter(self._open_txns), None)
+
+    @property
+    def oldest_open_txn(self) -> OpenTxn | None:
+        """The one that `first_undecided_offset` is of."""
+        for first_offset, producer_id in self._open_txns.items():
+            state = self._states[producer_id]
+            return OpenTxn(producer_id, state.epoch, first_offset, state.txn_opened_ms)
+        return None
 
     def aborted_txn(self, completed: CompletedTxn) -> AbortedTxn:
         """The row of the transaction index for one that was aborted just now."""

@@ -130,6 +130,7 @@ def decode_snapshot(data: bytes) -> Producers:
         state.last_timestamp_ms = entry.timestamp_ms
         state.coordinator_epoch = entry.coordinator_epoch
         state.current_txn_first_offset = entry.current_txn_first_offset
+        state.txn_opened_ms = max(0, entry.timestamp_ms)
     for producer_id, batch in earlier:
         if (known := states.get(producer_id)) is not None:
             known.batches.append(batch)

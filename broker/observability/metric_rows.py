@@ -106,6 +106,27 @@ OFFLINE_REPLICAS: Final = Metric(
 OFFLINE_DIRECTORIES: Final = Metric(
     "kafka_log_logmanager_offlinelogdirectorycount", _GAUGE, Unit.DIRECTORIES, "Data directories that cannot be used."
 )
+LATE_TRANSACTIONS: Final = Metric(
+    "kafka_server_replicamanager_partitionswithlatetransactionscount",
+    _GAUGE,
+    Unit.PARTITIONS,
+    "Partitions led with a transaction that is open for longer than `transaction.max.timeout.ms` and five minutes.",
+)
+STABLE_OFFSET_LAG: Final = Metric(
+    "kafka_cluster_partition_laststableoffsetlag",
+    _GAUGE,
+    Unit.OFFSETS,
+    "Of a partition led: high watermark less last stable offset, by which readers of read_committed are held up.",
+    _PARTITION,
+)
+STABLE_OFFSET_AGE: Final = Metric(
+    "kafka_cluster_partition_laststableoffsetagems",
+    _GAUGE,
+    Unit.MILLISECONDS,
+    "Of a partition led: for how long its oldest open transaction has been open; 0 without one.",
+    _PARTITION,
+    is_ours=True,
+)
 LOG_SIZE: Final = Metric("kafka_log_log_size", _GAUGE, Unit.BYTES, "Bytes of the log.", _PARTITION)
 LOG_START_OFFSET: Final = Metric(
     "kafka_log_log_logstartoffset", _GAUGE, Unit.OFFSET, "The first offset in it.", _PARTITION

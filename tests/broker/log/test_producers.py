@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.log.markers import Marker
-from odradek.broker.log.producers import SEQUENCE_MAX, CompletedTxn, ProducedBatch, Producers
+from odradek.broker.log.producers import SEQUENCE_MAX, CompletedTxn, OpenTxn, ProducedBatch, Producers
 from odradek.broker.log.verifications import Verification
 from odradek.protocol.batches.batch import BatchHeader, read_header
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -323,3 +323,36 @@ def test_idle_producers_expire_by_record_timestamp_unless_a_transaction_is_open(
     assert sorted(producer_id for producer_id, _ in producers.states()) == [2, 3]
     assert producers.expire(T0 + 10_000, 100) == 1
     assert [producer_id for producer_id, _ in producers.states()] == [3]
+
+
+# -- the oldest open transaction --------------------------------------------------------------------------------------
+
+
+def opening(producer_id: int, *, timestamp: int = T0) -> BatchHeader:
+    return header(0, producer_id=producer_id, timestamp=timestamp)._replace(attributes=0x10)
+
+
+def end_of(producer_id: int) -> BatchHeader:
+    return opening(producer_id)._replace(attributes=0x30, base_sequence=-1)
+
+
+def test_the_oldest_open_transaction_is_told_with_the_time_of_its_first_batch() -> None:
+    producers = Producers()
+    assert producers.oldest_open_txn is None
+    producers.update(opening(7), 40, appended_ms=T0 + 10)
+    producers.update(opening(8), 41, appended_ms=T0 + 20)
+    producers.update(opening(7), 42, appended_ms=T0 + 30)
+    assert producers.oldest_open_txn == OpenTxn(7, 0, 40, T0 + 10)
+    producers.update(end_of(7), 43, COMMIT)
+    assert producers.oldest_open_txn == OpenTxn(8, 0, 41, T0 + 20)
+    producers.update(opening(7), 44, appended_ms=T0 + 40)
+    producers.update(end_of(8), 45, ABORT)
+    assert producers.oldest_open_txn == OpenTxn(7, 0, 44, T0 + 40), "another one, with a time of its own"
+
+
+@pytest.mark.parametrize(("timestamp", "opened_ms"), [(T0, T0), (-1, 0)])
+def test_where_nobody_knows_when_it_was_appended_the_records_say(timestamp: int, opened_ms: int) -> None:
+    producers = Producers()
+    producers.update(opening(7, timestamp=timestamp), 40)
+    producers.update(opening(7, timestamp=T0 + 9), 41)
+    assert producers.oldest_open_txn == OpenTxn(7, 0, 40, opened_ms)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.log.markers import Marker
-from odradek.broker.log.producers import BATCHES_KEPT, SEQUENCE_MAX, ProducedBatch, Producers, ProducerState
+from odradek.broker.log.producers import BATCHES_KEPT, SEQUENCE_MAX, OpenTxn, ProducedBatch, Producers, ProducerState
 from odradek.broker.log.snapshots import (
     CorruptSnapshot,
     SnapshotEntry,
@@ -108,6 +108,7 @@ def test_no_producers_take_ten_bytes() -> None:
 def test_an_open_transaction_holds_readers_back_after_the_restart_too() -> None:
     producers = decode_snapshot(GOLDEN)
     assert producers.first_unstable_offset == 50
+    assert producers.oldest_open_txn == OpenTxn(4001, 2, 50, T0), "since its last batch, for all that is known"
     completed = producers.update(marker_header(4001, 2), 70, Marker(True, 8))
     assert completed is not None
     assert completed[:3] == (4001, 50, 70)
