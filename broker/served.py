@@ -1,7 +1,8 @@
 """Which APIs are served, and in which versions: one row an API, and everything else follows from these rows.
 
-The ApiVersions answer, dispatch, the metrics' labels and `docs/protocol-support.md` derive from `SERVED`. The ranges
-are coherent with one release, so that clients which infer a broker's version from them read Kafka 4.3.
+The ApiVersions answer, dispatch, the metrics' labels and `docs/protocol-support.md` derive from `SERVED`; an option
+may add a version (`served_with`). The ranges are coherent with one release, so that clients which infer a broker's
+version from them read Kafka 4.3.
 
 Two minimums are lower than what anybody uses, because clients read features from them: Produce 0 (librdkafka's gzip
 and snappy, KAFKA-18659) and FindCoordinator 0 (old librdkafka's lz4).
@@ -9,6 +10,7 @@ and snappy, KAFKA-18659) and FindCoordinator 0 (old librdkafka's lz4).
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import ResourceType
@@ -61,6 +63,7 @@ from odradek.broker.api import (
     write_txn_markers,
 )
 from odradek.broker.api.fetch import consumer as fetch
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.handling.context import Api
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -126,6 +129,9 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
     ResourceType.CLUSTER,
     ResourceType.TRANSACTIONAL_ID,
 )
+
+TWO_PHASE_COMMIT_SINCE: Final = 6
+"""The version of InitProducerId."""
 
 SERVED: tuple[Api, ...] = (
     Api(
@@ -403,6 +409,17 @@ SERVED: tuple[Api, ...] = (
 )
 
 BY_KEY: Mapping[int, Api] = {api.key: api for api in SERVED}
+
+
+def served_with(config: BrokerConfig, served: Mapping[int, Api] = BY_KEY) -> Mapping[int, Api]:
+    """The table of a broker with these options: `transaction.two.phase.commit.enable` brings InitProducerId 6, where
+    the table has the version before (KIP-939)."""
+    key = InitProducerIdRequest.api_key
+    api = served.get(key)
+    if not config.transaction_two_phase_commit_enable or api is None or api.served[1] != TWO_PHASE_COMMIT_SINCE - 1:
+        return served
+    needs = (*api.needs, (Operation.TWO_PHASE_COMMIT, TRANSACTIONAL_ID))
+    return {**served, key: replace(api, served=(api.served[0], TWO_PHASE_COMMIT_SINCE), needs=needs)}
 
 
 def limited(served: Mapping[int, Api], ranges: Mapping[int, tuple[int, int]]) -> Mapping[int, Api]:

@@ -53,7 +53,7 @@ from odradek.broker.observability.prometheus_page import Collector, MetricsPage
 from odradek.broker.observability.request_samples import request_samples
 from odradek.broker.partitions.late_transactions import late_ms
 from odradek.broker.partitions.maintenance import Maintenance
-from odradek.broker.served import BY_KEY
+from odradek.broker.served import BY_KEY, served_with
 from odradek.broker.startup_errors import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
 from odradek.broker.txn.late_warnings import LateWarnings
 from odradek.protocol.codec.schema import uuid_text
@@ -114,7 +114,7 @@ class Broker:
         """`store`: the metadata of a cluster, which the caller opens and closes; without, the broker has one of its
         own in its first data directory. `served`: which APIs, in which versions."""
         self.settings = settings
-        self._served = served
+        self._served = served_with(settings.config, served)
         self.environment = environment
         self.disk = disk
         self.context: Context  # from here on set by `start()`

@@ -86,9 +86,6 @@ _NAMES_BY_REASON: dict[str, str] = {
     "a coordinator holds what comes too early until the transaction before is complete": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     """,
-    "transactions of two phases are not built yet": """
-        transaction.two.phase.commit.enable
-    """,
     "tiered storage is not built": """
         follower.fetch.last.tiered.offset.enable remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
         remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size

@@ -38,6 +38,11 @@ class TransactionOptions:
         "transaction.state.log.segment.bytes", INT, 100 * 1024**2, "`segment.bytes` of `__transaction_state`.",
         minimum=1, unit="bytes",
     )
+    transaction_two_phase_commit_enable = Option(
+        "transaction.two.phase.commit.enable", BOOLEAN, False, "Whether producers may have transactions that another "
+        "system ends and no time-out does (KIP-939), which hold readers up until then.",
+        deviation="InitProducerId 6 is served where it is true; in Kafka with `unstable.api.versions.enable`.",
+    )
     transactional_id_expiration_ms = Option(
         "transactional.id.expiration.ms", INT, 7 * DAY_MS, "How long an idle transactional id is remembered.",
         minimum=1, unit="ms",

@@ -33,9 +33,10 @@ def is_repeated(present: Transaction, request: EndTransaction) -> bool:
     if not (present.state.is_prepared or present.state.is_complete):
         return False
     producer_id, epoch = request.producer
-    if producer_id == present.producer_id:
-        return epoch + 1 == present.epoch and present.identity.epoch <= EPOCH_MAX
-    return (producer_id, epoch) == (present.previous_producer_id, EPOCH_MAX) and present.epoch == 0
+    identity = present.identity
+    if producer_id == identity.producer_id:
+        return epoch + 1 == identity.epoch <= EPOCH_MAX
+    return (producer_id, epoch) == (present.former_producer_id, EPOCH_MAX) and identity.epoch == 0
 
 
 def ended(present: Transaction, request: EndTransaction) -> ProducerIdentity:

@@ -14,7 +14,7 @@ from odradek.broker.coordinator.shards import Shards
 from odradek.broker.partitions.late_transactions import HeldUp, Late, Told, held_up, late_ms
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.txn.machine import TransactionMachine
-from odradek.broker.txn.transaction import WITHOUT_TIMEOUT_MS, Transaction
+from odradek.broker.txn.transaction import Transaction
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import breathe
 
@@ -101,7 +101,7 @@ def _advice(held: HeldUp, known: tuple[str, Transaction] | None) -> str:
             f"--start-offset {txn.first_offset}` ends it"
         )
     phases = ""
-    if transaction.timeout_ms == WITHOUT_TIMEOUT_MS:
+    if transaction.is_two_phase:
         phases = ", in two phases and without a time-out: what decides about it has to end it"
     return (
         f"{who}{phases}; `odradek transactions describe {transactional_id}` shows it, `odradek transactions abort "

@@ -26,7 +26,7 @@ from odradek.broker.coordinator.machine import Now, Outbox, StoredRecord, Waitin
 from odradek.broker.coordinator.timers import Timers
 from odradek.broker.txn.endings import ended, ending_of, is_repeated, nothing_to_end
 from odradek.broker.txn.held import Held, HeldRequest
-from odradek.broker.txn.requests import AddPartitions, Ending, EndTransaction, InitProducerId, Verified, Verify
+from odradek.broker.txn.requests import AddPartitions, Ending, EndTransaction, InitProducerId, Kept, Verified, Verify
 from odradek.broker.txn.stored import stored_record, tombstone, transaction_of
 from odradek.broker.txn.sweep import LOOKED_AT_TOGETHER, Sweep
 from odradek.broker.txn.transaction import (
@@ -39,6 +39,7 @@ from odradek.broker.txn.transaction import (
     fenced,
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.stored.transaction_log import FLEXIBLE_SINCE
 
 R = TypeVar("R")
 
@@ -106,12 +107,19 @@ class TransactionMachine:
         """Aborts what is under way first.
 
         Answers KafkaError: INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
-        TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION.
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
         """
         self._ask(request.transactional_id, waiting, partial(self._init_producer_id, request), now)
 
+    def keep_prepared(self, request: InitProducerId, waiting: Waiting[Kept], now: Now) -> None:
+        """Leaves a transaction that is under way as it is, to be ended by who asks; its producer is fenced (KIP-939).
+
+        Answers KafkaError: as `init_producer_id`, and UNSUPPORTED_VERSION.
+        """
+        self._ask(request.transactional_id, waiting, partial(self._keep_prepared, request), now)
+
     def add_partitions(self, request: AddPartitions, waiting: Waiting[None], now: Now) -> None:
-        """All of them, or none. Answers KafkaError: as `end`, without INVALID_TXN_STATE."""
+        """All of them, or none. Answers KafkaError: as `end`."""
         self._ask(request.transactional_id, waiting, partial(self._add_partitions, request), now)
 
     def verify(self, request: Verify, waiting: Waiting[Verified], now: Now) -> None:
@@ -175,15 +183,29 @@ class TransactionMachine:
         self._put(transactional_id, new, now)
         return new.identity
 
-    def _timeout_ms(self, request: InitProducerId) -> int:
-        """Raises KafkaError: as `init_producer_id`."""
-        if request.enable_two_phase_commit and not self._options.transaction_two_phase_commit_enable:
+    def _keep_prepared(self, request: InitProducerId, now: Now) -> Kept:
+        self._require_two_phase_commit()
+        present = self._by_id.get(request.transactional_id)
+        if present is None or present.state is not TxnState.ONGOING:
+            return Kept(self._init_producer_id(request, now), None)
+        if request.expected is not None and not present.is_of(request.expected):
+            raise fenced(f"it has {tuple(present.identity)}, not {tuple(request.expected)}")
+        if self._options.stored_version < FLEXIBLE_SINCE:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "a kept transaction needs transaction.version 1 or later")
+        kept = present.kept(request.new_producer_id, self._timeout_ms(request), now.unix_ms)
+        self._put(request.transactional_id, kept, now)
+        return Kept(kept.identity, ProducerIdentity(present.producer_id, present.epoch))
+
+    def _require_two_phase_commit(self) -> None:
+        if not self._options.transaction_two_phase_commit_enable:
             raise KafkaError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transaction.two.phase.commit.enable is false"
             )
-        if request.keep_prepared:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "InitProducerId cannot keep a prepared transaction yet")
+
+    def _timeout_ms(self, request: InitProducerId) -> int:
+        """Raises KafkaError: as `init_producer_id`."""
         if request.enable_two_phase_commit:
+            self._require_two_phase_commit()
             return WITHOUT_TIMEOUT_MS
         timeout_max_ms = self._options.transaction_max_timeout_ms
         if not 0 < request.timeout_ms <= timeout_max_ms:
@@ -197,6 +219,7 @@ class TransactionMachine:
         present = self._of(request.transactional_id, request.producer)
         if present.state.is_prepared:
             raise _NotCompleteError
+        _require_own(request.transactional_id, present)
         if present.state is not TxnState.ONGOING or not request.partitions <= present.partitions:
             new = present.including(request.partitions, request.version, now.unix_ms)
             self._put(request.transactional_id, new, now)
@@ -206,6 +229,7 @@ class TransactionMachine:
         present = self._of(request.transactional_id, request.producer)
         if present.state.is_prepared:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, f"{request.transactional_id!r} is {present.state.text}")
+        _require_own(request.transactional_id, present)
         is_ongoing = present.state is TxnState.ONGOING
         return {
             each: ErrorCode.NONE if is_ongoing and each in present.partitions else ErrorCode.TRANSACTION_ABORTABLE
@@ -306,7 +330,7 @@ class TransactionMachine:
         if transactional_id in self._written:
             return now.monotonic_ms
         present = self._by_id.get(transactional_id)
-        if present is None or present.state is not TxnState.ONGOING or present.timeout_ms == WITHOUT_TIMEOUT_MS:
+        if present is None or present.state is not TxnState.ONGOING or present.is_two_phase:
             return None
         end_ms = present.started_ms + present.timeout_ms
         due_ms = now.monotonic_ms + max(0, end_ms - now.unix_ms)
@@ -389,3 +413,11 @@ class TransactionMachine:
 
 def _unknown(why: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, why)
+
+
+def _require_own(transactional_id: str, present: Transaction) -> None:
+    """Its batches would stand under another epoch than its marker. Raises KafkaError INVALID_TXN_STATE."""
+    if present.is_kept:
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE, f"{transactional_id!r} has kept a transaction, and has to end it first"
+        )

@@ -16,8 +16,15 @@ class InitProducerId(NamedTuple):
     """One that nobody has; it is used if the id is new, or its epochs are used up."""
     enable_two_phase_commit: bool = False
     """Another system decides how transactions end, however long that takes (KIP-939)."""
-    keep_prepared: bool = False
-    """The transaction that is under way goes on (KIP-939)."""
+
+
+class Kept(NamedTuple):
+    """What a successor is told that keeps what is under way (KIP-939)."""
+
+    identity: ProducerIdentity
+    """With what it goes on."""
+    ongoing: ProducerIdentity | None
+    """Whose transaction it is, which this one ends; None where none is under way."""
 
 
 class AddPartitions(NamedTuple):

@@ -22,6 +22,7 @@ def stored_record(transactional_id: str, transaction: Transaction, version: int)
         previous_producer_id=transaction.previous_producer_id,
         next_producer_id=transaction.next_producer_id,
         producer_epoch=transaction.epoch,
+        next_producer_epoch=transaction.next_epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
         transaction_partitions=None
@@ -81,6 +82,7 @@ def _transaction(transactional_id: str, value: TransactionLogValue) -> Transacti
         version=value.client_transaction_version,
         previous_producer_id=value.previous_producer_id,
         next_producer_id=value.next_producer_id,
+        next_epoch=value.next_producer_epoch,
     )
 
 

@@ -14,6 +14,9 @@ Each change gives a new value; the old one is what a refused append goes back to
 Whoever holds an older epoch is fenced. A producer's epoch grows with each InitProducerId, with the end that another one
 than the producer asks for, and from transaction version 2 on with each end (KIP-890). When epochs are used up, the id
 goes on with another producer id and epoch 0.
+
+A transaction of two phases has no time-out, and outlives its producer (KIP-939): a successor that keeps it gets the
+next identity, which fences the producer, and may end it, and nothing else, before it begins one of its own.
 """
 
 from enum import IntEnum
@@ -85,17 +88,34 @@ class Transaction(NamedTuple):
     """The one before, where epochs were used up."""
     next_producer_id: int = NO_PRODUCER_ID
     """The one with which the id goes on when this transaction is complete."""
+    next_epoch: int = NO_EPOCH
+    """The epoch of that, where a successor has kept the transaction; else it is 0."""
 
     @property
     def identity(self) -> ProducerIdentity:
         """With what the producer goes on."""
         if self.next_producer_id != NO_PRODUCER_ID:
-            return ProducerIdentity(self.next_producer_id, 0)
+            return ProducerIdentity(self.next_producer_id, max(self.next_epoch, 0))
         return ProducerIdentity(self.producer_id, self.epoch)
 
     @property
     def is_exhausted(self) -> bool:
         return self.epoch >= EPOCH_MAX
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its producer has a successor, which has kept what was under way (KIP-939)."""
+        return self.next_epoch != NO_EPOCH
+
+    @property
+    def is_two_phase(self) -> bool:
+        return self.timeout_ms == WITHOUT_TIMEOUT_MS
+
+    @property
+    def former_producer_id(self) -> int:
+        """Whose last epoch was the one before epoch 0 of the identity."""
+        is_replaced = self.next_producer_id != NO_PRODUCER_ID and not self.is_kept
+        return self.producer_id if is_replaced else self.previous_producer_id
 
     def is_of(self, producer: ProducerIdentity) -> bool:
         """Whether this producer may act. The epoch behind EPOCH_MAX is nobody's, whoever names it."""
@@ -103,8 +123,9 @@ class Transaction(NamedTuple):
 
     def _was(self, producer: ProducerIdentity) -> bool:
         """Whether it is the one before, and may not have heard of this one."""
-        is_same_id = self.last_epoch < self.epoch
-        last = ProducerIdentity(self.producer_id if is_same_id else self.previous_producer_id, self.last_epoch)
+        producer_id, epoch = self.identity
+        is_same_id = self.last_epoch < epoch
+        last = ProducerIdentity(producer_id if is_same_id else self.former_producer_id, self.last_epoch)
         return self.last_epoch != NO_EPOCH and producer == last
 
     # -- InitProducerId ---------------------------------------------------------------------------------------------
@@ -136,6 +157,19 @@ class Transaction(NamedTuple):
             previous_producer_id=previous,
         )
 
+    def kept(self, new_producer_id: int, timeout_ms: int, now_ms: int) -> "Transaction":
+        """The transaction goes on under its epoch, for a successor with the next one; that takes the new producer id
+        and epoch 0, if epochs are used up. Its time-out is never made shorter."""
+        producer_id, epoch = self.identity
+        producer_id, epoch = (new_producer_id, 0) if epoch >= EPOCH_MAX else (producer_id, epoch + 1)
+        return self._replace(
+            next_producer_id=producer_id,
+            next_epoch=epoch,
+            timeout_ms=max(self.timeout_ms, timeout_ms),
+            updated_ms=self._not_before(now_ms),
+            last_epoch=NO_EPOCH,
+        )
+
     # -- the course of a transaction ----------------------------------------------------------------------------------
 
     def including(self, partitions: frozenset[TopicPartition], version: int, now_ms: int) -> "Transaction":
@@ -155,15 +189,24 @@ class Transaction(NamedTuple):
         """As its own producer has it end; from version 2 on also where it has not begun. `next_producer_id`: what
         follows where epochs are used up."""
         bumps = version >= BUMPED_FOR_EACH_SINCE
-        return self._replace(
+        prepared = self._replace(
             state=TxnState.PREPARE_COMMIT if is_commit else TxnState.PREPARE_ABORT,
             epoch=self.epoch + bumps,
-            last_epoch=self.epoch if bumps else self.last_epoch,
-            next_producer_id=next_producer_id if bumps and self.is_exhausted else NO_PRODUCER_ID,
+            last_epoch=self.identity.epoch if bumps else self.last_epoch,
             version=version,
             started_ms=self.started_ms if self.state is TxnState.ONGOING else now_ms,
             updated_ms=self._after(now_ms),
         )
+        if not bumps:
+            return prepared
+        if self.identity.epoch >= EPOCH_MAX:
+            # The former producer id is that of the record, unless a successor has kept the transaction with another.
+            prepared = prepared._replace(next_producer_id=next_producer_id)
+            if self.is_kept:
+                prepared = prepared._replace(next_epoch=0, previous_producer_id=self.next_producer_id)
+        elif self.is_kept:
+            prepared = prepared._replace(next_epoch=self.next_epoch + 1)
+        return prepared
 
     def timed_out(self, now_ms: int) -> "Transaction":
         """Aborted by an epoch that nobody has been told. From version 2 on, its producer is told when it aborts, too:
@@ -177,12 +220,13 @@ class Transaction(NamedTuple):
 
     def given_up(self, now_ms: int) -> "Transaction":
         """Aborted by its own producer, which asks for another epoch meanwhile."""
-        return self._aborted(self.epoch, self.version, now_ms)
+        return self._aborted(self.identity.epoch, self.version, now_ms)
 
     def _aborted(self, last_epoch: int, version: int, now_ms: int) -> "Transaction":
         return self._replace(
             state=TxnState.PREPARE_ABORT,
             epoch=self.epoch + 1,
+            next_epoch=self.next_epoch + 1 if self.is_kept else NO_EPOCH,
             last_epoch=last_epoch,
             version=version,
             updated_ms=self._after(now_ms),
@@ -192,13 +236,13 @@ class Transaction(NamedTuple):
         """Every partition has its marker."""
         complete = TxnState.COMPLETE_COMMIT if self.state is TxnState.PREPARE_COMMIT else TxnState.COMPLETE_ABORT
         producer_id, epoch = self.identity
-        previous = self.producer_id if producer_id != self.producer_id else self.previous_producer_id
         return self._replace(
             state=complete,
             producer_id=producer_id,
             epoch=epoch,
-            previous_producer_id=previous,
+            previous_producer_id=self.former_producer_id,
             next_producer_id=NO_PRODUCER_ID,
+            next_epoch=NO_EPOCH,
             partitions=frozenset(),
             updated_ms=self._not_before(now_ms),
         )

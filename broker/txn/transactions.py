@@ -47,8 +47,10 @@ class _Options:
     append_linger_ms = APPEND_AT_ONCE_MS
     """To the end of the loop's turn: a producer that waits writes nothing."""
     compression = Codec.NONE
-    transaction_two_phase_commit_enable = False
-    """No version of InitProducerId that is served asks for it (KIP-939)."""
+
+    @property
+    def transaction_two_phase_commit_enable(self) -> bool:
+        return self._config.transaction_two_phase_commit_enable
 
     @property
     def commit_timeout_ms(self) -> int:

@@ -42,7 +42,7 @@ from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.observability.request_times import RequestTimes
 from odradek.broker.replica.leadership import LeadershipSubscriber
 from odradek.broker.replica.partition import Partition
-from odradek.broker.served import BY_KEY
+from odradek.broker.served import served_with
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
 from odradek.protocol.codec.codec import decode, encode_parts
@@ -115,7 +115,7 @@ async def running_broker(
             image,
             registered(store, environment, image, lease),
             LISTENER,
-            BY_KEY,
+            served_with(config),
             {},
             subscribers,
             Access() if access is None else access,

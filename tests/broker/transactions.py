@@ -136,16 +136,31 @@ class Producer:
         self.sequences: dict[Place, int] = {}
 
     async def ask_init(
-        self, *, version: int = 5, timeout_ms: int = 60_000, brings: bool = False
+        self,
+        *,
+        version: int = 5,
+        timeout_ms: int = 60_000,
+        brings: bool = False,
+        is_two_phase: bool = False,
+        keeps: bool = False,
     ) -> InitProducerIdResponse:
-        """`brings`: with the id and epoch that it has (KIP-360)."""
+        """`brings`: with the id and epoch that it has (KIP-360). From version 6 on: `is_two_phase`, and it `keeps` what
+        is under way (KIP-939)."""
         init = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=timeout_ms,
             producer_id=self.producer_id if brings else NO_ID,
             producer_epoch=self.epoch if brings else NO_ID,
+            enable2_pc=is_two_phase,
+            keep_prepared_txn=keeps,
         )
         return await ask(self.context, init, version)
+
+    async def init_two_phase(self, *, keeps: bool = False) -> InitProducerIdResponse:
+        answer = await self.ask_init(version=6, is_two_phase=True, keeps=keeps)
+        assert answer.error_code == ErrorCode.NONE
+        self._goes_on_with(answer.producer_id, answer.producer_epoch)
+        return answer
 
     async def init(self, *, version: int = 5, timeout_ms: int = 60_000, brings: bool = False) -> ErrorCode:
         answer = await self.ask_init(version=version, timeout_ms=timeout_ms, brings=brings)

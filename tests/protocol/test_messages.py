@@ -64,7 +64,7 @@ DECLARED = [
     ("create_topics", "CreateTopics", 19, 2, 7, 5),
     ("delete_topics", "DeleteTopics", 20, 1, 6, 4),
     ("delete_records", "DeleteRecords", 21, 0, 2, 2),
-    ("init_producer_id", "InitProducerId", 22, 0, 5, 2),
+    ("init_producer_id", "InitProducerId", 22, 0, 6, 2),
     ("offset_for_leader_epoch", "OffsetForLeaderEpoch", 23, 2, 4, 4),
     ("add_partitions_to_txn", "AddPartitionsToTxn", 24, 0, 5, 3),
     ("add_offsets_to_txn", "AddOffsetsToTxn", 25, 0, 4, 3),

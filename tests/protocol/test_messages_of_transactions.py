@@ -314,6 +314,23 @@ BY_HAND: list[tuple[Message, int, bytes]] = [
         5,
         b"\x00\x00\x00\x00\x00\x33" + NO_NUMBER + b"\xff\xff\x00",
     ),
+    (
+        InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1, enable2_pc=True, keep_prepared_txn=True),
+        6,
+        b"\x02t\x00\x00\x00\x01" + NO_NUMBER + b"\xff\xff\x01\x01\x00",
+    ),
+    (
+        InitProducerIdResponse(
+            producer_id=5, producer_epoch=2, ongoing_txn_producer_id=5, ongoing_txn_producer_epoch=1
+        ),
+        6,
+        b"\x00\x00\x00\x00\x00\x00" + PRODUCER + PRODUCER[:-1] + b"\x01\x00",
+    ),
+    (
+        InitProducerIdResponse(producer_id=5, producer_epoch=2),
+        6,
+        b"\x00\x00\x00\x00\x00\x00" + PRODUCER + NO_NUMBER + b"\xff\xff\x00",
+    ),
     (FindCoordinatorRequest(key="t", key_type=1), 1, b"\x00\x01t\x01"),
     (FindCoordinatorRequest(coordinator_keys=["t"], key_type=1), 5, b"\x01\x02\x02t\x00"),
 ]

@@ -9,6 +9,7 @@ from odradek.broker.config.transaction_options import TransactionOptions
 from odradek.broker.txn.machine import TransactionOptions as ReadByMachine
 
 OPTIONS = rows(TransactionOptions)
+FLAGS = ("transaction.partition.verification.enable", "transaction.two.phase.commit.enable")
 
 
 def test_they_are_options_of_a_broker_in_order_of_their_names() -> None:
@@ -17,10 +18,8 @@ def test_they_are_options_of_a_broker_in_order_of_their_names() -> None:
 
 
 def test_whatever_the_machine_reads_there_is() -> None:
-    """But for what no version of InitProducerId that is served asks for (KIP-939)."""
     read = {name for name in vars(ReadByMachine) if name.startswith("transaction")}
-    read.remove("transaction_two_phase_commit_enable")
-    assert len(read) == 3
+    assert len(read) == 4
     assert read <= {row.attribute for row in OPTIONS.values()}
 
 
@@ -34,13 +33,20 @@ def test_the_defaults_are_apache_kafkas() -> None:
     assert config.transaction_state_log_replication_factor == 3
     assert config.transaction_state_log_min_isr == 2
     assert config.transaction_state_log_segment_bytes == 104_857_600
+    assert config.transaction_two_phase_commit_enable is False
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIONS if name != "transaction.partition.verification.enable"])
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in FLAGS])
 @pytest.mark.parametrize("value", ["0", "-1", "many"])
 def test_what_makes_no_sense_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         BrokerConfig({name: value})
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_flag_is_true_or_false(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        BrokerConfig({name: "1"})
 
 
 def test_verification_is_switched_for_all_brokers_while_they_run() -> None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from odradek.broker.coordinator.machine import Now, StoredRecord, TransactionBatch, Waiting
 from odradek.broker.coordinator.turn import Part, Turn
 from odradek.broker.txn.machine import TransactionMachine
-from odradek.broker.txn.requests import AddPartitions, Ending, EndTransaction, InitProducerId, Verified, Verify
+from odradek.broker.txn.requests import AddPartitions, Ending, EndTransaction, InitProducerId, Kept, Verified, Verify
 from odradek.broker.txn.stored import stored_record, transaction_of
 from odradek.broker.txn.transaction import ProducerIdentity, TopicPartition, Transaction
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -234,10 +234,26 @@ class World:
         return self.ids - 1
 
     def ask_init(
-        self, transactional_id: str, expected: ProducerIdentity | None = None, timeout_ms: int = 60_000
+        self,
+        transactional_id: str,
+        expected: ProducerIdentity | None = None,
+        timeout_ms: int = 60_000,
+        *,
+        is_two_phase: bool = False,
     ) -> Asked[ProducerIdentity]:
-        request = InitProducerId(transactional_id, timeout_ms, expected, self.new_id())
+        request = InitProducerId(transactional_id, timeout_ms, expected, self.new_id(), is_two_phase)
         return self.ask(lambda machine, waiting, now: machine.init_producer_id(request, waiting, now))
+
+    def ask_keep(
+        self,
+        transactional_id: str,
+        expected: ProducerIdentity | None = None,
+        timeout_ms: int = 60_000,
+        *,
+        is_two_phase: bool = True,
+    ) -> Asked[Kept]:
+        request = InitProducerId(transactional_id, timeout_ms, expected, self.new_id(), is_two_phase)
+        return self.ask(lambda machine, waiting, now: machine.keep_prepared(request, waiting, now))
 
     def ask_add(
         self, transactional_id: str, producer: ProducerIdentity, *partitions: TopicPartition, version: int | None = None

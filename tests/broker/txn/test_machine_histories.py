@@ -3,7 +3,9 @@
 an identity is told to one producer alone, ever; who has been replaced gets nothing any more
 a decided outcome never changes; it is complete when all partitions have been told, and not before
 what was acknowledged is in the log
-a transaction is aborted by time when its time is up and not before; an id expires when it has ended alone
+a transaction is aborted by time when its time is up and not before, and never in two phases; an id expires when it has
+ended alone
+a successor that keeps a transaction ends it as it was
 the log says all that the machine knows, and whoever loads it announces every prepared transaction
 nobody waits for ever, and each request is answered once
 """
@@ -55,7 +57,7 @@ ACTIONS = (
     ["init"] * 2
     + ["add", "end", "append", "write markers"] * 4
     + ["transact", "catch up", "wait", "verify"] * 2
-    + ["commit", "begin", "load"]
+    + ["commit", "begin", "load", "keep"]
 )
 STEPS = st.tuples(st.sampled_from(ACTIONS), st.sampled_from([0, 0, 0, 1, 2, 3, 3, 4]), st.booleans(), st.integers(0, 7))
 """What happens, to whom, and two numbers that say how."""
@@ -68,6 +70,7 @@ class Producer:
         self.number = number
         self.transactional_id = "a" if number < 3 else "b"
         self.version = 0 if number in (2, 4) else 2
+        self.is_two_phase = number in (1, 4)
         self.identities: list[ProducerIdentity] = []
         """That it has been told, in order."""
         self.included: dict[ProducerIdentity, frozenset[TopicPartition]] = {}
@@ -116,6 +119,7 @@ class TransactionHistory(RuleBasedStateMachine):
         super().__init__()
         self.world = Watched()
         self.world.options.transactional_id_expiration_ms = EXPIRATION_MS
+        self.world.options.transaction_two_phase_commit_enable = True
         self.world.options.transaction_remove_expired_transaction_cleanup_interval_ms = CLEANUP_MS
         self.producers = [Producer(number) for number in range(5)]
         self.open: list[Question] = []
@@ -153,6 +157,8 @@ class TransactionHistory(RuleBasedStateMachine):
         match action:
             case "init":
                 self.init(producer, self._asking(producer, count % 4 == 3) if flag else None)
+            case "keep":
+                self.keep(producer, self._asking(producer, count % 4 == 3) if flag else None)
             case "add":
                 self.add(producer, self._asking(producer, count == 7), SOME_PARTITIONS[count % 4])
             case "verify":
@@ -197,8 +203,12 @@ class TransactionHistory(RuleBasedStateMachine):
         return producer.identities[max(0, len(producer.identities) - 1 - before)] if producer.identities else None
 
     def init(self, producer: Producer, expected: ProducerIdentity | None) -> None:
-        asked = self.world.ask_init(producer.transactional_id, expected, TIMEOUT_MS)
+        asked = self.world.ask_init(producer.transactional_id, expected, TIMEOUT_MS, is_two_phase=producer.is_two_phase)
         self._ask("init", producer, expected, asked)
+
+    def keep(self, producer: Producer, expected: ProducerIdentity | None) -> None:
+        asked = self.world.ask_keep(producer.transactional_id, expected, TIMEOUT_MS, is_two_phase=producer.is_two_phase)
+        self._ask("keep", producer, expected, asked)
 
     def add(self, producer: Producer, asking: ProducerIdentity | None, partitions: Sequence[TopicPartition]) -> None:
         if asking is not None:
@@ -296,13 +306,22 @@ class TransactionHistory(RuleBasedStateMachine):
             )
             assert asking is not None
             producer.included[asking] = producer.included.get(asking, frozenset()) | partitions
-        if kind in ("init", "end"):
+        if kind == "keep":
+            answer, ongoing = answer
+            if ongoing is None:
+                kind = "init"
+            else:
+                of_ongoing = [each for each in of_id if (each.producer_id, each.epoch) == ongoing and each.is_kept]
+                assert any(each.identity == answer and each.state is O for each in of_ongoing)
+                producer.included[answer] = self.owners[ongoing].included.get(ongoing, frozenset())
+        if kind in ("init", "end", "keep"):
             assert answer.epoch <= EPOCH_MAX
             assert self.owners.setdefault(answer, producer) is producer, "two producers with one identity"
             if answer not in producer.identities[-1:]:
                 producer.identities.append(answer)
         if kind == "init":
             assert any(each.identity == answer and each.state is E for each in of_id)
+        if kind in ("init", "keep"):
             self.retired |= {
                 identity
                 for identity, owner in self.owners.items()
@@ -314,7 +333,7 @@ class TransactionHistory(RuleBasedStateMachine):
             prepared = [each for each in of_id if each.state is (PC if is_commit else PA)]
             epoch = asking.epoch + (producer.version == 2)
             found = [each for each in prepared if each.identity == answer]
-            assert any((each.producer_id, each.epoch) == (asking.producer_id, epoch) for each in found)
+            assert any(each.is_kept or (each.producer_id, each.epoch) == (asking.producer_id, epoch) for each in found)
             assert any(included <= each.partitions for each in found), "torn"
 
     def _check_refusal(
@@ -351,7 +370,7 @@ class TransactionHistory(RuleBasedStateMachine):
             assert new.identity == former.identity
         if new.producer_id == former.producer_id:
             assert former.epoch <= new.epoch <= EPOCH_MAX + 1
-        else:
+        elif not former.is_kept:
             assert new.epoch == 0 and former.is_exhausted and new.previous_producer_id == former.producer_id
 
     @invariant()
@@ -388,6 +407,9 @@ class TransactionHistory(RuleBasedStateMachine):
         world.wait(HELD_MS)
         assert all(len(question.asked.answers) == 1 for question in self.open), "somebody waits for ever"
         self.learn()
+        for transactional_id, each in list(world.machine.transactions):
+            if each.state is O and each.is_two_phase:
+                world.ask_init(transactional_id)
         for _ in range(2):
             world.wait(TIMEOUT_MS + OVERDUE_MS)
             self.learn()

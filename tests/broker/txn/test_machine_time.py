@@ -4,12 +4,10 @@ import pytest
 
 from odradek.broker.coordinator.machine import Now
 from odradek.broker.txn.machine import OVERDUE_MS
-from odradek.broker.txn.requests import InitProducerId
 from odradek.broker.txn.stored import tombstone
 from odradek.broker.txn.sweep import LOOKED_AT_TOGETHER
 from odradek.broker.txn.transaction import WITHOUT_TIMEOUT_MS, ProducerIdentity, Transaction, TxnState
 from odradek.protocol.errors import ErrorCode
-from tests.broker.group.kept_outbox import Asked
 from tests.broker.txn.kept_outbox import BILLS, DAY_MS, ORDERS, START_MS, World, error_of
 
 
@@ -181,34 +179,6 @@ def test_an_id_that_has_expired_begins_with_another_producer_id() -> None:
     again = world.init("a", former)
     assert again.epoch == 0
     assert again.producer_id != former.producer_id
-
-
-# -- two phases that another system commands (KIP-939) ----------------------------------------------------------------
-
-
-def ask_two_phase(world: World, *, keep_prepared: bool = False) -> Asked[ProducerIdentity]:
-    request = InitProducerId("a", 60_000, None, world.new_id(), True, keep_prepared)
-    return world.ask(lambda machine, waiting, now: machine.init_producer_id(request, waiting, now))
-
-
-def test_two_phases_are_refused_unless_they_are_enabled() -> None:
-    world = World(2)
-    assert error_of(ask_two_phase(world)) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    world.options.transaction_two_phase_commit_enable = True
-    assert error_of(ask_two_phase(world, keep_prepared=True)) is ErrorCode.UNSUPPORTED_VERSION
-    assert ask_two_phase(world).answer.epoch == 0
-
-
-def test_a_transaction_in_two_phases_never_ends_by_time() -> None:
-    world = World(2)
-    world.options.transaction_two_phase_commit_enable = True
-    producer = ask_two_phase(world).answer
-    world.begin("a", producer)
-    world.wait(30 * DAY_MS)
-    world.reload()
-    world.wait(30 * DAY_MS)
-    assert world.of("a").state is TxnState.ONGOING
-    assert world.end("a", producer).epoch == 1
 
 
 def test_nothing_is_due_before_the_machine_is_loaded() -> None:
