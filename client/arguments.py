@@ -13,7 +13,7 @@ from typing import Final
 from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["is_coroutine_function", "is_plain_callable", "require_all", "require_callback", "require_iterable"]
-__all__ += ["require_kind", "require_partitions", "require_timeout", "require_topic", "require_topics"]
+__all__ += ["require_flag", "require_kind", "require_partitions", "require_timeout", "require_topic", "require_topics"]
 
 SHOWN_MAX: Final = 80
 """Characters of a value in an error."""
@@ -58,6 +58,12 @@ def require_kind(name: str, value: object, kind: type | tuple[type, ...], wanted
     """`wanted`: the kind in words, "a whole number". True and False are no numbers."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name} must be {wanted}, not {_shown(value)}")
+
+
+def require_flag(name: str, value: object) -> None:
+    """Raises TypeError: what counts as true elsewhere may be meant as "no"."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {_shown(value)}")
 
 
 def require_topic(name: str, value: object) -> None:

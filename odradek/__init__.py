@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from odradek.client.admin.topics import PartitionDescription as PartitionDescription
     from odradek.client.admin.topics import TopicDescription as TopicDescription
     from odradek.client.admin.topics import TopicListing as TopicListing
+    from odradek.client.admin.transaction_ends import OtherOutcome as OtherOutcome
     from odradek.client.admin.transactions import FencedProducer as FencedProducer
     from odradek.client.admin.transactions import TransactionDescription as TransactionDescription
     from odradek.client.admin.transactions import TransactionListing as TransactionListing
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from odradek.client.errors.transaction_errors import CommitOutcomeUnknown as CommitOutcomeUnknown
     from odradek.client.errors.transaction_errors import NoTransaction as NoTransaction
     from odradek.client.errors.transaction_errors import NoTransactionalId as NoTransactionalId
+    from odradek.client.errors.transaction_errors import NotTwoPhase as NotTwoPhase
     from odradek.client.errors.transaction_errors import TransactionFailed as TransactionFailed
     from odradek.client.errors.transaction_errors import TransactionOpen as TransactionOpen
     from odradek.client.errors.transaction_errors import TransactionOver as TransactionOver
@@ -133,6 +135,7 @@ if TYPE_CHECKING:
     from odradek.client.producer.results.delivery import Delivery as Delivery
     from odradek.client.producer.results.produce_results import Ack as Ack
     from odradek.client.producer.transaction import Transaction as Transaction
+    from odradek.client.producer.transactions.prepared import PreparedTransaction as PreparedTransaction
     from odradek.client.topic_partition import TopicPartition as TopicPartition
     from odradek.runtime.metric import Metric as Metric
 
@@ -209,16 +212,19 @@ PUBLIC = {
     "NoTransactionalId": "odradek.client.errors.transaction_errors",
     "NotAssigned": "odradek.client.consumer.errors",
     "NotEnoughReplicas": "odradek.client.errors.broker_errors",
+    "NotTwoPhase": "odradek.client.errors.transaction_errors",
     "OffsetAndMetadata": "odradek.client.consumer.group.offsets",
     "OffsetOutOfRange": "odradek.client.fetching.position",
     "OpenTelemetryMetrics": "odradek.client.metrics.opentelemetry",
     "Operation": "odradek.client.admin.configs",
+    "OtherOutcome": "odradek.client.admin.transaction_ends",
     "PartitionDescription": "odradek.client.admin.topics",
     "PartitionRecords": "odradek.client.consumer.records",
     "PartitionVanished": "odradek.client.errors.client_errors",
     "Partitioner": "odradek.client.producer.hooks.partitioner",
     "PartitionerFailed": "odradek.client.errors.client_errors",
     "PositionMissing": "odradek.client.consumer.errors",
+    "PreparedTransaction": "odradek.client.producer.transactions.prepared",
     "Producer": "odradek.client.producer.producer",
     "ProducerClosed": "odradek.client.errors.client_errors",
     "ProducerConfig": "odradek.client.producer.config",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from odradek.client.admin.all_brokers import AllBrokersCall
 from odradek.client.admin.base import AdminBase, items_of, only
 from odradek.client.admin.coordinators import CoordinatorCall
+from odradek.client.admin.transaction_ends import FEATURE, End
 from odradek.client.admin.transactions import (
     FencedProducer,
     TransactionDescription,
@@ -18,8 +19,9 @@ from odradek.client.admin.transactions import (
     list_transactions_request,
     listed_transactions,
 )
-from odradek.client.arguments import require_all, require_kind
+from odradek.client.arguments import require_all, require_flag, require_kind
 from odradek.client.errors.client_errors import ClientError
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from odradek.runtime.tasks import run_together
 
@@ -92,6 +94,51 @@ class TransactionCalls(AdminBase):
         """One of them. Raises BrokerError with TRANSACTIONAL_ID_NOT_FOUND, and others."""
         require_kind("transactional_id", transactional_id, str, "a transactional id (str)")
         return await only(transactional_id, self.describe_transactions([transactional_id], timeout_ms=timeout_ms))
+
+    async def end_transaction(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Commits, or aborts, the transaction that a producer has let go of: `txn.prepare()` returns the three.
+
+        It may be called again, and from any process: where the transaction has ended so, that is a success. Returns
+        when it is decided; readers see it when its partitions have been told, which takes no more of anybody.
+
+        Raises OtherOutcome where it was ended in the other way; BrokerError with PRODUCER_FENCED or
+        INVALID_PRODUCER_ID_MAPPING where the transactional id has gone on since, so that nobody knows how it has ended,
+        with INVALID_TXN_STATE where there is nothing to end, and others.
+        """
+        deadline = self._deadline(timeout_ms)
+        require_kind("transactional_id", transactional_id, str, "a transactional id (str)")
+        require_kind("producer_id", producer_id, int, "a producer id (a whole number)")
+        require_kind("producer_epoch", producer_epoch, int, "a producer's epoch (a whole number)")
+        require_flag("commit", commit)
+        end = End(transactional_id, producer_id, producer_epoch, commit)
+        call = CoordinatorCall(self._transaction_coordinators, deadline)
+        level = 0
+
+        async def ask(some: list[str], node_id: int) -> Mapping[str, bool | ClientError]:
+            nonlocal level
+            level = (await self._calls.connect(node_id, deadline)).level_of(FEATURE)
+            at_least, at_most = end.versions(level)
+            response = await self._calls.ask(end.request(), deadline, node=node_id, at_least=at_least, at_most=at_most)
+            return dict.fromkeys(some, end.outcome(response))
+
+        try:
+            await only(
+                transactional_id,
+                self._calls.complete("EndTxn", [transactional_id], lambda some: call.each(some, ask), deadline),
+            )
+        except ClientError as error:
+            if error.code is not ErrorCode.INVALID_TXN_STATE:
+                raise
+            found = await self.describe_transaction(transactional_id, timeout_ms=self._calls.remaining_ms(deadline))
+            raise end.refusal(error, found, level) from error
 
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: float | None = None

@@ -20,7 +20,6 @@ _PLAIN_PEM: Final = "A PEM file has no password of its own; that of an encrypted
 _CONTEXT: Final = "Build an ssl.SSLContext and set ssl_context."
 _OAUTH: Final = "Fetch the token in a coroutine function and set sasl_oauthbearer_token_provider."
 _METRICS: Final = "Set metrics to a hook, such as the adapter for Prometheus; it decides about windows and samples."
-_TWO_PHASES: Final = "Transactions of two phases are not built yet; leave it out."
 _JAVA: Final = "It is about Java; leave it out."
 
 NOT_HERE: Final = {
@@ -40,7 +39,6 @@ NOT_HERE: Final = {
     "ssl.secure.random.implementation": _JAVA,
     "ssl.trustmanager.algorithm": _JAVA,
     "ssl.truststore.password": _PLAIN_PEM,
-    "transaction.two.phase.commit.enable": _TWO_PHASES,
     **dict.fromkeys(
         (
             "sasl.kerberos.kinit.cmd",

@@ -3,7 +3,7 @@
     ProducerFenced          another producer has taken over the transactional id           only closing is left
     TransactionFailed       the transaction was, or has to be, aborted; `cause` says why   `fatal`: only closing is left
     CommitOutcomeUnknown    nobody has said in time what became of the commit              ask again: `txn.commit()`
-    NoTransaction, NoTransactionalId, TransactionOver, TransactionOpen                     mistakes in the program
+    NoTransaction, NoTransactionalId, TransactionOver, TransactionOpen, NotTwoPhase        mistakes in the program
 
 (Source: KIP-98, KIP-360, KIP-1050.)
 """
@@ -12,7 +12,7 @@ from odradek.client.errors.base import ClientError
 from odradek.client.errors.client_errors import WrongUse
 from odradek.protocol.errors import ErrorCode
 
-__all__ = ["CommitOutcomeUnknown", "NoTransaction", "NoTransactionalId", "TransactionFailed"]
+__all__ = ["CommitOutcomeUnknown", "NoTransaction", "NoTransactionalId", "NotTwoPhase", "TransactionFailed"]
 __all__ += ["TransactionOpen", "TransactionOver"]
 
 
@@ -90,3 +90,12 @@ class TransactionOpen(WrongUse):
 
     def __init__(self, transactional_id: str, state: str = "open") -> None:
         super().__init__(f"another transaction of {transactional_id} is {state}")
+
+
+class NotTwoPhase(WrongUse):
+    """A transaction was to be prepared that its coordinator would abort when its time is up."""
+
+    hint = "Make the producer with transaction_two_phase_commit_enable=True, which the brokers have to allow (KIP-939)."
+
+    def __init__(self, transactional_id: str) -> None:
+        super().__init__(f"the producer of {transactional_id} has no transactions of two phases")

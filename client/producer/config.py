@@ -138,6 +138,9 @@ class ProducerConfig(ClientConfig):
         maximum=INT_MAX,
         unit="ms",
     )
+    transaction_two_phase_commit_enable: bool = flag(
+        False, "Transactions have no time-out, and may be prepared here and ended elsewhere (KIP-939)."
+    )
     close_timeout_ms: int = whole(
         30_000, "How long closing waits until all accepted records have ended.", unit="ms", is_ours=True
     )
@@ -171,6 +174,12 @@ class ProducerConfig(ClientConfig):
     def _resolve_transactions(self) -> None:
         """ProducerConfig.java `postProcessAndValidateIdempotenceConfigs`: a transaction needs idempotence."""
         if self.transactional_id is None:
+            if self.transaction_two_phase_commit_enable:
+                raise ConfigError(
+                    "transaction_two_phase_commit_enable=True does not go without a transactional_id",
+                    settings=("transaction_two_phase_commit_enable", "transactional_id"),
+                    hint="Give the producer a transactional_id of its own.",
+                )
             return
         if not self.transactional_id:
             hint = "Leave it out for a producer without transactions."

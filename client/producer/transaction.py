@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple, Self, cast
 
 from odradek.client.arguments import require_kind, require_partitions
 from odradek.client.errors.client_errors import ClientError, WrongUse
-from odradek.client.errors.transaction_errors import CommitOutcomeUnknown, TransactionOpen, TransactionOver
+from odradek.client.errors.transaction_errors import CommitOutcomeUnknown, NotTwoPhase, TransactionOpen, TransactionOver
 from odradek.client.offset_commit import Committed, GroupIdentity, OffsetSource, OffsetsToCommit
 from odradek.client.producer.accepting.record_intake import RecordIntake
 from odradek.client.producer.accepting.record_transform import RecordTransform
@@ -27,6 +27,7 @@ from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.record_calls import NOWHERE, RecordCalls
 from odradek.client.producer.sending.sender import Sender
 from odradek.client.producer.transaction_session import TransactionSession
+from odradek.client.producer.transactions.prepared import PreparedTransaction
 from odradek.client.producer.transactions.requests import OffsetsOfGroup
 from odradek.client.topic_partition import TopicPartition
 from odradek.runtime.environment import Environment
@@ -34,7 +35,18 @@ from odradek.runtime.environment import Environment
 __all__ = ["Transaction", "Transactions"]
 
 OFFSETS: Final = "a consumer of odradek, or offsets by TopicPartition"
-State = Literal["not begun", "beginning", "open", "being committed", "being aborted", "committed", "aborted", "failed"]
+State = Literal[
+    "not begun",
+    "beginning",
+    "open",
+    "being committed",
+    "being prepared",
+    "being aborted",
+    "committed",
+    "prepared",
+    "aborted",
+    "failed",
+]
 Offsets = Mapping[TopicPartition, int] | Mapping[TopicPartition, Committed]
 ENDED: Final = frozenset(("committed", "aborted", "failed"))
 
@@ -179,6 +191,32 @@ class Transaction(RecordCalls):
         for source, offsets in self._sources.items():
             source.committed_by_transaction(offsets)
 
+    async def prepare(self) -> PreparedTransaction | None:
+        """Waits until everything that was sent is acknowledged, and lets go of it without an end: nobody reads it with
+        `read_committed` until somebody calls `Admin.end_transaction` with what this returns, in whatever process, and
+        no time-out ends it. None: nothing was sent, so there is nothing to end.
+
+        The producer can only be closed then, which leaves the transaction alone. A producer that starts with the same
+        transactional id aborts it: end it before. Where anything failed, it is aborted. Cancelled, it aborts.
+
+        Raises NotTwoPhase, TransactionFailed, TransactionOver; the fatal error of the producer.
+        """
+        self._check_sending()
+        if not self._transactions.config.transaction_two_phase_commit_enable:
+            raise NotTwoPhase(self._session.transactional_id)
+        self._shut("being prepared")
+        try:
+            prepared = await self._session.prepare()
+        except asyncio.CancelledError:
+            self._state = "aborted"
+            self._session.abort_in_background()
+            raise
+        except ClientError as error:
+            self._state = "failed" if error.fatal else "aborted"
+            raise
+        self._state = "committed" if prepared is None else "prepared"
+        return prepared
+
     async def abort(self) -> None:
         """Aborts it: nothing of it will be read by `read_committed`. `async with` does that on an exception.
 
@@ -203,7 +241,7 @@ class Transaction(RecordCalls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            if self._state not in ENDED:
+            if self._state not in ENDED and self._state != "prepared":
                 await self.commit()
         elif self._state == "open":
             self._shut("being aborted")

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from math import inf
-from typing import Final
+from typing import Final, NoReturn
 
 from odradek.client.cluster.cluster import Cluster
 from odradek.client.cluster.waiters import Waiters
@@ -25,9 +25,11 @@ from odradek.client.producer.idempotence.sequences import NOBODY
 from odradek.client.producer.sending.sender import Sender
 from odradek.client.producer.transactions.machine import TransactionMachine
 from odradek.client.producer.transactions.messages import V2_SINCE, answer_of, versions_of_v2, wire_of
+from odradek.client.producer.transactions.prepared import PreparedTransaction
 from odradek.client.producer.transactions.requests import (
     Answer,
     FindCoordinator,
+    Init,
     NoAnswer,
     OffsetsOfGroup,
     Request,
@@ -41,6 +43,11 @@ __all__ = ["TransactionSession", "made_machine"]
 logger = logging.getLogger(__name__)
 
 TRANSACTION_VERSION: Final = "transaction.version"
+ONE_PHASE_HINT: Final = (
+    "Brokers have transactions of two phases with transaction.two.phase.commit.enable=true, of Odradek, or of Apache "
+    "Kafka from 4.0 on with unstable.api.versions.enable=true beside it; or leave "
+    "transaction_two_phase_commit_enable out, and end transactions here."
+)
 OPEN: Final = frozenset((State.IN_TRANSACTION, State.ABORTABLE_ERROR))
 
 
@@ -148,25 +155,48 @@ class TransactionSession:
         Raises TransactionFailed (it is aborted), CommitOutcomeUnknown (it may be called again), the fatal error.
         """
         machine = self._machine
+        deadline_ms = await self._when_acknowledged(machine.commit)
+        if not await self._until(lambda: machine.state is not State.COMMITTING, deadline_ms):
+            if machine.end_was_asked:
+                raise CommitOutcomeUnknown(self.transactional_id, self._config.max_block_ms)
+            machine.fail(self._timed_out("EndTxn"))
+        if not machine.was_committed:
+            await self._raise_aborted()
+
+    async def prepare(self) -> PreparedTransaction | None:
+        """Lets go, after everything that was sent has been acknowledged; else aborts. None: there is nothing to end.
+
+        Raises TransactionFailed (it is aborted), the fatal error.
+        """
+        machine, identity = self._machine, self._machine.identity
+        await self._when_acknowledged(machine.prepare)
+        if machine.state is State.PREPARED:
+            return PreparedTransaction(self.transactional_id, identity.producer_id, identity.epoch)
+        if not machine.was_committed:
+            await self._raise_aborted()
+        return None
+
+    async def _when_acknowledged(self, then: Callable[[], None]) -> float:
+        """Calls it when everything that was sent has been acknowledged, unless the transaction has failed by then.
+        Returns until when its end is waited for."""
+        machine = self._machine
         if machine.state is State.IN_TRANSACTION:
             await self._settle()
         deadline_ms = self._deadline_ms()
         if machine.state is State.IN_TRANSACTION:
             if await self._until(lambda: machine.state is not State.IN_TRANSACTION or not machine.is_busy, deadline_ms):
                 if machine.state is State.IN_TRANSACTION:
-                    machine.commit()
+                    then()
             else:
                 machine.fail(self._timed_out("TxnOffsetCommit"))
-        if not await self._until(lambda: machine.state is not State.COMMITTING, deadline_ms):
-            if machine.end_was_asked:
-                raise CommitOutcomeUnknown(self.transactional_id, self._config.max_block_ms)
-            machine.fail(self._timed_out("EndTxn"))
-        if machine.was_committed:
-            return
+        return deadline_ms
+
+    async def _raise_aborted(self) -> NoReturn:
+        """The transaction has failed: it is aborted, and why is raised."""
         self.raise_fatal()
         failure = self._failure()
         await self._aborted_quietly()
-        if (fatal := machine.fatal_error) is not None:
+        if (fatal := self._machine.fatal_error) is not None:
             raise fatal.fresh() from failure  # fenced, most likely: a batch of an older epoch fails before that is told
         raise failure
 
@@ -286,7 +316,8 @@ class TransactionSession:
 
     async def _answer(self, request: Request) -> Answer:
         config = self._config
-        wire = wire_of(request, self.transactional_id, config.transaction_timeout_ms)
+        is_two_phase = config.transaction_two_phase_commit_enable
+        wire = wire_of(request, self.transactional_id, config.transaction_timeout_ms, is_two_phase=is_two_phase)
         node = None if isinstance(request, FindCoordinator) else request.node_id
         deadline_ms = self._now_ms() + config.request_timeout_ms
         was_sent = False
@@ -298,6 +329,8 @@ class TransactionSession:
             )
         except ClientError as error:
             logger.debug("%s: %s", config.client_id, error)
+            if is_two_phase and isinstance(request, Init) and isinstance(error, UnsupportedVersion):
+                error.hint = ONE_PHASE_HINT
             return NoAnswer(error, was_sent)
         return answer_of(request, response)
 

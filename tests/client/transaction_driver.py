@@ -158,6 +158,8 @@ def in_state(state: State, *, uses_v2: bool = False) -> Driver:
     match state:
         case State.COMMITTING:
             machine.commit()
+        case State.PREPARED:
+            machine.prepare()
         case State.ABORTING:
             machine.abort()
             machine.landed(needs_epoch=False)

@@ -134,6 +134,15 @@ def test_the_second_snippet_of_the_page_copies_each_order_once(server: OdradekBr
     assert sorted(asyncio.run(committed(server, "payments"))) == sorted(value.upper() for value in sent)
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_third_snippet_of_the_page_prepares_and_decides(tmp_path: Path, commit: bool) -> None:
+    options = ("--set", f"num.partitions={PARTITIONS}", "--set", "transaction.two.phase.commit.enable=true")
+    with OdradekBroker(tmp_path / "data", *options) as server:
+        use = f"import asyncio\nprepared = asyncio.run(write([b'tea']))\nasyncio.run(decide(prepared, {commit}))\n"
+        assert run("-c", SNIPPETS[2].replace(ADDRESS, server.bootstrap) + use) == []
+        assert asyncio.run(committed(server, "payments")) == ([b"tea"] if commit else [])
+
+
 async def send(server: OdradekBroker, orders: list[bytes]) -> None:
     async with odradek.Producer(server.bootstrap) as producer:
         await producer.send_batch("orders", orders)
@@ -150,12 +159,12 @@ async def committed(server: OdradekBroker, topic: str) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize(("index", "linger_ms"), [(2, 20), (3, 5)])
+@pytest.mark.parametrize(("index", "linger_ms"), [(3, 20), (4, 5)])
 def test_the_other_snippets_of_the_page_make_a_producer_that_works(
     server: OdradekBroker, index: int, linger_ms: int
 ) -> None:
     """Their reader would go on like this."""
-    assert len(SNIPPETS) == 4
+    assert len(SNIPPETS) == 5
     assert ADDRESS in SNIPPETS[index]
     use = 'async with producer:\n    print(await (await producer.send("orders", b"tea", timestamp_ms=1)))\n'
     use += "print(producer.config.linger_ms)\n"

@@ -1,6 +1,7 @@
 """`TransactionMachine`: the transactions of one producer, as a state machine. Pure.
 
-    machine.begin(uses_v2)  →  may_send(key) …, add_offsets(what) …  →  commit()  |  abort(), then landed(needs_epoch)
+    machine.begin(uses_v2)  →  may_send(key) …, add_offsets(what) …  →  commit()  |  prepare()
+                           or abort(), then landed(needs_epoch)
     machine.due_ms                             when `next_request` has something; infinite: nothing is to be asked
     machine.next_request(now_ms)               what to ask; one request at a time, until it is
     machine.answered(request, answer, now_ms)  answered
@@ -159,6 +160,14 @@ class TransactionMachine:
         self._move(State.COMMITTING)
         if not self._has_begun:
             self._end(was_committed=True, identity=NOBODY)
+
+    def prepare(self) -> None:
+        """Everything that was sent has been acknowledged, and somebody else ends it. Where there is nothing to end, the
+        transaction is committed."""
+        if self._has_begun:
+            self._move(State.PREPARED)
+        else:
+            self.commit()
 
     def abort(self) -> None:
         """Nothing more is sent. `landed` lets it go on."""

@@ -55,8 +55,8 @@ V2_OTHERS: Final = 5
 KEY_TYPES: Final = 1
 EPOCHS_ASKED: Final = 3
 """The version of InitProducerId by which a producer goes on in the next epoch (KIP-360; Kafka 2.5)."""
-ONE_PHASE_AT_MOST: Final = 5
-"""The next version of InitProducerId is about transactions of two phases (KIP-939)."""
+TWO_PHASES: Final = 6
+"""The version of InitProducerId that is about transactions of two phases (KIP-939); brokers have it by an option."""
 MEMBERS_NAMED: Final = 3
 """The version of TxnOffsetCommit that says as which member it commits (KIP-447; Kafka 2.5)."""
 PARTITIONS_AT_MOST: Final = 3
@@ -73,8 +73,8 @@ def versions_of_v2() -> dict[type[schema.Request[Any]], int]:
     return {ProduceRequest: V2_PRODUCE, EndTxnRequest: V2_OTHERS, TxnOffsetCommitRequest: V2_OTHERS}
 
 
-def wire_of(asked: Request, transactional_id: str, timeout_ms: int) -> Wire:
-    """The message for a request. `timeout_ms`: of transactions."""
+def wire_of(asked: Request, transactional_id: str, timeout_ms: int, *, is_two_phase: bool = False) -> Wire:
+    """The message for a request. `timeout_ms`: of transactions, unless they have two phases."""
     match asked:
         case FindCoordinator(of):
             request = FindCoordinatorRequest(key=of.key, key_type=of.key_type.value, coordinator_keys=[of.key])
@@ -86,8 +86,11 @@ def wire_of(asked: Request, transactional_id: str, timeout_ms: int) -> Wire:
                 transaction_timeout_ms=timeout_ms,
                 producer_id=identity.producer_id,
                 producer_epoch=identity.epoch,
+                enable2_pc=is_two_phase,
             )
-            return Wire(init, 0 if identity == NOBODY else EPOCHS_ASKED, ONE_PHASE_AT_MOST)
+            if is_two_phase:
+                return Wire(init, TWO_PHASES, TWO_PHASES)
+            return Wire(init, 0 if identity == NOBODY else EPOCHS_ASKED, TWO_PHASES - 1)
         case AddPartitions():
             add = AddPartitionsToTxnRequest(
                 v3_and_below_transactional_id=transactional_id,

@@ -50,7 +50,8 @@ class FindCoordinator:
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """`identity`: what the producer has, in which case it goes on in the next epoch; nobody's at the beginning."""
+    """`identity`: what the producer has, in which case it goes on in the next epoch; nobody's at the beginning. What is
+    under way is aborted."""
 
     node_id: int
     identity: Identity

@@ -21,7 +21,9 @@ class State(Enum):
     """There is an id with an epoch, and no transaction. → IN_TRANSACTION by the program."""
     IN_TRANSACTION = "in transaction"
     """Records and offsets go out; with transaction version 1 their partitions and groups are named to the coordinator
-    before. → COMMITTING once everything is acknowledged; → ABORTING by the program; → ABORTABLE_ERROR."""
+    before. → COMMITTING once everything is acknowledged; → ABORTING by the program; → ABORTABLE_ERROR; → PREPARED."""
+    PREPARED = "prepared"
+    """Everything is acknowledged, and somebody else ends the transaction (KIP-939). The producer can only be closed."""
     COMMITTING = "committing"
     """EndTxn is asked until it is answered. → READY; → ABORTABLE_ERROR where the coordinator wants an abort."""
     ABORTING = "aborting"
@@ -37,7 +39,8 @@ _FATAL: Final = State.FATAL_ERROR
 MOVES: Final[Mapping[State, frozenset[State]]] = {
     State.UNINITIALIZED: frozenset((State.READY, _FATAL)),
     State.READY: frozenset((State.IN_TRANSACTION, _FATAL)),
-    State.IN_TRANSACTION: frozenset((State.COMMITTING, State.ABORTING, State.ABORTABLE_ERROR, _FATAL)),
+    State.IN_TRANSACTION: frozenset((State.COMMITTING, State.ABORTING, State.ABORTABLE_ERROR, State.PREPARED, _FATAL)),
+    State.PREPARED: frozenset((_FATAL,)),
     State.COMMITTING: frozenset((State.READY, State.ABORTABLE_ERROR, _FATAL)),
     State.ABORTING: frozenset((State.READY, State.UNINITIALIZED, _FATAL)),
     State.ABORTABLE_ERROR: frozenset((State.ABORTING, _FATAL)),

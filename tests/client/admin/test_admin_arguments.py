@@ -87,6 +87,16 @@ CASES: list[tuple[Callable[[Any], Awaitable[object]], str]] = [
     ),
     (lambda admin: admin.describe_transactions("a"), "transactional_ids must be an iterable of transactional ids, not"),
     (lambda admin: admin.describe_transaction(5), "transactional_id must be a transactional id (str), not 5"),
+    (lambda admin: admin.end_transaction(5, 1, 2, commit=True), "transactional_id must be a transactional id (str)"),
+    (
+        lambda admin: admin.end_transaction("a", "1", 2, commit=True),
+        "producer_id must be a producer id (a whole number)",
+    ),
+    (
+        lambda admin: admin.end_transaction("a", 1, None, commit=True),
+        "producer_epoch must be a producer's epoch (a whole",
+    ),
+    (lambda admin: admin.end_transaction("a", 1, 2, commit="no"), "commit must be True or False, not 'no' (str)"),
     (lambda admin: admin.fence_producers([None]), "transactional_ids must be transactional ids (str), and has None"),
     (lambda admin: admin.describe_producers(["o"]), "partitions must be TopicPartition(topic, partition) of a str"),
     (lambda admin: admin.abort_transaction(("o", 0), 1, 2, 3), "partition must be TopicPartition(topic, partition) of"),

@@ -345,8 +345,8 @@ def test_blanks_around_a_text_are_left_out_as_by_kafka() -> None:
         ({"linger.ms": "5", "linger_ms": 5}, "given twice", ("linger_ms",)),
         (
             {"transaction.two.phase.commit.enable": "true"},
-            "Transactions of two phases are not built yet",
-            ("transaction.two.phase.commit.enable",),
+            "does not go without a transactional_id",
+            ("transaction_two_phase_commit_enable", "transactional_id"),
         ),
         ({"ssl.truststore.password": "p"}, "A PEM file has no password", ("ssl.truststore.password",)),
         ({"sasl.login.class": "x"}, "sasl_oauthbearer_token_provider", ("sasl.login.class",)),

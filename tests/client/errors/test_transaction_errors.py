@@ -12,6 +12,7 @@ from odradek.client.errors.transaction_errors import (
     CommitOutcomeUnknown,
     NoTransaction,
     NoTransactionalId,
+    NotTwoPhase,
     TransactionFailed,
     TransactionOpen,
     TransactionOver,
@@ -26,6 +27,7 @@ EXAMPLES: list[ClientError] = [
     CommitOutcomeUnknown("payments", 60_000),
     NoTransaction("payments"),
     NoTransactionalId(),
+    NotTwoPhase("payments"),
     TransactionOver("payments", "committed"),
     TransactionOpen("payments", "being committed"),
 ]
@@ -50,7 +52,7 @@ def test_a_failed_transaction_says_why_and_whether_another_one_may_begin() -> No
 
 
 def test_mistakes_of_the_program_are_wrong_uses() -> None:
-    assert [isinstance(error, WrongUse) for error in EXAMPLES] == [False] * 4 + [True] * 4
+    assert [isinstance(error, WrongUse) for error in EXAMPLES] == [False] * 4 + [True] * 5
 
 
 def test_who_is_fenced_gets_an_error_of_its_own_that_is_fatal() -> None:

@@ -101,6 +101,7 @@ def calls() -> dict[str, Callable[[TransactionMachine], object]]:
     return {
         "begin": lambda machine: machine.begin(uses_v2=False),
         "commit": lambda machine: machine.commit(),
+        "prepare": lambda machine: machine.prepare(),
         "abort": lambda machine: machine.abort(),
         "landed": lambda machine: machine.landed(needs_epoch=False),
     }
@@ -109,6 +110,7 @@ def calls() -> dict[str, Callable[[TransactionMachine], object]]:
 ALLOWED = {
     "begin": {State.READY},
     "commit": {State.IN_TRANSACTION},
+    "prepare": {State.IN_TRANSACTION},
     "abort": {State.IN_TRANSACTION, State.ABORTABLE_ERROR},
     "landed": {State.ABORTING},
 }
@@ -370,3 +372,16 @@ def test_answers_after_a_fatal_error_change_nothing() -> None:
     driver.machine.delivery_failed(broker_error(ErrorCode.PRODUCER_FENCED))
     driver.gets(add, Codes({"": ErrorCode.TOPIC_AUTHORIZATION_FAILED}))
     assert isinstance(driver.machine.fatal_error, ProducerFenced)
+
+
+@both_versions
+def test_of_what_is_prepared_nothing_is_asked(uses_v2: bool) -> None:
+    machine = in_state(State.PREPARED, uses_v2=uses_v2).machine
+    assert machine.due_ms == inf
+    assert not machine.was_committed
+
+
+def test_a_transaction_without_records_has_nothing_to_prepare() -> None:
+    machine = Driver(uses_v2=True).begun().machine
+    machine.prepare()
+    assert (machine.state, machine.was_committed) == (State.READY, True)

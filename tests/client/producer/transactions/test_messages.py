@@ -32,7 +32,7 @@ from odradek.protocol.messages.add_partitions_to_txn import (
 )
 from odradek.protocol.messages.end_txn import EndTxnResponse
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from odradek.protocol.messages.init_producer_id import InitProducerIdResponse
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
@@ -71,6 +71,16 @@ def test_a_first_init_names_nobody_and_a_later_one_needs_the_version_that_names_
     assert (request.transactional_id, request.transaction_timeout_ms) == ("payments", 30_000)
     assert (request.producer_id, request.producer_epoch) == (-1, -1)
     assert (sent(later, 4).producer_id, sent(later, 4).producer_epoch) == IDENTITY
+
+
+def test_two_phases_are_asked_for_by_their_version_alone() -> None:
+    for init in (Init(NODE, NOBODY), Init(NODE, IDENTITY)):
+        asked = wire_of(init, "payments", 30_000, is_two_phase=True)
+        assert (asked.at_least, asked.at_most) == (6, 6)
+        assert isinstance(asked.request, InitProducerIdRequest)
+        assert asked.request.enable2_pc
+        assert not asked.request.keep_prepared_txn
+    assert not sent(Init(NODE, NOBODY), 5).enable2_pc
 
 
 def test_partitions_are_named_by_the_versions_for_producers() -> None:
