@@ -44,9 +44,9 @@ logger = logging.getLogger(__name__)
 
 TRANSACTION_VERSION: Final = "transaction.version"
 ONE_PHASE_HINT: Final = (
-    "Brokers have transactions of two phases with transaction.two.phase.commit.enable=true, of Odradek, or of Apache "
-    "Kafka from 4.0 on with unstable.api.versions.enable=true beside it; or leave "
-    "transaction_two_phase_commit_enable out, and end transactions here."
+    "Brokers have transactions of two phases with transaction.two.phase.commit.enable=true, those of Apache Kafka 4.3 "
+    "with unstable.api.versions.enable=true beside it. Or leave transaction_two_phase_commit_enable out, and end "
+    "transactions here."
 )
 OPEN: Final = frozenset((State.IN_TRANSACTION, State.ABORTABLE_ERROR))
 
