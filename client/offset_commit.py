@@ -1,13 +1,15 @@
 """The rows of an OffsetCommit, which members of groups and Admin both send, and what a transaction has to know of a
 group whose offsets it commits. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from odradek.client.errors.base import ClientError
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
-__all__ = ["Committed", "GroupIdentity", "OffsetSource", "OffsetsToCommit", "commit_topics"]
+__all__ = ["BindableConsumer", "BoundConsumer", "Committed", "GroupIdentity", "OffsetSource", "OffsetsToCommit"]
+__all__ += ["TransactionOwner", "commit_topics"]
 
 
 class Committed(Protocol):
@@ -55,6 +57,49 @@ class OffsetSource(Protocol):
 
     def committed_by_transaction(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         """The transaction with these offsets was committed."""
+        ...
+
+
+class TransactionOwner(Protocol):
+    """The transactions of a producer, as a consumer sees them."""
+
+    @property
+    def transactional_id(self) -> str: ...
+    @property
+    def is_closed(self) -> bool: ...
+
+
+class BoundConsumer(OffsetSource, Protocol):
+    """A consumer whose offsets the transactions of one producer commit, and nobody else."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    async def ready(self, timeout_ms: float) -> None:
+        """Returns when no commit of its own is under way. Raises RequestTimedOut, ConsumerClosed."""
+        ...
+
+    def opened(self, fail: Callable[[ClientError], None]) -> None:
+        """A transaction has begun. `fail`: called when it can only be aborted, since partitions were taken away."""
+        ...
+
+    def committed(self) -> None:
+        """The transaction was committed; `committed_by_transaction` has told with which offsets."""
+        ...
+
+    def aborted(self, cause: ClientError | None) -> None:
+        """It counts for nothing, because of this, perhaps."""
+        ...
+
+    def unsettled(self, error: ClientError) -> None:
+        """Nobody has said yet what became of it: `committed` or `aborted` follows."""
+        ...
+
+
+@runtime_checkable
+class BindableConsumer(Protocol):
+    def bind_to_transactions(self, owner: TransactionOwner) -> BoundConsumer:
+        """Raises WrongUse where it is too late for that, or it is bound to another producer."""
         ...
 
 

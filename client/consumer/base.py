@@ -17,6 +17,7 @@ from odradek.client.consumer.group.group_session import GroupSession
 from odradek.client.consumer.group.subscription import Subscription
 from odradek.client.consumer.offset_lookup import OffsetLookup
 from odradek.client.consumer.records import ConsumerRecord
+from odradek.client.consumer.transaction_binding import TransactionBinding
 from odradek.client.errors.client_errors import ClientError, WrongLoop
 from odradek.client.fetching.fetcher import Fetcher
 from odradek.client.metrics.metrics import client_metrics
@@ -42,6 +43,8 @@ class ConsumerBase:
         self._thread_id = NOWHERE
         self._state: Literal["new", "open", "closing", "closed", "forked"] = "new"
         self._closing: asyncio.Task[None] | None = None
+        self._binding: TransactionBinding | None = None
+        """To the transactions that commit for it."""
         self._iteration: AsyncGenerator[ConsumerRecord] | None = None
         """What `async for` walks. It outlives a `break`, and goes on when the program asks again."""
 

@@ -124,12 +124,15 @@ class Consumer(GroupCalls):
     def done(self, what: ConsumerRecord | ConsumerBatch) -> None:
         """The program is done with a record, or with a batch, in any order: a commit goes up to the first that is not.
 
-        Of a partition that was taken away since, and of a consumer that was closed, nothing counts any more.
+        Of a partition that was taken away since, and of a consumer that was closed, nothing counts any more. It has no
+        effect where transactions commit for this consumer: they do that for all that was handed out.
         """
         if self._state == "closed":
             return
         self._check(may_be_closing=True)
         require_kind("what", what, (ConsumerRecord, ConsumerBatch), "a record or a batch of this consumer")
+        if self._binding is not None:
+            return
         done = self._core.done
         if isinstance(what, ConsumerRecord):
             done.done(TopicPartition(what.topic, what.partition), what.offset)

@@ -74,7 +74,12 @@ class ConsumerCore:
         self._walks: dict[TopicPartition, _Hand] = {}
         """Records of single partitions that are walked by themselves, and done one by one."""
         self.taken_away: set[TopicPartition] = set()
-        """Partitions that were taken away while the program had records of them in hand, which it still has."""
+        """Partitions that were taken away while the program had records of them in hand, which it still has; where it
+        is bound, in work."""
+        self.has_handed_out = False
+        self._is_bound = False
+        self._block: ClientError | None = None
+        """Why nothing is handed out at all."""
         self._failure: ClientError | None = None
         """What is raised when the program asks next."""
         self._taken_count = 0
@@ -123,7 +128,7 @@ class ConsumerCore:
         """Reads these no more. What the program has in hand of them does not become done."""
         for partition in partitions:
             if self._assigned.pop(partition, None) is not None:
-                if self._hand is not None and any(part.partition == partition for part in self._hand.parts):
+                if self._is_in_hand(partition):
                     self.taken_away.add(partition)
                 self._forget(partition)
                 self._paused.discard(partition)
@@ -194,12 +199,51 @@ class ConsumerCore:
         """Has all who wait for records look again."""
         self._fetcher.wake()
 
+    # ----------------------------------------------------------------------------------------------- in transactions
+    def bind(self) -> None:
+        """From now on what is handed out is in work until a transaction has committed it, whatever is asked or done."""
+        self._is_bound = self._manual_done = True
+
+    def block(self, error: ClientError) -> None:
+        """Hands nothing out, not even of what the program walks, and raises this error instead, until `unblock`."""
+        self._block = error
+        self._cut_hand()
+        for partition in list(self._walks):
+            self._cut(partition)
+        self._fetcher.wake()
+
+    def unblock(self) -> None:
+        """Ends `block`."""
+        self._block = None
+        self._fetcher.wake()
+
+    def unplace(self) -> dict[TopicPartition, Start]:
+        """Drops all that was fetched and handed out. What was being read waits for `place`, as if it was assigned anew.
+
+        Returns where the first record was that was in work, or else the next one, as far as that is known.
+        """
+        starts: dict[TopicPartition, Start] = {}
+        for partition in self._assigned.keys() - self._unplaced:
+            committable = self.committable_of(partition)
+            self._assigned[partition] = object()
+            self._forget(partition)
+            self._fetcher.release(partition)
+            self._unplaced.add(partition)
+            self.done.assigned(partition)
+            if committable is not None:
+                starts[partition] = Start.at_offset(*committable)
+        self._failure = None
+        self._fetcher.wake()
+        return starts
+
     # -------------------------------------------------------------------------------------------------- handing out
     def take(self, count_max: int, partition: TopicPartition | None = None) -> PartitionRecords | None:
         """The next records of one partition, of this one if it is given; None: they have to be waited for.
 
         Raises the ClientError that ends a partition, once, and what `PositionMissing` and DeserializationError say.
         """
+        if self._block is not None:
+            raise self._block.fresh()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -233,23 +277,27 @@ class ConsumerCore:
     def hand_batch(self, parts: list[PartitionRecords]) -> None:
         """The program gets all of these."""
         self._hand = _Hand(parts)
+        self.has_handed_out = self.has_handed_out or bool(parts)
 
     def hand_records(self, part: PartitionRecords) -> Iterator[ConsumerRecord]:
         """The program gets these one by one."""
         iterator = iter(part.records())
         self._hand = _Hand([part], iterator)
+        self.has_handed_out = True
         return iterator
 
     def walk_records(self, part: PartitionRecords) -> Iterator[ConsumerRecord]:
         """The same, of one partition beside others: these are done one by one."""
         iterator = iter(part.records())
         self._walks[part.partition] = _Hand([part], iterator)
+        self.has_handed_out = True
         return iterator
 
     def settle(self) -> None:
         """The program asks for more, so it is done with what it has."""
         self._cut_hand()
-        self.taken_away.clear()
+        if not self._is_bound:
+            self.taken_away.clear()
         hand, self._hand = self._hand, None
         if hand is None or self._manual_done:
             return
@@ -261,13 +309,14 @@ class ConsumerCore:
         hand = self._hand
         if hand is not None and hand.iterator is not None:
             self._count_walked(hand)
-        found: dict[TopicPartition, Committable] = {}
-        for partition in self._assigned:
-            if self._is_fetched(partition):
-                self.done.passed(partition, self._fetcher.position(partition))  # all below has been decoded
-            if (offset := self.done.committable(partition)) is not None:
-                found[partition] = offset
-        return found
+        found = {partition: self.committable_of(partition) for partition in self._assigned}
+        return {partition: offset for partition, offset in found.items() if offset is not None}
+
+    def committable_of(self, partition: TopicPartition) -> Committable | None:
+        """The same of one partition, without what is being walked; None: it is not known where that begins."""
+        if self._is_fetched(partition):
+            self.done.passed(partition, self._fetcher.position(partition))  # all below has been decoded
+        return self.done.committable(partition)
 
     def handed_out(self) -> dict[TopicPartition, Committable]:
         """Where the program goes on, of every partition whose position is known: what it has got so far is before."""
@@ -295,6 +344,12 @@ class ConsumerCore:
 
     def _is_fetched(self, partition: TopicPartition) -> bool:
         return partition not in self._placeless and partition not in self._unplaced and partition not in self._bad
+
+    def _is_in_hand(self, partition: TopicPartition) -> bool:
+        if self._is_bound:
+            self._cut(partition)
+            return self.in_work_count(partition) > 0
+        return self._hand is not None and any(part.partition == partition for part in self._hand.parts)
 
     def _is_withheld(self, partition: TopicPartition) -> bool:
         return partition in self._paused or partition in self._held

@@ -12,8 +12,9 @@ from odradek.client.consumer.group.partition_changes import Callbacks
 from odradek.client.consumer.group.subscription import Subscription
 from odradek.client.consumer.membership.membership import Identity
 from odradek.client.consumer.records import ConsumerBatch, ConsumerRecord
+from odradek.client.consumer.transaction_binding import TransactionBinding
 from odradek.client.errors.client_errors import ClientError, WrongUse
-from odradek.client.offset_commit import Committed, OffsetsToCommit
+from odradek.client.offset_commit import Committed, OffsetsToCommit, TransactionOwner
 from odradek.client.topic_partition import TopicPartition
 
 __all__ = ["GroupCalls"]
@@ -83,6 +84,9 @@ class GroupCalls(ConsumerBase):
         """
         self._check()
         session = self._session()
+        if self._binding is not None:
+            why = f"the transactions of {self._binding.owner.transactional_id} commit for this consumer"
+            raise WrongUse(why, hint="Use `producer.transaction(consumer=…)` of that producer.")
         if self.config.enable_auto_commit:
             why = "the consumer would commit by itself, beside the transaction"
             raise WrongUse(why, hint="Set enable_auto_commit=False.")
@@ -100,6 +104,42 @@ class GroupCalls(ConsumerBase):
         if self._group is not None and self._is_open():
             self._group.committed_elsewhere({partition: each.offset for partition, each in offsets.items()})
 
+    def bind_to_transactions(self, owner: TransactionOwner) -> TransactionBinding:
+        """For `producer.transaction(consumer=…)`: from now on the transactions of this producer commit what is read,
+        and the consumer commits nothing, whatever `enable_auto_commit` says. It stays so.
+
+        Raises NoGroup; WrongUse where records were handed out before, or it is bound to a producer that is not closed;
+        ConsumerClosed. (After a producer that was closed it goes back to what the group has committed.)
+        """
+        self._check()
+        session = self._session()
+        before = self._binding
+        if before is not None and before.owner is owner:
+            return before
+        if before is None and self._core.has_handed_out:
+            raise WrongUse(
+                "the consumer has handed out records already, which no transaction knows of",
+                hint="Read inside of the transaction, or call `producer.transaction(consumer=…)` before the first "
+                "record is asked for.",
+            )
+        if before is not None:
+            if not before.owner.is_closed:
+                raise WrongUse(
+                    f"the consumer is bound to the transactions of {before.owner.transactional_id}",
+                    hint="Close that producer first, or use another consumer.",
+                )
+            before.release()
+        self._binding = TransactionBinding(owner, session, self._core, self._check)
+        return self._binding
+
+    def _check_own_commit(self) -> None:
+        """Raises WrongUse where transactions commit for this consumer: beside them, a commit would tear them."""
+        if self._binding is not None:
+            raise WrongUse(
+                f"the transactions of {self._binding.owner.transactional_id} commit for this consumer",
+                hint="Leave it to the end of the transaction, or use `txn.send_offsets`.",
+            )
+
     # -------------------------------------------------------------------------------------------------- committing
     async def commit(self, what: What | None = None, *, timeout_ms: float | None = None) -> Outcomes:
         """Commits what is done, or (given a record, a batch, or offsets to go on at) up to there, and says for each
@@ -108,10 +148,12 @@ class GroupCalls(ConsumerBase):
         It repeats what passes for `timeout_ms`, `default_api_timeout_ms` by default. What is committed is done. Only
         what differs from the last commit is sent where nothing is given.
 
-        Raises NoGroup, ConsumerClosed; CommitFailed where a partition was not committed for another reason.
+        Raises NoGroup, ConsumerClosed; CommitFailed where a partition was not committed for another reason; WrongUse
+        where it is bound to transactions.
         """
         deadline_ms = self._deadline_ms(timeout_ms)
         session = self._session()
+        self._check_own_commit()
         if what is None:
             return await session.commit(session.committable(), deadline_ms)
         offsets = _offsets(what)
@@ -132,6 +174,7 @@ class GroupCalls(ConsumerBase):
         """
         self._check(may_be_closing=True)
         self._session()
+        self._check_own_commit()
         if done is not None:
             require_callback("done", done, "outcomes, or a CommitFailed")
         self._tasks.start(self._commit(what, done), f"{self.config.client_id}: commit")

@@ -48,10 +48,13 @@ class CommitOutcomeUnknown(ClientError):
     code = ErrorCode.REQUEST_TIMED_OUT
     hint = "Call `commit` of the same transaction again, which is safe, until it returns or raises another error."
 
-    def __init__(self, transactional_id: str, timeout_ms: float) -> None:
+    def __init__(self, transactional_id: str, timeout_ms: float | None = None) -> None:
+        why = (
+            "nobody waited for the answer" if timeout_ms is None else f"there was no answer within {timeout_ms:.0f} ms"
+        )
         super().__init__(
-            f"it is not known whether a transaction of {transactional_id} was committed: there was no answer within "
-            f"{timeout_ms:.0f} ms, and the coordinator may still commit it"
+            f"it is not known whether a transaction of {transactional_id} was committed: {why}, and the coordinator "
+            "may still commit it"
         )
         self.transactional_id = transactional_id
 

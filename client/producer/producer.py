@@ -30,6 +30,7 @@ from odradek.client.configuration.signatures import config_of, configured_by
 from odradek.client.errors.client_errors import ClientError, ProducerClosed, ProducerNotStarted, WrongLoop
 from odradek.client.errors.transaction_errors import NoTransaction, NoTransactionalId
 from odradek.client.metrics.metrics import BUFFER_AVAILABLE_BYTES, BUFFER_TOTAL_BYTES, WAITING_THREADS, client_metrics
+from odradek.client.offset_commit import BindableConsumer
 from odradek.client.producer.accepting.record_intake import RecordIntake
 from odradek.client.producer.accepting.record_transform import RecordTransform
 from odradek.client.producer.batching.accumulator import Accumulator
@@ -244,15 +245,20 @@ class Producer(RecordCalls):
         return await (await self.send(topic, value, **record))
 
     # ------------------------------------------------------------------------------------------ transactions
-    def transaction(self) -> Transaction:
+    def transaction(self, *, consumer: BindableConsumer | None = None) -> Transaction:
         """A transaction of this producer, which has a `transactional_id`. `async with` begins and ends it.
 
-        Raises NoTransactionalId.
+        With a consumer of a group, from this call on the producer's transactions alone commit for it: it commits
+        nothing by itself, neither in the background (whatever `enable_auto_commit` says) nor when it gives partitions
+        up or is closed. Each commit takes all that it has handed out so far; after an abort it goes back to what its
+        group has committed. Nothing may have been read with it before.
+
+        Raises NoTransactionalId, NoGroup, WrongUse, ConsumerClosed, TypeError.
         """
         self._check()
         if self._transactions is None:
             raise NoTransactionalId
-        return Transaction(self._transactions)
+        return Transaction(self._transactions, consumer)
 
     # ----------------------------------------------------------------------------------------------- waiting
     async def prepare(self, *topics: str) -> None:

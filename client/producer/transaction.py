@@ -7,10 +7,15 @@
 It sends as a producer does. Records of an open transaction are in the log, where readers with `read_uncommitted` see
 them; its offsets are not. A producer has one transaction at a time; one that is over refuses everything.
 
+    async with producer.transaction(consumer=consumer) as txn:
+        batch = await consumer.get_batch()
+        await txn.send_batch("payments", …)     # commits what the consumer has handed out, too; an abort takes it back
+
 (Source: KIP-98, KIP-447; KafkaProducer.java.)
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from threading import get_ident
 from types import TracebackType
@@ -18,8 +23,21 @@ from typing import Final, Literal, NamedTuple, Self, cast
 
 from odradek.client.arguments import require_kind, require_partitions
 from odradek.client.errors.client_errors import ClientError, WrongUse
-from odradek.client.errors.transaction_errors import CommitOutcomeUnknown, NotTwoPhase, TransactionOpen, TransactionOver
-from odradek.client.offset_commit import Committed, GroupIdentity, OffsetSource, OffsetsToCommit
+from odradek.client.errors.transaction_errors import (
+    CommitOutcomeUnknown,
+    NotTwoPhase,
+    TransactionFailed,
+    TransactionOpen,
+    TransactionOver,
+)
+from odradek.client.offset_commit import (
+    BindableConsumer,
+    BoundConsumer,
+    Committed,
+    GroupIdentity,
+    OffsetSource,
+    OffsetsToCommit,
+)
 from odradek.client.producer.accepting.record_intake import RecordIntake
 from odradek.client.producer.accepting.record_transform import RecordTransform
 from odradek.client.producer.batching.accumulator import Accumulator
@@ -34,6 +52,9 @@ from odradek.runtime.environment import Environment
 
 __all__ = ["Transaction", "Transactions"]
 
+logger = logging.getLogger(__name__)
+
+CONSUMER: Final = "a consumer of odradek"
 OFFSETS: Final = "a consumer of odradek, or offsets by TopicPartition"
 State = Literal[
     "not begun",
@@ -65,8 +86,8 @@ class _FromOutside(NamedTuple):
 
 
 class Transactions:
-    """Of one producer: its session, and the transaction that has not ended. `check` raises where the producer may not
-    be used."""
+    """Of one producer: its session, and the transaction that has not ended. It is a `TransactionOwner`. `check` raises
+    where the producer may not be used."""
 
     def __init__(
         self,
@@ -80,6 +101,8 @@ class Transactions:
         check: Callable[[], None],
     ) -> None:
         self.session = session
+        self.transactional_id = session.transactional_id
+        self.is_closed = False
         self.current: Transaction | None = None
         self.config = config
         self.preparation = preparation
@@ -100,9 +123,11 @@ class Transactions:
             self.current.shut(error)
 
     def close(self, error: ClientError) -> None:
-        """Accepts nothing from now on."""
+        """Accepts nothing from now on, and what is open will be aborted."""
+        self.is_closed = True
         if self.current is not None:
             self.current.shut(error)
+            self.current.give_back()
 
     def was_forked(self) -> None:
         """In a child. Nothing else may be touched there."""
@@ -111,11 +136,20 @@ class Transactions:
 
 
 class Transaction(RecordCalls):
-    """See the module. `producer.transaction()` makes it."""
+    """See the module. `producer.transaction()` makes it. Raises TypeError, WrongUse."""
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: Transactions, consumer: BindableConsumer | None = None) -> None:
         super().__init__(transactions.config, transactions.preparation)
         self._transactions = transactions
+        self._consumer: object = consumer
+        self._bound: BoundConsumer | None = None
+        if consumer is not None:
+            require_kind("consumer", consumer, BindableConsumer, CONSUMER)
+            self._bound = consumer.bind_to_transactions(transactions)
+        self._has_own_offsets = False
+        """The program has said itself which offsets of the bound consumer's group are committed."""
+        self._is_unsettled = False
+        """A commit was not answered, and is not being asked for."""
         self._session = transactions.session
         self._state: State = "not begun"
         self._accumulator = transactions.accumulator
@@ -127,6 +161,10 @@ class Transaction(RecordCalls):
 
     def __repr__(self) -> str:
         return f"<Transaction of {self._session.transactional_id}: {self._state}>"
+
+    @property
+    def transactional_id(self) -> str:
+        return self._session.transactional_id
 
     @property
     def is_open(self) -> bool:
@@ -142,12 +180,17 @@ class Transaction(RecordCalls):
     async def begin(self) -> Self:
         """Begins it; `async with` does that. What the last one left to do is done first, for `max_block_ms` at most.
 
+        With a consumer, a commit that was not answered is asked for again before, for as long: CommitOutcomeUnknown is
+        raised where nobody answers that, either. An own commit of the consumer is waited for, for as long.
+
         Raises TransactionOpen, TransactionOver, RequestTimedOut (retriable); ProducerFenced and other fatal errors.
         """
         transactions = self._transactions
-        transactions.check()
-        if self._state != "not begun":
-            raise TransactionOver(self._session.transactional_id, self._state)
+        self._check_beginning()
+        if self._bound is not None:
+            await self._settle_last()
+            await self._bound.ready(transactions.config.max_block_ms)
+            self._check_beginning()
         current = transactions.current
         if current is not None and not current.is_over:
             raise TransactionOpen(self._session.transactional_id, current._state)
@@ -161,35 +204,61 @@ class Transaction(RecordCalls):
             raise
         self._state = "open"
         self._thread_id = get_ident()
+        if self._bound is not None:
+            self._bound.opened(self._session.fail_if_open)
         return self
+
+    def _check_beginning(self) -> None:
+        self._transactions.check()
+        if self._state != "not begun":
+            raise TransactionOver(self._session.transactional_id, self._state)
+
+    async def _settle_last(self) -> None:
+        """Learns what became of a commit that was not answered. Raises CommitOutcomeUnknown, fatal errors."""
+        last = self._transactions.current
+        if last is None or not last._is_unsettled:
+            return
+        try:
+            await last.commit()
+        except TransactionFailed as error:
+            if error.fatal:
+                raise
+            logger.warning("%s: %s", self._transactions.config.client_id, error)
 
     async def commit(self) -> None:
         """Waits until everything that was sent is acknowledged, and commits it. `async with` does that at its end.
 
-        Where anything failed, it is aborted instead. It may be called again after a CommitOutcomeUnknown. Cancelled
-        before the coordinator was asked, it aborts; after that the commit goes on, and can be called again, too.
+        Of the consumer that it was made with, it commits all that was handed out, unless `send_offsets` has named
+        offsets of its group. Where anything failed, it is aborted instead. It may be called again after a
+        CommitOutcomeUnknown. Cancelled before the coordinator was asked, it aborts; after that the commit goes on, and
+        can be called again, too.
 
         Raises TransactionFailed, whose `cause` says what failed; CommitOutcomeUnknown; TransactionOver; the fatal error
         of the producer, such as ProducerFenced.
         """
         if self._state != "being committed":
             self._check_sending()
+        is_first = self._state == "open"
         self._shut("being committed")
+        self._is_unsettled = False
+        if is_first and self._bound is not None:
+            self._add_offsets_of(self._bound)
         try:
             await self._session.commit()
-        except CommitOutcomeUnknown:
+        except CommitOutcomeUnknown as error:
+            self._has_no_answer(error)
             raise
         except asyncio.CancelledError:
             if self._session.is_undecided:  # the coordinator was not asked
-                self._state = "aborted"
+                self._end("aborted")
                 self._session.abort_in_background()
+            else:
+                self._has_no_answer(CommitOutcomeUnknown(self._session.transactional_id))
             raise
         except ClientError as error:
-            self._state = "failed" if error.fatal else "aborted"
+            self._end("failed" if error.fatal else "aborted", error)
             raise
-        self._state = "committed"
-        for source, offsets in self._sources.items():
-            source.committed_by_transaction(offsets)
+        self._end("committed")
 
     async def prepare(self) -> PreparedTransaction | None:
         """Waits until everything that was sent is acknowledged, and lets go of it without an end: nobody reads it with
@@ -226,7 +295,7 @@ class Transaction(RecordCalls):
         """
         self._check_sending()
         self._shut("being aborted")
-        self._state = "aborted"
+        self._end("aborted")
         try:
             await self._session.abort()
         except ClientError as error:
@@ -245,8 +314,32 @@ class Transaction(RecordCalls):
                 await self.commit()
         elif self._state == "open":
             self._shut("being aborted")
-            self._state = "aborted"
+            self._end("aborted")
             await self._session.aborted(error)
+
+    def _end(self, state: State, error: ClientError | None = None) -> None:
+        """Tells consumers of it: positions do not wait for an abort to be carried out, since it is what happens."""
+        self._state = state
+        if state == "committed":
+            for source, offsets in self._sources.items():
+                source.committed_by_transaction(offsets)
+        if self._bound is None:
+            return
+        if state == "committed":
+            self._bound.committed()
+        else:
+            cause = error.cause if isinstance(error, TransactionFailed) and not self._has_own_offsets else None
+            self._bound.aborted(cause)
+
+    def _has_no_answer(self, error: CommitOutcomeUnknown) -> None:
+        self._is_unsettled = True
+        if self._bound is not None:
+            self._bound.unsettled(error)
+
+    def give_back(self) -> None:
+        """Its producer is being closed, and aborts it, unless it was asked to commit it."""
+        if self._bound is not None and self._state == "open":
+            self._bound.aborted(None)
 
     # ------------------------------------------------------------------------------------------------------- offsets
     async def send_offsets(
@@ -259,8 +352,9 @@ class Transaction(RecordCalls):
         group without members.
 
         It may be called more than once: what is named last counts. The consumer must not commit by itself
-        (`enable_auto_commit=False`). Where the group has gone on without this member, the transaction can only be
-        aborted. Cancelled, the offsets may be part of the transaction.
+        (`enable_auto_commit=False`), but where the transaction was made with it: then `commit` does this by itself,
+        unless offsets of its group are given here. Where the group has gone on without this member, the transaction can
+        only be aborted. Cancelled, the offsets may be part of the transaction.
 
         Raises TransactionFailed, TransactionOver, WrongUse; the fatal error of the producer; TypeError.
         """
@@ -271,14 +365,30 @@ class Transaction(RecordCalls):
             require_kind("group", group, GroupIdentity, "what `consumer.group_metadata()` returns, or the group's id")
             offsets = _offsets(what)
             assert group is not None
+            if self._bound is not None and group.group_id == self._bound.group_id:
+                self._has_own_offsets = True
+                self._sources.setdefault(self._bound, {}).update(offsets)
         else:
             require_kind("what", what, OffsetSource, OFFSETS)
             require_kind("group", group, type(None), "None beside a consumer, which has its own")
-            group, found = self._handed_out(what)
+            source = self._bound if self._bound is not None and what is self._consumer else what
+            group, found = self._handed_out(source)
             offsets = dict(found)
-            self._sources.setdefault(what, {}).update(offsets)
+            self._sources.setdefault(source, {}).update(offsets)
         if offsets:
             await self._session.send_offsets(OffsetsOfGroup(group, offsets))
+
+    def _add_offsets_of(self, bound: BoundConsumer) -> None:
+        """All that it has handed out. Where that cannot be committed, `TransactionSession.commit` raises it."""
+        try:
+            group, found = bound.offsets_for_transaction()
+        except ClientError as error:
+            self._session.fail(error)
+            return
+        if found and not self._has_own_offsets:
+            offsets = dict(found)
+            self._sources.setdefault(bound, {}).update(offsets)
+            self._session.add_offsets(OffsetsOfGroup(group, offsets))
 
     def _handed_out(self, consumer: OffsetSource) -> OffsetsToCommit:
         try:

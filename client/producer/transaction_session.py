@@ -131,10 +131,21 @@ class TransactionSession:
             self.fail(self._timed_out("TxnOffsetCommit"))
         self.raise_failure()
 
+    def add_offsets(self, what: OffsetsOfGroup) -> None:
+        """Has them sent while records are; `commit` waits for it, and raises what comes of it."""
+        if self._machine.state is State.IN_TRANSACTION:
+            self._machine.add_offsets(what)
+            self._drive()
+
     def fail(self, error: ClientError) -> None:
         """The transaction can only be aborted, because of this."""
         self._machine.fail(error)
         self._sender.wake()
+
+    def fail_if_open(self, error: ClientError) -> None:
+        """The same, unless the coordinator is being asked for the end already: then it decides."""
+        if self._machine.state is State.IN_TRANSACTION:
+            self.fail(error)
 
     def raise_failure(self) -> None:
         """Raises what keeps the transaction from being committed."""

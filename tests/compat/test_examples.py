@@ -114,6 +114,16 @@ def test_example_interceptors(server: OdradekBroker) -> None:
     assert {name for headers in traces for name, _ in headers} == {"trace-id"}
 
 
+@pytest.mark.parametrize("settings", [(), ("classic", "one"), ("consumer",), ("consumer", "one")])
+def test_example_exactly_once(server: OdradekBroker, settings: tuple[str, ...]) -> None:
+    for runs in (1, 2):
+        lines = run(str(EXAMPLES / "exactly_once.py"), server.bootstrap, *settings)
+        told = [re.fullmatch(r"(\d+) orders paid", line) for line in lines]
+        assert sum(int(each[1]) for each in told if each is not None) == 1_000, lines
+        found = Counter(asyncio.run(committed(server, "payments")))
+        assert found == {b"paid: order %d" % number: runs for number in range(1_000)}
+
+
 # ------------------------------------------------------------------------------------------------- docs/producer.md
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 

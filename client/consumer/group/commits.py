@@ -122,6 +122,11 @@ class Commits:
             raise CommitFailed(errors, outcomes)
         return outcomes
 
+    async def ended(self, deadline_ms: float) -> bool:
+        """Whether every commit that was begun before has ended; waits for that until the deadline."""
+        async with _Until(self._turn, deadline_ms) as has_turn:
+            return has_turn
+
     def _is_same(self, partition: TopicPartition, token: object | None) -> bool:
         return token is not None and self._committer.token(partition) is token
 

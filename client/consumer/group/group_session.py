@@ -14,7 +14,7 @@ consumer assigns partitions itself, and commits from outside of the group.
 
 import asyncio
 import logging
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -26,6 +26,7 @@ from odradek.client.consumer.core import ConsumerCore
 from odradek.client.consumer.errors import GroupFailed
 from odradek.client.consumer.group.commits import Commits
 from odradek.client.consumer.group.coordinator import Coordinator
+from odradek.client.consumer.group.offset_messages import OUTDATED
 from odradek.client.consumer.group.offsets import CommitFailed, CommitOutcome, OffsetAndMetadata
 from odradek.client.consumer.group.partition_changes import Callbacks, PartitionChanges
 from odradek.client.consumer.group.placing import Placing
@@ -36,6 +37,7 @@ from odradek.client.consumer.membership.classic import ClassicMembership
 from odradek.client.consumer.membership.consumer_membership import ConsumerMembership
 from odradek.client.consumer.membership.membership import Identity, Membership
 from odradek.client.errors.client_errors import ClientError
+from odradek.client.fetching.fetch_settings import Start
 from odradek.client.metrics.metrics import Metrics
 from odradek.client.network.backoff import Backoff
 from odradek.client.topic_partition import TopicPartition
@@ -47,6 +49,7 @@ __all__ = ["GroupSession"]
 
 logger = logging.getLogger(__name__)
 
+NO_STARTS: Final[Mapping[TopicPartition, Start]] = {}
 FROM_OUTSIDE: Final = object()
 """The token of every partition where partitions are assigned by hand."""
 LOOK_EVERY_MS: Final = 1_000.0
@@ -113,6 +116,8 @@ class GroupSession:
         """What the program is told once, when it asks next."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._on_taken_away: Callable[[], None] | None = None
+        """Of a consumer that is bound to transactions, which commit for it. Else None."""
         self._news = Waiters(environment)
         self._unsubscribe = cluster.subscribe(self._advance)
         self._unwatch = environment.watch_stalls(self._stood_still)
@@ -154,9 +159,10 @@ class GroupSession:
         self._watch.subscribe(subscription)
         self._advance()
 
-    def place(self, partitions: Collection[TopicPartition]) -> None:
-        """Has it looked up where unplaced partitions begin."""
-        self._tasks.start(self._place(partitions), f"{self._name}: find committed offsets")
+    def place(self, partitions: Collection[TopicPartition], starts: Mapping[TopicPartition, Start] = NO_STARTS) -> None:
+        """Has it looked up where unplaced partitions begin. `starts`: where nothing is committed, if that is known."""
+        if partitions:
+            self._tasks.start(self._place(partitions, starts), f"{self._name}: find committed offsets")
 
     def _made(self) -> Membership:
         settings = self._config.membership_settings()
@@ -164,9 +170,9 @@ class GroupSession:
             return ClassicMembership(settings, self._config.made_assignors(), self._backoff)
         return ConsumerMembership(settings, _uuid_text(self._environment.random_uuid()), self._backoff)
 
-    async def _place(self, partitions: Collection[TopicPartition]) -> None:
+    async def _place(self, partitions: Collection[TopicPartition], starts: Mapping[TopicPartition, Start]) -> None:
         try:
-            await self._placing.place(partitions)
+            await self._placing.place(partitions, starts)
         except ClientError as error:
             if not self._is_closed:
                 self._tell(error)
@@ -267,9 +273,37 @@ class GroupSession:
         """The program chose itself where to go on."""
         self._placing.begun.pop(partition, None)
 
+    # --------------------------------------------------------------------------------------------------- transactions
+    def bind(self, on_taken_away: Callable[[], None]) -> None:
+        """It commits nothing from now on: transactions do. `on_taken_away` is called when partitions were."""
+        self._on_taken_away = on_taken_away
+
+    @property
+    def commits_by_itself(self) -> bool:
+        return self._config.enable_auto_commit and self._on_taken_away is None
+
+    async def own_commits_ended(self, timeout_ms: float) -> bool:
+        """Whether no commit is under way any more; waits for that until the time is over."""
+        return await self._commits.ended(self._now_ms() + timeout_ms)
+
+    def go_back(self) -> None:
+        """Has everything read again from what the group has committed."""
+        if self._is_closed:
+            return
+        starts = self._core.unplace()
+        self.place(self._core.partitions, starts)
+        self._changes.wake()
+
+    def offsets_refused(self, identity: Identity, code: ErrorCode) -> None:
+        """Offsets that a transaction was to commit as this were refused."""
+        if code is ErrorCode.ILLEGAL_GENERATION and self.has_epoch:
+            code = ErrorCode.STALE_MEMBER_EPOCH  # TxnOffsetCommit knows no other word for it
+        if code in OUTDATED:
+            self.refused(identity, code)
+
     async def _commit_done(self, partitions: Collection[TopicPartition], deadline_ms: float) -> None:
         """Before partitions are given up."""
-        if self._config.enable_auto_commit:
+        if self.commits_by_itself:
             offsets = {each: offset for each, offset in self.committable().items() if each in partitions}
             await self._commit_quietly(offsets, deadline_ms)
 
@@ -277,6 +311,8 @@ class GroupSession:
         interval_ms = self._config.auto_commit_interval_ms
         while True:
             await self._environment.sleep(interval_ms)
+            if not self.commits_by_itself:
+                return
             deadline_ms = self._now_ms() + self._config.request_timeout_ms
             await self._commit_quietly(self.committable(), deadline_ms, tries_max=2)
 
@@ -362,6 +398,7 @@ class GroupSession:
                 if isinstance(action, Lost):
                     self._forget(action.partitions)
                 self._changes.add(action)
+                self._tell_of_taken_away()
             case Noted():
                 logger.warning("%s: %s", self._name, action.text)
             case Failed():
@@ -377,7 +414,12 @@ class GroupSession:
         membership.answered(action.request, answer, self._now_ms())
         self._advance()
 
+    def _tell_of_taken_away(self) -> None:
+        if self._on_taken_away is not None:
+            self._on_taken_away()
+
     def _given_up(self, partitions: Collection[TopicPartition]) -> None:
+        self._tell_of_taken_away()
         self._forget(partitions)
         if self._membership is not None:
             self._membership.revoked(partitions, self._now_ms())
@@ -428,7 +470,7 @@ class GroupSession:
         self._changes.close(now_ms + (deadline_ms - now_ms) * CLOSING_SHARE)
         membership = self._membership
         if membership is None:
-            if self._config.enable_auto_commit:
+            if self.commits_by_itself:
                 await self._commit_quietly(self.committable(), deadline_ms)
         else:
             membership.leave(self._now_ms())

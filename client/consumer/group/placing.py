@@ -6,7 +6,7 @@ records which came before the first rebalance are not left out.
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from odradek.client.consumer.core import ConsumerCore
@@ -38,10 +38,13 @@ class Placing:
         self._environment = environment
         self._policy = policy
 
-    async def place(self, partitions: Collection[TopicPartition]) -> None:
+    async def place(
+        self, partitions: Collection[TopicPartition], starts: Mapping[TopicPartition, Start] | None = None
+    ) -> None:
         """Has these begin. Returns when none is left: the others were taken away, or the program has sought.
 
-        What passes is waited for without an end. Raises ClientError.
+        `starts`: where nothing is committed, if they were read before. What passes is waited for without an end. Raises
+        ClientError.
         """
         tokens = {partition: self._core.token(partition) for partition in partitions}
 
@@ -64,17 +67,20 @@ class Placing:
                     logger.warning("%s: it is not known yet where to begin: %s", self._name, error)
                 continue
             for partition in left():
-                self._begin(partition, found.get(partition), has_history=has_history)
+                start = None if starts is None else starts.get(partition)
+                if start is None and has_history:
+                    start = Start.earliest()
+                self._begin(partition, found.get(partition), start)
 
     async def _has_history(self, found: dict[TopicPartition, OffsetAndMetadata], deadline_ms: float) -> bool:
         if self._policy != "latest":
             return False
         return bool(found) or bool(await self._commits.fetch(None, deadline_ms))
 
-    def _begin(self, partition: TopicPartition, committed: OffsetAndMetadata | None, *, has_history: bool) -> None:
+    def _begin(self, partition: TopicPartition, committed: OffsetAndMetadata | None, start: Start | None) -> None:
         if committed is not None:
             self._commits.committed[partition] = self.begun[partition] = committed.offset
             self._core.place(partition, Start.at_offset(committed.offset, committed.leader_epoch))
         else:
             self._commits.committed.pop(partition, None)
-            self._core.place(partition, Start.earliest() if has_history else None)
+            self._core.place(partition, start)

@@ -222,3 +222,14 @@ async def test_between_two_generations_nothing_is_sent() -> None:
     world.generation = 2
     assert await waiting == BOTH
     assert [generation for generation, _ in world.sent] == [2]
+
+
+async def test_commits_under_way_are_waited_for_until_the_deadline() -> None:
+    world = World(*[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 3)
+    assert await world.commits.ended(world.deadline_ms), "there is none"
+    under_way = asyncio.get_running_loop().create_task(world.commits.commit(OFFSETS, world.deadline_ms))
+    await asyncio.sleep(0.001)
+    assert not await world.commits.ended(world.deadline_ms - 4_900)
+    assert not under_way.done()
+    assert await world.commits.ended(world.deadline_ms)
+    assert under_way.done()

@@ -88,3 +88,12 @@ async def test_what_passes_is_waited_for_and_what_does_not_is_raised() -> None:
     with pytest.raises(ClientError, match="GROUP_AUTHORIZATION_FAILED"):
         await world.placing.place([P0])
     assert world.placed == {}
+
+
+@pytest.mark.parametrize("committed", [{}, {OTHER: 4}])
+async def test_what_was_read_before_goes_back_to_where_it_began(committed: dict[TopicPartition, int]) -> None:
+    """Also in a group with offsets: what came before that was not to be read."""
+    world = World("latest", committed)
+    world.stored[P1] = OffsetAndMetadata(9, "", 3)
+    await world.placing.place([P0, P1], {P0: Start.at_offset(7), P1: Start.at_offset(8)})
+    assert world.placed == {P0: Start.at_offset(7), P1: Start.at_offset(9, 3)}
