@@ -19,11 +19,21 @@ if TYPE_CHECKING:
     from odradek.client.commands.record_text import RecordToSend
     from odradek.client.commands.streams import LineReader
     from odradek.client.producer.config import ProducerConfig
-    from odradek.client.producer.producer import Producer
+    from odradek.client.producer.record_calls import RecordCalls
     from odradek.client.producer.results.delivery import Delivery
+    from odradek.client.producer.transaction import Transaction
     from odradek.protocol.batches.records import Headers
     from odradek.runtime.environment import Environment
 
+ABORTED: Final = "The transaction is aborted: nothing of the input counts, so send all of it again."
+LEFT: Final = (
+    "The transaction will be aborted: nothing of the input counts. Its coordinator could not be told, and does it by "
+    "itself after transaction.timeout.ms."
+)
+ASK: Final = (
+    "Before you send it again, ask `odradek transactions describe {id}`: CompleteCommit says that the input counts, "
+    "CompleteAbort that it does not."
+)
 PROGRESS_MS: Final = 500.0
 TIMER_MS_MIN: Final = 1.0
 """A timer may ring a little early; a wait for the rest would be repeated over and over."""
@@ -36,6 +46,7 @@ TIMER_MS_MIN: Final = 1.0
 @click.option("--json", "as_json", is_flag=True, help="Lines are JSON objects, as `consume --json` prints them.")
 @click.option("--partition", "-p", type=click.IntRange(0), help="Send to this partition. Default: by key, or any.")
 @click.option("--header", "headers", multiple=True, type=Assignment(), help="A header of every record; repeatable.")
+@click.option("--transactional-id", metavar="ID", help="Send all of the input in one transaction of this id.")
 @click.option("--rate", type=FiniteRange(RATE_MIN, RATE_MAX), metavar="N", help="At most so many records a second.")
 @click.option(
     "--set", "settings", multiple=True, type=Assignment(), help="A producer's setting, such as compression.type=zstd."
@@ -49,6 +60,7 @@ async def produce(
     as_json: bool,
     partition: int | None,
     headers: tuple[tuple[str, str], ...],
+    transactional_id: str | None,
     rate: float | None,
     settings: tuple[tuple[str, str], ...],
 ) -> None:
@@ -56,6 +68,9 @@ async def produce(
 
     Each line is a record. The command ends when all are acknowledged, or at the first one that is not delivered. On a
     terminal progress is shown.
+
+    With --transactional-id the whole input is one transaction: it is committed at the end of the input, and aborted
+    when a line is not delivered or the command is interrupted. Whoever had the id before is fenced.
     """
     import asyncio
 
@@ -67,6 +82,8 @@ async def produce(
 
     if as_json and (key_separator is not None or null_marker is not None):
         raise click.UsageError("--json leaves nothing to do for --key-separator and --null-marker")
+    if transactional_id == "":
+        raise click.UsageError("--transactional-id is empty")
     if key_separator == "":
         raise click.UsageError("--key-separator is empty, which stands everywhere")
     separator = None if key_separator is None else os.fsencode(key_separator)  # any bytes, as they were written
@@ -75,12 +92,21 @@ async def produce(
     common = tuple((name, os.fsencode(value)) for name, value in headers)
     reader = LineReader(sys.stdin.fileno(), asyncio.get_running_loop())
     environment = Environment()
-    async with Producer(config=producer_config(target, dict(settings))) as producer:
-        sending = Sending(producer, reader, environment, topic, partition, common)
+    wanted = dict(settings) | ({} if transactional_id is None else {"transactional.id": transactional_id})
+    async with Producer(config=producer_config(target, dict[str, object](wanted))) as producer:
+        txn = None if producer.config.transactional_id is None else await producer.transaction().begin()
+        sending = Sending(txn or producer, reader, environment, topic, partition, common)
         progress = Progress(sending, environment)
         try:
             await sending.send_all(parse, rate)
-            await producer.flush()
+            if txn is None:
+                await producer.flush()
+            else:
+                await ended(txn, sending)
+        except asyncio.CancelledError:
+            if txn is not None:
+                await interrupted(txn)
+            raise
         finally:
             progress.close()
     if isinstance(sending.error, MetadataTimeout):
@@ -88,6 +114,46 @@ async def produce(
         async with target.admin(dict(settings)) as admin:
             await admin.describe_topic(topic)
     sending.check()
+
+
+async def ended(txn: "Transaction", sending: "Sending") -> None:
+    """Commits it, or aborts it where a line was not delivered, of which `sending` tells. Raises CommandFailed."""
+    from odradek.client.commands.running import exit_code_of
+    from odradek.client.errors.base import ClientError
+    from odradek.client.errors.transaction_errors import CommitOutcomeUnknown, TransactionFailed
+
+    try:
+        if sending.error is None:
+            await txn.commit()
+            return
+        sending.outcome = ABORTED
+        await txn.abort()
+    except CommitOutcomeUnknown as error:
+        said = f"{error.message}. {ASK.format(id=error.transactional_id)}"
+        raise CommandFailed(said[:1].upper() + said[1:], exit_code_of(error)) from error
+    except TransactionFailed as error:
+        sending.outcome = ABORTED
+        if sending.error is None:
+            raise CommandFailed(f"{error} {ABORTED}", exit_code_of(error)) from error
+    except ClientError as error:
+        if sending.error is None:
+            raise
+        sending.outcome = f"{LEFT} ({error.message}.)"
+
+
+async def interrupted(txn: "Transaction") -> None:
+    """By Ctrl-C or SIGTERM: aborts it, if it was not to be committed already, and says so."""
+    from odradek.client.errors.base import ClientError
+
+    said = ABORTED
+    if txn.is_open:
+        try:
+            await txn.abort()
+        except ClientError:
+            said = LEFT
+    elif not txn.is_over:
+        said = ASK.format(id=txn.transactional_id)
+    click.echo(f"Interrupted. {said}", err=True)
 
 
 def producer_config(target: Target, settings: dict[str, object]) -> "ProducerConfig":
@@ -112,7 +178,7 @@ class Sending:
 
     def __init__(
         self,
-        producer: "Producer",
+        producer: "RecordCalls",
         reader: "LineReader",
         environment: "Environment",
         topic: str,
@@ -129,6 +195,8 @@ class Sending:
         self._headers = headers
         self.error: Exception | None = None
         """What the first line that was not delivered failed with."""
+        self.outcome = ""
+        """What became of the transaction, if there is one."""
         self._failed_line = 0
 
     async def send_all(self, parse: "Callable[[bytes], RecordToSend]", rate: float | None) -> None:
@@ -176,8 +244,11 @@ class Sending:
             self._fail(number, error)
 
     def _fail(self, number: int, error: Exception) -> None:
-        """Ends the sending. The first line that failed is told of, which need not be the first one to be heard of."""
-        if self.error is None or number < self._failed_line:
+        """Ends the sending. The first line that failed is told of, which need not be the first one to be heard of, and
+        not those that failed with their transaction, because of another one."""
+        from odradek.client.errors.transaction_errors import TransactionFailed
+
+        if self.error is None or (number < self._failed_line and not isinstance(error, TransactionFailed)):
             self.error, self._failed_line = error, number
         self._reader.stop()
 
@@ -187,7 +258,7 @@ class Sending:
 
         if self.error is not None:
             said = f"Line {self._failed_line} was not delivered: {self.error} Acknowledged: {self.acknowledged:,}."
-            raise CommandFailed(said, exit_code_of(self.error))
+            raise CommandFailed(f"{said} {self.outcome}".rstrip(), exit_code_of(self.error))
 
 
 class Progress:

@@ -1,4 +1,4 @@
-"""`odradek produce`: its settings, its pace on virtual time, and the first line that is not delivered."""
+"""`odradek produce`: its settings, its pace on virtual time, the first line that is not delivered, and transactions."""
 
 import asyncio
 import io
@@ -11,17 +11,27 @@ from typing import NoReturn, Self
 import pytest
 from click.testing import CliRunner
 
+from odradek.broker.launch.serving import serving
 from odradek.client.admin.config import AdminConfig
+from odradek.client.admin.topics import NewTopic
 from odradek.client.commands.failures import NO_ANSWER, REFUSED, CommandFailed
 from odradek.client.commands.options import Target
-from odradek.client.commands.produce import Progress, Sending, produce, producer_config
+from odradek.client.commands.produce import Progress, Sending, ended, interrupted, produce, producer_config
 from odradek.client.commands.record_text import RecordToSend
+from odradek.client.consumer.consumer import Consumer
 from odradek.client.errors.client_errors import MetadataTimeout
 from odradek.client.producer.config import ProducerConfig
 from odradek.client.producer.producer import Producer
+from odradek.client.producer.transaction import Transaction
+from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.produce import ProduceRequest
-from tests.client.broker_faults import error, never
+from tests.client.broker_faults import error, late, never
+from tests.client.commands.scripted import ran_command
+from tests.client.consuming import read
+from tests.client.coordinator_handlers import coordinated
+from tests.client.producing import producing
 from tests.client.scripted_broker import ScriptedCluster, scripted_cluster
 
 TOPIC = "orders"
@@ -277,3 +287,155 @@ def test_whether_the_topic_exists_is_asked_over_connections_set_as_for_the_produ
 def test_an_empty_separator_is_refused() -> None:
     done = CliRunner().invoke(produce, ["t", "--key-separator", "", "-b", "localhost:1"])
     assert (done.exit_code, "is empty" in done.output) == (2, True)
+
+
+def test_an_empty_transactional_id_is_refused() -> None:
+    done = CliRunner().invoke(produce, ["t", "--transactional-id", "", "-b", "localhost:1"])
+    assert (done.exit_code, "is empty" in done.output) == (2, True)
+
+
+# --------------------------------------------------------------------------------------------------------- transactions
+ALL_LOST = "The transaction is aborted: nothing of the input counts, so send all of it again."
+
+
+@asynccontextmanager
+async def transacting(given: Input, cluster: ScriptedCluster) -> AsyncGenerator[tuple[Transaction, Sending]]:
+    waits = {"max_block_ms": 5_000, "request_timeout_ms": 2_000, "delivery_timeout_ms": 5_000}
+    async with producing(cluster, transactional_id="importer", **waits) as producer:
+        txn = await producer.transaction().begin()
+        yield txn, Sending(txn, given, cluster.environment, TOPIC, None, ())  # type: ignore[arg-type]  # pyright: ignore
+
+
+@pytest.mark.virtual_time
+async def test_the_whole_input_is_one_transaction() -> None:
+    with coordinated() as (cluster, coordinator):
+        async with transacting(Input([b"a"], [b"b", b"c"]), cluster) as (txn, found):
+            await found.send_all(parse, None)
+            assert coordinator.visible(TOPIC) == []
+            await ended(txn, found)
+            found.check()
+        assert coordinator.visible(TOPIC) == [b"a", b"b", b"c"]
+        assert coordinator.model.decisions == [True]
+
+
+@pytest.mark.virtual_time
+async def test_a_line_that_is_no_record_aborts_what_came_before() -> None:
+    with coordinated() as (cluster, coordinator):
+        async with transacting(Input([b"a", b"b", b"bad"]), cluster) as (txn, found):
+            await found.send_all(parse, None)
+            await ended(txn, found)
+            with pytest.raises(CommandFailed) as caught:
+                found.check()
+        said = str(caught.value)
+        assert said == f"Line 3 was not delivered: it is no record, for it is bad. Acknowledged: 0. {ALL_LOST}"
+        assert caught.value.code == REFUSED
+        assert coordinator.visible(TOPIC) == []
+
+
+@pytest.mark.virtual_time
+async def test_a_record_that_is_refused_aborts_it_and_its_line_is_told() -> None:
+    with coordinated() as (cluster, coordinator):
+        coordinator.refuses(ProduceRequest, ErrorCode.INVALID_RECORD)
+        async with transacting(Input([b"a", b"b"]), cluster) as (txn, found):
+            await found.send_all(parse, None)
+            await ended(txn, found)
+            with pytest.raises(CommandFailed, match=r"Line 1 was not delivered: .*INVALID_RECORD") as caught:
+                found.check()
+        assert str(caught.value).endswith(f"Acknowledged: 0. {ALL_LOST}")
+        assert coordinator.visible(TOPIC) == []
+
+
+@pytest.mark.virtual_time
+async def test_a_commit_that_is_refused_says_that_nothing_counts() -> None:
+    with coordinated() as (cluster, coordinator):
+        coordinator.refuses(EndTxnRequest, ErrorCode.TRANSACTION_ABORTABLE)
+        async with transacting(Input([b"a"]), cluster) as (txn, found):
+            await found.send_all(parse, None)
+            with pytest.raises(CommandFailed, match="TRANSACTION_ABORTABLE") as caught:
+                await ended(txn, found)
+        assert str(caught.value).endswith(ALL_LOST)
+        assert coordinator.visible(TOPIC) == []
+
+
+@pytest.mark.virtual_time
+async def test_a_commit_without_an_answer_says_where_to_ask() -> None:
+    with coordinated() as (cluster, _):
+        rule = cluster.on(EndTxnRequest, never(), times=None)
+        async with transacting(Input([b"a"]), cluster) as (txn, found):
+            await found.send_all(parse, None)
+            with pytest.raises(CommandFailed, match="odradek transactions describe importer") as caught:
+                await ended(txn, found)
+            rule.cancel()
+        assert str(caught.value).startswith("It is not known whether a transaction of importer was committed")
+        assert caught.value.code == NO_ANSWER
+
+
+@pytest.mark.virtual_time
+async def test_an_abort_without_an_answer_says_who_does_it() -> None:
+    with coordinated() as (cluster, coordinator):
+        rule = cluster.on(EndTxnRequest, never(applies=False), times=None)
+        async with transacting(Input([b"a" * 20_000], [b"bad"]), cluster) as (txn, found):
+            await found.send_all(parse, None)
+            await ended(txn, found)
+            with pytest.raises(CommandFailed, match=r"Line 2 .* does it by itself after transaction\.timeout\.ms"):
+                found.check()
+            rule.cancel()
+        assert coordinator.visible(TOPIC) == []
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("after_s", "said", "decisions"),
+    [(0.1, ALL_LOST, [False]), (0.7, "odradek transactions describe importer", [True])],
+)
+async def test_an_interruption_aborts_what_is_not_being_committed(
+    after_s: float, said: str, decisions: list[bool], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with coordinated() as (cluster, coordinator):
+        cluster.on(ProduceRequest, late(500))
+        cluster.on(EndTxnRequest, late(500))
+        async with transacting(Input([b"a"]), cluster) as (txn, found):
+            await found.send_all(parse, None)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(ended(txn, found), after_s)
+            await interrupted(txn)
+            told = capsys.readouterr().err
+            assert told.startswith("Interrupted. ")
+            assert said in told
+        assert coordinator.model.decisions == decisions
+
+
+@pytest.mark.virtual_time
+async def test_an_interruption_while_input_is_waited_for_aborts(capsys: pytest.CaptureFixture[str]) -> None:
+    with coordinated() as (cluster, coordinator):
+        async with transacting(Input([b"a"], ends=False), cluster) as (txn, found):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(found.send_all(parse, None), 5)
+            await interrupted(txn)
+            assert capsys.readouterr().err == f"Interrupted. {ALL_LOST}\n"
+        assert coordinator.visible(TOPIC) == []
+        assert coordinator.model.decisions == [False]
+
+
+@pytest.mark.parametrize("option", [["--transactional-id", "importer"], ["--set", "transactional.id=importer"]])
+async def test_the_command_commits_or_aborts(
+    option: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(memory=True, config={"transaction.state.log.num.partitions": "2"}) as broker:
+        target = Target(bootstrap_server=broker.bootstrap_servers)
+        async with target.admin() as admin:
+            await admin.create_topics([NewTopic(TOPIC, 1, 1)])
+        failures: list[str] = []
+        for text in (b"k:1\nno key\n", b"k:2\nk:3\n"):
+            (tmp_path / "lines").write_bytes(text)
+            with (tmp_path / "lines").open() as given:
+                monkeypatch.setattr(sys, "stdin", given)
+                error = await ran_command(target, produce, TOPIC, "--key-separator", ":", *option)
+            failures.append(str(error))
+        assert failures[0].startswith("Line 2 was not delivered")
+        assert failures[0].endswith(ALL_LOST)
+        assert failures[1] == "None"
+        reader = Consumer(broker.bootstrap_servers, auto_offset_reset="earliest", isolation_level="read_committed")
+        async with reader:
+            reader.assign([TopicPartition(TOPIC, 0)])
+            assert [record.value for record in await read(reader, 2)] == [b"2", b"3"]
