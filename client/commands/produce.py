@@ -138,7 +138,7 @@ async def ended(txn: "Transaction", sending: "Sending") -> None:
     except ClientError as error:
         if sending.error is None:
             raise
-        sending.outcome = f"{LEFT} ({error.message}.)"
+        sending.outcome = f"Nothing of the input counts: {error}" if error.fatal else LEFT
 
 
 async def interrupted(txn: "Transaction") -> None:

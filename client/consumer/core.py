@@ -78,6 +78,8 @@ class ConsumerCore:
         is bound, in work."""
         self.has_handed_out = False
         self._is_bound = False
+        self._left_behind: set[TopicPartition] = set()
+        """Where it is bound: partitions whose records are in work, and that were sought elsewhere since."""
         self._block: ClientError | None = None
         """Why nothing is handed out at all."""
         self._failure: ClientError | None = None
@@ -144,6 +146,8 @@ class ConsumerCore:
     def seek(self, partition: TopicPartition, start: Start) -> None:
         """Goes on at another place. Raises NotAssigned."""
         self._require(partition)
+        if self._is_bound and self._is_in_hand(partition):
+            self._left_behind.add(partition)
         self._place(partition, start)
 
     def pause(self, partition: TopicPartition) -> None:
@@ -173,7 +177,7 @@ class ConsumerCore:
     def in_work_count(self, partition: TopicPartition) -> int:
         """How many records of a held partition the program has got and is not done with."""
         left = sum(map(len, self._left.get(partition, ())))
-        return self.done.pending_count(partition) - left
+        return self.done.pending_count(partition) - left + (partition in self._left_behind)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -204,17 +208,20 @@ class ConsumerCore:
         """From now on what is handed out is in work until a transaction has committed it, whatever is asked or done."""
         self._is_bound = self._manual_done = True
 
+    def transaction_ended(self) -> None:
+        """Nothing is in work any more but what is not committed, and it does not matter what was taken away."""
+        self._left_behind.clear()
+        self.taken_away.clear()
+        self._block = None
+        self._fetcher.wake()
+
     def block(self, error: ClientError) -> None:
-        """Hands nothing out, not even of what the program walks, and raises this error instead, until `unblock`."""
+        """Until the transaction has ended, hands nothing out, not even of what the program walks, and raises this error
+        instead."""
         self._block = error
         self._cut_hand()
         for partition in list(self._walks):
             self._cut(partition)
-        self._fetcher.wake()
-
-    def unblock(self) -> None:
-        """Ends `block`."""
-        self._block = None
         self._fetcher.wake()
 
     def unplace(self) -> dict[TopicPartition, Start]:

@@ -14,10 +14,12 @@ from typing import Final
 
 from odradek.client.consumer.core import ConsumerCore
 from odradek.client.consumer.group.group_session import GroupSession
+from odradek.client.consumer.group.offset_messages import OUTDATED
 from odradek.client.consumer.membership.membership import Identity
 from odradek.client.errors.client_errors import ClientError, RequestTimedOut
 from odradek.client.offset_commit import Committed, OffsetsToCommit, TransactionOwner
 from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
 
 __all__ = ["TransactionBinding"]
 
@@ -104,16 +106,15 @@ class TransactionBinding:
         if self.state in (State.OPEN, State.UNSETTLED):
             self._move(State.RESTING)
             self._fail = _nothing
-            self._core.taken_away.clear()
-            self._core.unblock()
+            self._core.transaction_ended()
 
     def aborted(self, cause: ClientError | None) -> None:
         if self.state not in (State.OPEN, State.UNSETTLED):
             return
         self._move(State.RESTING)
         self._fail = _nothing
-        if cause is not None and cause.code is not None and self._told_as is not None:
-            self._session.offsets_refused(self._told_as, cause.code)
+        if cause is not None and self._told_as is not None:
+            self._tell_membership(self._told_as, cause.code)
         self._go_back()
 
     def unsettled(self, error: ClientError) -> None:
@@ -122,9 +123,15 @@ class TransactionBinding:
             self._core.block(error)
 
     # --------------------------------------------------------------------------------------------------------- within
+    def _tell_membership(self, identity: Identity, code: ErrorCode | None) -> None:
+        """Offsets that were to be committed as this were refused: so it need not wait for a heartbeat to hear of it."""
+        if code is ErrorCode.ILLEGAL_GENERATION and self._session.has_epoch:
+            code = ErrorCode.STALE_MEMBER_EPOCH  # TxnOffsetCommit has no other word for it
+        if code is not None and code in OUTDATED:
+            self._session.refused(identity, code)
+
     def _go_back(self) -> None:
-        self._core.taken_away.clear()
-        self._core.unblock()
+        self._core.transaction_ended()
         self._session.go_back()
 
     def _look(self) -> None:

@@ -26,7 +26,6 @@ from odradek.client.consumer.core import ConsumerCore
 from odradek.client.consumer.errors import GroupFailed
 from odradek.client.consumer.group.commits import Commits
 from odradek.client.consumer.group.coordinator import Coordinator
-from odradek.client.consumer.group.offset_messages import OUTDATED
 from odradek.client.consumer.group.offsets import CommitFailed, CommitOutcome, OffsetAndMetadata
 from odradek.client.consumer.group.partition_changes import Callbacks, PartitionChanges
 from odradek.client.consumer.group.placing import Placing
@@ -293,13 +292,6 @@ class GroupSession:
         starts = self._core.unplace()
         self.place(self._core.partitions, starts)
         self._changes.wake()
-
-    def offsets_refused(self, identity: Identity, code: ErrorCode) -> None:
-        """Offsets that a transaction was to commit as this were refused."""
-        if code is ErrorCode.ILLEGAL_GENERATION and self.has_epoch:
-            code = ErrorCode.STALE_MEMBER_EPOCH  # TxnOffsetCommit knows no other word for it
-        if code in OUTDATED:
-            self.refused(identity, code)
 
     async def _commit_done(self, partitions: Collection[TopicPartition], deadline_ms: float) -> None:
         """Before partitions are given up."""

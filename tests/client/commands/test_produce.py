@@ -384,6 +384,17 @@ async def test_an_abort_without_an_answer_says_who_does_it() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_whoever_was_fenced_is_told_so_beside_its_line() -> None:
+    with coordinated() as (cluster, coordinator):
+        coordinator.refuses(EndTxnRequest, ErrorCode.PRODUCER_FENCED)
+        async with transacting(Input([b"a" * 20_000], [b"bad"]), cluster) as (txn, found):
+            await found.send_all(parse, None)
+            await ended(txn, found)
+            with pytest.raises(CommandFailed, match=r"Line 2 .* Nothing of the input counts: .*PRODUCER_FENCED"):
+                found.check()
+
+
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("after_s", "said", "decisions"),
     [(0.1, ALL_LOST, [False]), (0.7, "odradek transactions describe importer", [True])],

@@ -60,6 +60,7 @@ class World:
 
     # -- the session
     is_member = True
+    has_epoch = False
 
     @property
     def identity(self) -> Identity:
@@ -87,7 +88,7 @@ class World:
     def go_back(self) -> None:
         self.place(self.core.unplace())
 
-    def offsets_refused(self, identity: Identity, code: ErrorCode) -> None:
+    def refused(self, identity: Identity, code: ErrorCode) -> None:
         self.told.append(code)
 
     # -- the group
@@ -325,14 +326,43 @@ def test_a_member_without_a_place_has_no_offsets_to_commit() -> None:
         world.binding.offsets_for_transaction()
 
 
-def test_the_membership_hears_that_its_offsets_were_refused() -> None:
+@pytest.mark.parametrize(
+    ("has_epoch", "code", "told"),
+    [
+        (False, ErrorCode.ILLEGAL_GENERATION, [ErrorCode.ILLEGAL_GENERATION]),
+        (True, ErrorCode.ILLEGAL_GENERATION, [ErrorCode.STALE_MEMBER_EPOCH]),
+        (True, ErrorCode.UNKNOWN_MEMBER_ID, [ErrorCode.UNKNOWN_MEMBER_ID]),
+        (False, ErrorCode.INVALID_RECORD, []),
+    ],
+)
+def test_the_membership_hears_that_its_offsets_were_refused(
+    has_epoch: bool, code: ErrorCode, told: list[ErrorCode]
+) -> None:
     world = reading()
-    world.binding.aborted(broker_error(ErrorCode.ILLEGAL_GENERATION))
+    world.has_epoch = has_epoch
+    world.binding.aborted(broker_error(code))
     assert world.told == [], "they were not sent"
     world.begin()
     world.binding.offsets_for_transaction()
-    world.binding.aborted(broker_error(ErrorCode.ILLEGAL_GENERATION))
-    assert world.told == [ErrorCode.ILLEGAL_GENERATION]
+    world.binding.aborted(broker_error(code))
+    assert world.told == told
+
+
+def test_records_that_were_sought_away_from_are_in_work_still() -> None:
+    world = reading()
+    place = PARTITIONS[0]
+    world.core.seek(place, Start.at_offset(40))
+    assert world.core.in_work_count(place) == 1
+    world.take_away(place)
+    assert "t-0 was taken away" in world.failures[0]
+    world.end(is_commit=False)
+    world.assign(place)
+    world.begin()
+    world.read(5)
+    world.core.seek(place, Start.at_offset(40))
+    world.binding.committed_by_transaction(world.binding.offsets_for_transaction().offsets)
+    world.binding.committed()
+    assert (world.committed[place], world.core.in_work_count(place)) == (40, 0)
 
 
 @pytest.mark.virtual_time
