@@ -37,7 +37,7 @@ async def pay(consumer: Consumer, producer: Producer) -> int:
     while True:
         try:
             async with producer.transaction(consumer=consumer) as txn:
-                batch = await consumer.get_batch(max_records=500, timeout_ms=2_000)
+                batch = await consumer.get_batch(max_records=500, timeout_ms=5_000)
                 await txn.send_batch("payments", [b"paid: " + record.value for record in batch.records])
             return len(batch)
         except ClientError as error:

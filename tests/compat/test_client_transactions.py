@@ -110,6 +110,35 @@ async def copy(consumer: Consumer, producer: Producer, source: str, target: str,
             return
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_a_bound_consumer_goes_back_after_each_abort_and_copies_each_input_once(
+    kafka: ApacheKafka, level: int, protocol: Literal["classic", "consumer"]
+) -> None:
+    name = f"bound-v{level}-{protocol}"
+    async with topics(kafka, name) as (source, target):
+        consumer = Consumer(
+            kafka.bootstrap, group_id=name, group_protocol=protocol, topics=[source], auto_offset_reset="earliest"
+        )
+        async with consumer, Producer(kafka.bootstrap, transactional_id=name) as producer:
+            count = aborted = 0
+            while count < RECORDS:
+                try:
+                    async with producer.transaction(consumer=consumer) as txn:
+                        batch = await consumer.get_batch(9, timeout_ms=5_000)
+                        await txn.send_batch(target, [record.value for record in batch.records])
+                        if batch and aborted < 3 and count >= aborted * 30:
+                            aborted += 1
+                            raise KeyError(count)
+                    count += len(batch)
+                except KeyError:
+                    continue
+            assert aborted == 3
+            places = [TopicPartition(source, number) for number in range(2)]
+            found = await consumer.committed(places)
+            assert sum(each.offset for each in found.values() if each is not None) == RECORDS
+        assert await committed(kafka, target) == list(range(RECORDS))
+
+
 async def test_the_version_that_is_finalized_is_spoken(kafka: ApacheKafka, level: int) -> None:
     async with topics(kafka, f"spoken-{level}") as (_, target):
         async with Producer(kafka.bootstrap, transactional_id="spoken") as producer:

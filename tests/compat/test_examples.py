@@ -42,8 +42,8 @@ def run(*command: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def run_example(name: str, server: OdradekBroker) -> list[str]:
-    return run(str(EXAMPLES / f"{name}.py"), server.bootstrap)
+def run_example(name: str, server: OdradekBroker, *arguments: str) -> list[str]:
+    return run(str(EXAMPLES / f"{name}.py"), server.bootstrap, *arguments)
 
 
 def messages(server: OdradekBroker, topic: str) -> list[Message]:
@@ -115,13 +115,15 @@ def test_example_interceptors(server: OdradekBroker) -> None:
 
 
 @pytest.mark.parametrize("settings", [(), ("classic", "one"), ("consumer",), ("consumer", "one")])
-def test_example_exactly_once(server: OdradekBroker, settings: tuple[str, ...]) -> None:
-    for runs in (1, 2):
-        lines = run(str(EXAMPLES / "exactly_once.py"), server.bootstrap, *settings)
-        told = [re.fullmatch(r"(\d+) orders paid", line) for line in lines]
-        assert sum(int(each[1]) for each in told if each is not None) == 1_000, lines
-        found = Counter(asyncio.run(committed(server, "payments")))
-        assert found == {b"paid: order %d" % number: runs for number in range(1_000)}
+def test_example_exactly_once(tmp_path: Path, settings: tuple[str, ...]) -> None:
+    options = ("--set", f"num.partitions={PARTITIONS}", "--set", "group.initial.rebalance.delay.ms=0")
+    with OdradekBroker(tmp_path / "data", *options) as server:
+        for runs in (1, 2):
+            lines = run_example("exactly_once", server, *settings)
+            told = [re.fullmatch(r"(\d+) orders paid", line) for line in lines]
+            assert sum(int(each[1]) for each in told if each is not None) == 1_000, lines
+            found = Counter(asyncio.run(committed(server, "payments")))
+            assert found == {b"paid: order %d" % number: runs for number in range(1_000)}
 
 
 # ------------------------------------------------------------------------------------------------- docs/producer.md
