@@ -269,14 +269,24 @@ def tool_jvm() -> ToolJvm:
 
 
 def java_command(
-    main_class: str, *args: str, jvm_options: Sequence[str], log_level: str, instead: tuple[str, ...] = ()
+    main_class: str,
+    *args: str,
+    jvm_options: Sequence[str],
+    log_level: str,
+    jars: tuple[tuple[str, ...], ...] = (APACHE_KAFKA,),
 ) -> list[str]:
-    """`instead`: the coordinates of jars whose classes count before those of Kafka."""
-    return [java(), *jvm_options, *logging_options(log_level), "-cp", kafka_classpath(instead), main_class, *args]
+    """The command line of a class of these sets of jars, of which the first that has a class counts. Raises
+    JarsUnresolved."""
+    return [java(), *jvm_options, *logging_options(log_level), "-cp", classpath(*jars), main_class, *args]
 
 
-def kafka_classpath(instead: tuple[str, ...] = ()) -> str:
-    return os.pathsep.join(str(jar) for jar in (*(resolve(*instead) if instead else ()), *resolve(*APACHE_KAFKA)))
+def kafka_classpath() -> str:
+    return classpath(APACHE_KAFKA)
+
+
+def classpath(*sets: tuple[str, ...]) -> str:
+    """Raises JarsUnresolved."""
+    return os.pathsep.join(str(jar) for coordinates in sets for jar in resolve(*coordinates))
 
 
 def logging_options(level: str) -> tuple[str, ...]:

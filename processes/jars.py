@@ -27,6 +27,18 @@ APACHE_KAFKA = (
 )
 LATER_CLIENTS = ("org.apache.kafka:kafka-clients:4.4.0@jar",)
 """Their messages have a few versions more."""
+# With the programs of its own system tests, which lie in its test jar and need that of the clients.
+KAFKA_STREAMS = (
+    f"org.apache.kafka:kafka-streams:{KAFKA_VERSION}:test",
+    f"org.apache.kafka:kafka-clients:{KAFKA_VERSION}:test",
+    "org.slf4j:slf4j-simple:1.7.36",
+)
+KAFKA_CONNECT = (
+    f"org.apache.kafka:connect-runtime:{KAFKA_VERSION}",
+    f"org.apache.kafka:connect-file:{KAFKA_VERSION}",
+    "org.slf4j:slf4j-simple:1.7.36",
+)
+SETS = (APACHE_KAFKA, LATER_CLIENTS, KAFKA_STREAMS, KAFKA_CONNECT)
 
 CHECKSUMS = Path(__file__).with_name("jars.sha256")
 JAVA_VERSION_MIN = 17
@@ -37,12 +49,13 @@ SETTINGS = """<ivysettings>
   <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
 </ivysettings>
 """
-MODULE = """<ivy-module version="2.0">
+MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="odradek" module="jars"/>
   <dependencies>{dependencies}</dependencies>
 </ivy-module>
 """
-DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" transitive="{}" conf="default->default"/>'
+DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" transitive="{}" conf="default->default">{}</dependency>'
+ARTIFACT = '<artifact name="{}" type="jar" ext="jar"{}/>'
 
 
 class JarsUnresolved(Exception):
@@ -73,7 +86,7 @@ def java_version(command: str) -> str:
 def resolve(*coordinates: str) -> tuple[Path, ...]:
     """The jars of `group:artifact:version` coordinates and of all they need, fetched when missing, checksums verified.
 
-    Raises JarsUnresolved.
+    `group:artifact:version:classifier` is the jar of that classifier beside the module's own. Raises JarsUnresolved.
     """
     jars = fetch(coordinates)
     recorded = read_checksums()
@@ -125,7 +138,10 @@ def sha256(path: Path) -> str:
 
 def declare_dependency(coordinate: str) -> str:
     coordinate, _, artifact_only = coordinate.partition("@")
-    return DEPENDENCY.format(*coordinate.split(":"), "false" if artifact_only else "true")
+    group, name, version, *classifiers = coordinate.split(":")
+    artifacts = [ARTIFACT.format(name, "")] if classifiers else []
+    artifacts += [ARTIFACT.format(name, f' m:classifier="{each}"') for each in classifiers]
+    return DEPENDENCY.format(group, name, version, "false" if artifact_only else "true", "".join(artifacts))
 
 
 def run_ivy(cache: Path, coordinates: tuple[str, ...], listing: Path) -> None:
@@ -153,7 +169,7 @@ def run_ivy(cache: Path, coordinates: tuple[str, ...], listing: Path) -> None:
 
 def main() -> None:
     recorded = read_checksums()
-    for jar in (*fetch(APACHE_KAFKA), *fetch(LATER_CLIENTS)):
+    for jar in sorted({jar for coordinates in SETS for jar in fetch(coordinates)}):
         if jar.name not in recorded:
             sys.stdout.write(f"{sha256(jar)}  {jar.name}\n")
 

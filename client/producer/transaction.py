@@ -268,11 +268,15 @@ class Transaction(RecordCalls):
         The producer can only be closed then, which leaves the transaction alone. A producer that starts with the same
         transactional id aborts it: end it before. Where anything failed, it is aborted. Cancelled, it aborts.
 
-        Raises NotTwoPhase, TransactionFailed, TransactionOver; the fatal error of the producer.
+        Raises NotTwoPhase, TransactionFailed, TransactionOver; WrongUse where it was made with a consumer; the fatal
+        error of the producer.
         """
         self._check_sending()
         if not self._transactions.config.transaction_two_phase_commit_enable:
             raise NotTwoPhase(self._session.transactional_id)
+        if self._bound is not None:
+            why = "a transaction with a consumer ends where that is, and cannot be prepared for somebody else to end"
+            raise WrongUse(why, hint="Use `producer.transaction()`, and `txn.send_offsets` with offsets and a group.")
         self._shut("being prepared")
         try:
             prepared = await self._session.prepare()

@@ -64,6 +64,13 @@ def test_artifacts_alone_are_declared_without_what_they_need() -> None:
     assert 'transitive="true"' in jars.declare_dependency("org.example:thing:1.0")
 
 
+def test_a_classifier_is_declared_beside_the_modules_own_jar() -> None:
+    declared = jars.declare_dependency("org.example:thing:1.0:test")
+    assert declared.count("<artifact ") == 2
+    assert declared.count('m:classifier="test"') == 1
+    assert "<artifact" not in jars.declare_dependency("org.example:thing:1.0")
+
+
 @pytest.mark.parametrize(
     ("version", "is_refused"), [("1.8.0_402", True), ("11.0.2", True), ("17", False), ("21.0.1", False)]
 )
