@@ -6,6 +6,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 WITH_SPARK = (
     "tests/compat/test_spark.py",
+    "tests/compat/test_spark_transactions.py",
     "tests/spark_jobs/test_delays.py",
     "tests/spark_jobs/test_session.py",
     "tests/spark_jobs/test_transforms.py",

@@ -13,8 +13,8 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from odradek.spark_jobs.session import open_session
 from tests.compat.clusters import Ours
+from tests.compat.spark_source import read, shared_session
 
 pytestmark = [
     pytest.mark.compat,
@@ -31,12 +31,8 @@ TRIGGERS = 5
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """A session of two threads; where tests of the jobs have one already, it is theirs, and they stop it."""
-    others = SparkSession.getActiveSession()
-    session = open_session("odradek compat", master="local[2]", shuffle_partitions=2)
-    yield session
-    if others is None:
-        session.stop()
+    with shared_session() as session:
+        yield session
 
 
 def numbers(spark: SparkSession, start: int, end: int) -> DataFrame:
@@ -53,11 +49,6 @@ def numbers(spark: SparkSession, start: int, end: int) -> DataFrame:
 def write(broker: Ours, frame: DataFrame, topic: str) -> None:
     options = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, "includeHeaders": "true"}
     frame.write.format("kafka").options(**options).save()
-
-
-def read(spark: SparkSession, broker: Ours, topic: str, **options: str) -> DataFrame:
-    asked = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "includeHeaders": "true", **options}
-    return spark.read.format("kafka").options(**asked).load()
 
 
 def values_by_spark(frame: DataFrame) -> Counter[bytes]:
