@@ -1,7 +1,7 @@
 # The verbs of this repository. Each makes .venv when it is missing or stale; those that need Java look for it.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test style types imports unit compat fuzz rounds sim properties soak soak-sim soak-processes bench clean requirements java FORCE
+.PHONY: help demo test style types imports unit compat foreign fuzz rounds sim properties soak soak-sim soak-processes bench clean requirements java FORCE
 SHELL := /bin/bash
 
 VENV := .venv
@@ -26,6 +26,7 @@ help:
 	@echo "make test ONLY=broker/log   the tests that mirror this folder"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients, Apache Kafka's tools and Spark, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client; COMPAT_PART=rest: what make test leaves"
+	@echo "make foreign       Kafka Streams and Connect, exactly once, while their processes are killed; franz-go's own test"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
 	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster, groups or clients, ONLY=NAME: a part of it"
@@ -72,6 +73,10 @@ unit: $(STAMP) java $(CONNECTOR) $(KAFKA)
 # Four processes for two cores: most of the time these wait for other programs.
 compat: $(STAMP) java $(CONNECTOR) $(KAFKA) $(FOREIGN)
 	$(BIN)/python -m pytest tests/compat tests/spark_jobs -n 4 --dist loadscope --no-loadscope-reorder
+
+# One after the other: each has three processes or more, and minutes to wait for them.
+foreign: $(STAMP) java
+	COMPAT_PART=foreign $(BIN)/python -m pytest tests/compat
 
 # Differences are printed, with their seeds, and end it with 1.
 fuzz: $(STAMP) java $(KAFKA)

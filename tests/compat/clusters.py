@@ -76,9 +76,9 @@ def broker_count(running: Cluster) -> int:
     return len(running.addresses) if isinstance(running, OdradekCluster) else 1
 
 
-def eventually(ask: Callable[[], object], expected: object) -> None:
+def eventually(ask: Callable[[], object], expected: object, patience_s: float = PATIENCE_S) -> None:
     """Asks until the answer is this one: Kafka's brokers hear of a change after the controller has answered for it."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while (answer := ask()) != expected:
         assert time.monotonic() < deadline, f"still {answer!r}, not {expected!r}"
         time.sleep(PAUSE_S)

@@ -15,19 +15,22 @@ from processes.child_process import REPOSITORY
 from processes.foreign_programs import REQUIREMENTS as FOREIGN
 from processes.jars import KAFKA_VERSION
 from tests.compat.test_foreign_programs import WITH_KCAT
+from tests.compat.test_franz_go import MODULE, WITH_GO
 from tests.compat.test_kafka_pythons_own_tests import LEFT_OUT, SKIPPED_BY_ITSELF
 
 DEVELOPMENT: Final = REPOSITORY / "requirements" / "dev.txt"
 TESTS: Final = REPOSITORY / "tests" / "compat"
-PRODUCE, CONSUME, CLASSIC, KIP_848, STATIC, ADMIN = PARTS = (
+PRODUCE, CONSUME, CLASSIC, KIP_848, STATIC, TRANSACTIONS, ADMIN = PARTS = (
     "produce",
     "consume",
     "classic groups",
     "KIP-848 groups",
     "static members",
+    "transactions",
     "administration",
 )
 GROUPS: Final = "groups_of_clients"
+IN_TRANSACTIONS: Final = "transactions_of_clients"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,12 @@ def pinned(package: str, requirements: Path = DEVELOPMENT) -> str:
     return str(version)
 
 
+def version_of_module(module: str) -> str:
+    """The version of a Go module that the tests fetch."""
+    [version] = re.findall(rf"^require {module} v(\S+)", (MODULE / "go.mod").read_text(), re.MULTILINE)
+    return str(version)
+
+
 KAFKA_PYTHON: Final = Program(
     "kafka-python",
     pinned("kafka-python"),
@@ -57,6 +66,7 @@ KAFKA_PYTHON: Final = Program(
         CONSUME: ("kafka_python", "kafka_pythons_own_tests"),
         CLASSIC: (GROUPS, "mixed_groups", "kafka_pythons_own_tests"),
         STATIC: (GROUPS,),
+        TRANSACTIONS: (IN_TRANSACTIONS, "kafka_pythons_own_tests"),
         ADMIN: ("kafka_python", "kafka_pythons_own_tests"),
     },
 )
@@ -64,7 +74,13 @@ AIOKAFKA: Final = Program(
     "aiokafka",
     pinned("aiokafka"),
     "aiokafka",
-    {PRODUCE: ("aiokafka",), CONSUME: ("aiokafka",), CLASSIC: (GROUPS, "mixed_groups"), STATIC: (GROUPS,)},
+    {
+        PRODUCE: ("aiokafka",),
+        CONSUME: ("aiokafka",),
+        CLASSIC: (GROUPS, "mixed_groups"),
+        STATIC: (GROUPS,),
+        TRANSACTIONS: (IN_TRANSACTIONS,),
+    },
 )
 CONFLUENT_KAFKA: Final = Program(
     "confluent-kafka (librdkafka)",
@@ -76,6 +92,7 @@ CONFLUENT_KAFKA: Final = Program(
         CLASSIC: (GROUPS, "mixed_groups"),
         KIP_848: (GROUPS, "mixed_groups"),
         STATIC: (GROUPS,),
+        TRANSACTIONS: (IN_TRANSACTIONS,),
         ADMIN: ("confluent_kafka",),
     },
 )
@@ -89,20 +106,21 @@ JAVA: Final = Program(
         CLASSIC: ("verifiable_clients",),
         KIP_848: ("verifiable_clients",),
         STATIC: ("verifiable_clients",),
-        ADMIN: ("java_clients",),
+        TRANSACTIONS: (IN_TRANSACTIONS,),
+        ADMIN: ("java_clients", "transactions_of_admin"),
     },
 )
 SPARK: Final = Program(
     "Spark's Kafka connector",
     f"{CONNECTOR.rpartition(':')[2]} with PySpark {pinned('pyspark')}",
     "spark",
-    {PRODUCE: ("spark",), CONSUME: ("spark",)},
+    {PRODUCE: ("spark",), CONSUME: ("spark", "spark_transactions"), TRANSACTIONS: ("spark_transactions",)},
 )
 FAUST: Final = Program(
     "Faust (faust-streaming)",
     f"{pinned('faust-streaming', FOREIGN)} with aiokafka {pinned('aiokafka', FOREIGN)}",
     "faust",
-    {CONSUME: ("foreign_programs",), CLASSIC: ("foreign_programs",)},
+    {CONSUME: ("foreign_programs",), CLASSIC: ("foreign_programs",), TRANSACTIONS: ("foreign_programs",)},
 )
 QUIX: Final = Program(
     "Quix Streams",
@@ -117,7 +135,28 @@ KOMBU: Final = Program(
     {PRODUCE: ("foreign_programs",), CONSUME: ("foreign_programs",), CLASSIC: ("foreign_programs",)},
 )
 KCAT: Final = Program("kcat", "the system's", "kcat", {CONSUME: ("foreign_programs",), CLASSIC: ("foreign_programs",)})
-PROGRAMS: Final = (KAFKA_PYTHON, AIOKAFKA, CONFLUENT_KAFKA, JAVA, SPARK, FAUST, QUIX, KOMBU, KCAT)
+STREAMS: Final = Program(
+    "Kafka Streams, `exactly_once_v2`",
+    KAFKA_VERSION,
+    "StreamsSmokeTest",
+    dict.fromkeys((PRODUCE, CONSUME, CLASSIC, TRANSACTIONS), ("kafka_streams",)),
+)
+CONNECT: Final = Program(
+    "Kafka Connect, `exactly.once.source.support`",
+    KAFKA_VERSION,
+    "ConnectDistributed",
+    dict.fromkeys((PRODUCE, CONSUME, CLASSIC, TRANSACTIONS), ("kafka_connect",)),
+)
+FRANZ_GO: Final = Program(
+    "franz-go (kgo)",
+    version_of_module("github.com/twmb/franz-go"),
+    "kgo",
+    dict.fromkeys((PRODUCE, CONSUME, CLASSIC, KIP_848, STATIC, TRANSACTIONS), ("franz_go",)),
+)
+PROGRAMS: Final = (
+    *(KAFKA_PYTHON, AIOKAFKA, CONFLUENT_KAFKA, JAVA, SPARK, FAUST, QUIX, KOMBU, KCAT),
+    *(STREAMS, CONNECT, FRANZ_GO),
+)
 
 
 def module_of(test: str) -> Path:
@@ -148,6 +187,7 @@ def _table_of_skips() -> list[str]:
     ]
     rows += [(own, f"`{test}`, which skips itself", reason) for test, reason in SKIPPED_BY_ITSELF.items()]
     rows.append((_link("foreign_programs"), "kcat, where it is missing", str(WITH_KCAT.kwargs["reason"])))
+    rows.append((_link("franz_go"), "all, where Go is missing", str(WITH_GO.kwargs["reason"])))
     for test in sorted({test for program in PROGRAMS for tests in program.tests.values() for test in tests}):
         rows += [
             (_link(test), "with one of its clusters", reason)
@@ -168,9 +208,10 @@ def documentation() -> str:
             "",
             "<!-- Made by `python -m tests.compat.compatibility_page > docs/compatibility.md`. -->",
             "",
-            "`make compat` runs these programs against real brokers of ours, most tests on one broker and on three. A",
-            "cell names the tests that show the part, and – says that no test does. Where answers differ from Apache",
-            "Kafka's stands in [protocol-support.md](protocol-support.md).",
+            "`make compat` runs these programs against real brokers of ours, most tests on one broker and on three;",
+            "Kafka Streams, Kafka Connect and franz-go, which take minutes, are for `make foreign`. A cell names the",
+            "tests that show the part, and – says that no test does. Where answers differ from Apache Kafka's stands",
+            "in [protocol-support.md](protocol-support.md).",
             "",
             *_table_of_programs(),
             "",

@@ -1,5 +1,6 @@
 """Brokers for the clients' tests, how many records each client sends (`COMPAT_RECORDS`), and which tests run
-(`COMPAT_PART`: all; what is `telling`, as `make test` does; or the `rest`, for whoever has done that)."""
+(`COMPAT_PART`: all; what is `telling`, as `make test` does; the `rest`, for whoever has done that; or what is
+`foreign`, as `make foreign` does, which takes minutes a test and belongs to no other part)."""
 
 import os
 from collections.abc import Generator
@@ -10,7 +11,7 @@ from tests.compat.clusters import KEEPS_OLD_RECORDS, ODRADEK, OURS, THREE_BROKER
 from tests.one_for_spark import WITH_SPARK
 
 OPTIONS = {"num.partitions": "2"} | KEEPS_OLD_RECORDS
-ALL, TELLING, REST = "all", "telling", "rest"
+ALL, TELLING, REST, FOREIGN = "all", "telling", "rest", "foreign"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -24,9 +25,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def parts_of(item: pytest.Item) -> set[str]:
     """Not telling is what is marked `only_in_compat`, what runs on three brokers and is not marked `telling`, and what
     needs Spark, whose JVM computes for over a minute. The rest is that, and what shows more with more records."""
+    marked = {mark.name for mark in item.iter_markers()}
+    if "only_in_foreign" in marked:
+        return {FOREIGN}
     if item.nodeid.partition("::")[0] in WITH_SPARK:
         return {ALL, REST}
-    marked = {mark.name for mark in item.iter_markers()}
     if "only_in_compat" in marked or ("three_brokers" in marked and TELLING not in marked):
         return {ALL, REST}
     counts = isinstance(item, pytest.Function) and "record_count" in item.fixturenames

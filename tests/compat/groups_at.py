@@ -6,17 +6,22 @@ from typing import Any
 from kafka.admin import KafkaAdminClient
 
 
-def committed(bootstrap: str, group: str) -> dict[int, int]:
-    """The offsets of its only topic, by partition, without partitions that have none."""
+def committed(bootstrap: str, group: str, topic: str = "") -> dict[int, int]:
+    """The offsets of the topic, which may be left out where it is the only one, by partition, without partitions that
+    have none."""
     admin: Any = KafkaAdminClient(bootstrap_servers=bootstrap)  # our stubs do not have it all
     with closing(admin):
         [offsets] = admin.list_group_offsets([group]).values()
-        return {position.partition: each.offset for position, each in offsets.items() if each.offset >= 0}
+        return {
+            position.partition: each.offset
+            for position, each in offsets.items()
+            if each.offset >= 0 and topic in ("", position.topic)
+        }
 
 
-def committed_sum(bootstrap: str, group: str) -> int:
+def committed_sum(bootstrap: str, group: str, topic: str = "") -> int:
     """The sum of these offsets; 0 where it has none."""
-    return sum(committed(bootstrap, group).values())
+    return sum(committed(bootstrap, group, topic).values())
 
 
 def described(bootstrap: str, group: str) -> str:

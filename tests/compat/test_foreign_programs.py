@@ -1,6 +1,7 @@
 """Programs that people run read with groups of ours: a Faust, a Quix Streams and a kombu application, and kcat.
 
-Each reads, commits, ends, and goes on where it was: after the broker was restarted, too. The applications stand in
+Each reads, commits, ends, and goes on where it was: after the broker was restarted, too. Faust copies in transactions,
+too. The applications stand in
 `foreign_apps/`, and run in an environment of their own.
 """
 
@@ -20,12 +21,15 @@ from tests.compat.clusters import eventually
 from tests.compat.conftest import OPTIONS
 from tests.compat.foreign_process import ForeignProcess
 from tests.compat.groups_at import committed_sum
+from tests.compat.test_transactions_of_clients import read_by_kafka_python
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.slow, pytest.mark.timeout(240)]
 
 APPS: Final = Path(__file__).parent / "foreign_apps"
 PARTITIONS: Final = 2
 RECORDS: Final = 20
+COPIED: Final = 600
+COPY_S: Final = 60.0
 LABELS: Final = ("first", "second")
 KCAT: Final = shutil.which("kcat")
 WITH_KCAT = pytest.mark.skipif(KCAT is None, reason="kcat is not installed: on Debian it is the package kcat")
@@ -82,6 +86,23 @@ def reads_commits_and_goes_on(ours: OdradekBroker, app: str, directory: Path) ->
 
 def test_a_faust_application_goes_on(ours: OdradekBroker, tmp_path: Path) -> None:
     reads_commits_and_goes_on(ours, "faust", tmp_path)
+
+
+def test_faust_copies_in_transactions_and_goes_on(ours: OdradekBroker, tmp_path: Path) -> None:
+    """It is killed when all is committed. While it copies, a kill makes it copy some twice: it cuts what it commits
+    before it ends the transaction, and sends on in between. It cannot be stopped: it commits twice then, and fails."""
+    bootstrap, group, source, target = ours.bootstrap, "faust-copiers", "faust-source", "faust-target"
+    words = [applications_python(), str(APPS / "faust_copier_app.py"), bootstrap, group, source, target]
+    for topic in (source, target):
+        create(bootstrap, topic)
+    written: list[str] = []
+    for label in LABELS:
+        written += write(bootstrap, source, label, COPIED)
+        with ForeignProcess([*words, str(tmp_path)], tmp_path) as copier:
+            eventually(lambda: committed_sum(bootstrap, group, source), len(written), COPY_S)
+            copier.kill()
+    copied = read_by_kafka_python(bootstrap, target, PARTITIONS, "read_committed")
+    assert sorted(value.decode() for value in copied) == sorted(written)
 
 
 def test_a_quix_streams_application_goes_on(ours: OdradekBroker, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 """Our Admin, `odradek transactions` and `odradek producers` about transactions of kafka-python, at ours and at Apache
-Kafka, beside Kafka's own command, whose answers have to be the same.
+Kafka, beside Kafka's own command in java, whose answers have to be the same.
 
 Brokers do not verify transactions here, so that a raw producer can leave one hanging, of which no coordinator knows.
 """
