@@ -62,6 +62,7 @@ class Caller:
         "_on_arrival",
         "has_more",
         "host",
+        "keeps_turn",
         "listener",
         "on_close",
         "peer",
@@ -92,6 +93,9 @@ class Caller:
         """Called once, when the connection has ended."""
         self.has_more: Callable[[], bool] = never
         """Whether another request has been received, and waits for the answer to this one."""
+        self.keeps_turn = False
+        """Whether its request waits before it has done anything, so that the next one must not begin: it would overtake
+        this one, where both are of an API whose requests begin behind others (`Api.is_eager`)."""
         self._on_arrival: Callable[[], None] | None = None
 
     @contextmanager

@@ -59,7 +59,8 @@ async def proofs_of(
     """For each of these partitions of which this broker does not know the transaction yet: what the batch is to be
     appended with, or the coordinator's refusal. `adds`: the transaction is to include them. Of the others: nothing.
 
-    The questions of one producer are answered in their order.
+    The questions of one producer are answered in their order, and while one is asked its connection begins no other
+    request: one that needs no question any more would be appended before this one.
     """
     now_ms = context.environment.now_ms()
     asked = {
@@ -71,11 +72,14 @@ async def proofs_of(
         return {}
     if adds or context.config.transaction_partition_verification_enable:
         question = Inclusion(transactional_id, producer, frozenset(asked), adds)
+        call.caller.keeps_turn = True
         try:
             with context.waiting(call):
                 answers = await context.transactions.inclusions.ask(question)
         except KafkaError as error:
             answers = dict.fromkeys(asked, error.code)
+        finally:
+            call.caller.keeps_turn = False
     else:
         answers = dict.fromkeys(asked, ErrorCode.NONE)
     return {

@@ -180,6 +180,8 @@ class Connection(asyncio.BufferedProtocol):
                     answer = dispatch(context, self.caller, frame, times)
                 del frame  # else the receive buffer counts as held, and is never used again
                 begun = None if eager_api is None else EagerCall(answer)
+                if begun is not None and self.caller.keeps_turn:
+                    await begun.while_it(self._keeps_turn)
                 if begun is not None and (replies.later or not begun.is_done):
                     replies.put_later(begun, times)
                     size_bytes, waiting_api = 0, eager_api
@@ -197,6 +199,9 @@ class Connection(asyncio.BufferedProtocol):
             if (writable := replies.writable) is not None:
                 await writable
         await replies.drained()
+
+    def _keeps_turn(self) -> bool:
+        return self.caller.keeps_turn
 
     async def _intercepted(self, frame: memoryview, times: RequestTimes) -> Reply:
         """Raises CloseConnection, MalformedMessage."""

@@ -6,6 +6,7 @@ been entered there.
 """
 
 import asyncio
+import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
@@ -34,18 +35,28 @@ class EagerCall(Generic[_T]):
 
     def __await__(self) -> Generator[Any, Any, _T]:
         while not self.is_done:
-            if not self.is_ready:
-                try:
-                    yield self._awaited
-                except BaseException as error:
-                    if not self.is_done:
-                        self._throw(error)
-                        continue
-                    raise
-            self._step(self._coroutine.send, None)
+            yield from self._to_next_wait()
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]  # None only where _T is
+
+    @types.coroutine
+    def while_it(self, is_so: Callable[[], bool]) -> Generator[Any, Any, None]:
+        """Goes on while that is so of it, or to its end. It may be awaited afterwards, by another task, too."""
+        while not self.is_done and is_so():
+            yield from self._to_next_wait()
+
+    def _to_next_wait(self) -> Generator[Any, Any, None]:
+        """Goes on when what it waits for is done. May end by what is thrown into the task that awaits."""
+        if not self.is_ready:
+            try:
+                yield self._awaited
+            except BaseException as error:
+                if not self.is_done:
+                    self._throw(error)
+                    return
+                raise
+        self._step(self._coroutine.send, None)
 
     def cancel(self) -> None:
         """Ends it, as the end of its task would; nobody is to await it then. Does nothing once it is done."""

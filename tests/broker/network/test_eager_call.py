@@ -111,3 +111,34 @@ async def test_one_that_is_cancelled_while_a_task_awaits_it_ends_that_task() -> 
     begun.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_it_goes_on_while_something_is_so_and_from_there_elsewhere() -> None:
+    first, second = (asyncio.get_running_loop().create_future() for _ in range(2))
+    seen: list[str] = []
+
+    async def two_waits() -> int:
+        seen.append(await first)
+        seen.append(await second)
+        return 7
+
+    begun = EagerCall(two_waits())
+    driven = asyncio.ensure_future(begun.while_it(lambda: not seen))
+    first.set_result("first")
+    await driven
+    assert seen == ["first"]
+    assert not begun.is_ready
+    second.set_result("second")
+    assert await result_of(begun) == 7
+
+
+async def test_who_drives_it_is_cancelled_and_so_is_it() -> None:
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    seen: list[str] = []
+    begun = EagerCall(waiting(future, seen))
+    driven = asyncio.ensure_future(begun.while_it(lambda: True))
+    await breathe()
+    driven.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driven
+    assert seen == ["begun", "cancelled", "ended"]
