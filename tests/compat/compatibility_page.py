@@ -107,7 +107,7 @@ JAVA: Final = Program(
         KIP_848: ("verifiable_clients",),
         STATIC: ("verifiable_clients",),
         TRANSACTIONS: (IN_TRANSACTIONS,),
-        ADMIN: ("java_clients", "transactions_of_admin"),
+        ADMIN: ("java_clients", "transactions_of_admin", "transactions_command"),
     },
 )
 SPARK: Final = Program(

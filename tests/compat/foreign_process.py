@@ -67,10 +67,10 @@ class ForeignProcess:
             time.sleep(0.05)  # between two looks at its file
         return lines
 
-    def stop(self, by: signal.Signals = signal.SIGTERM, timeout_s: float = STOP_S) -> None:
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> None:
         """Asks it to end, and waits until it has."""
         self._process.send_signal(by)
-        self.wait(timeout_s)
+        self.wait()
 
     def kill(self) -> None:
         self.stop(signal.SIGKILL)
