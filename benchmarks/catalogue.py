@@ -32,8 +32,13 @@ from benchmarks.scale.simulated_cluster import measure_simulated_scale
 from benchmarks.simulator import measure_simulator
 from benchmarks.start import measure_memory, measure_start
 from benchmarks.synced import measure_alone, measure_synced
+from benchmarks.transactions import rate
+from benchmarks.transactions.coordinator_failover import measure_transaction_failover
+from benchmarks.transactions.idle_ids import measure_idle_ids
+from benchmarks.transactions.own_rate import measure_own_rate
+from benchmarks.transactions.passing import measure_passing
 
-PARTS = ("start", "log", "cluster", "groups", "clients")
+PARTS = ("start", "log", "cluster", "groups", "transactions", "clients")
 
 CATALOGUE: tuple[Measurement, ...] = (
     Measurement("import", "start", "what importing the broker costs", measure_import, is_paired=False),
@@ -140,6 +145,32 @@ CATALOGUE: tuple[Measurement, ...] = (
         measure_coordinator_failover,
         is_paired=False,
     ),
+    *(
+        Measurement(shape.name, "transactions", shape.title, partial(rate.measure_rate, shape=shape), is_paired=False)
+        for shape in rate.SHAPES
+    ),
+    Measurement(
+        "own-transactions",
+        "transactions",
+        "records/s of our producer in transactions of 10,000, and without",
+        measure_own_rate,
+        is_paired=False,
+    ),
+    Measurement(
+        "passing",
+        "transactions",
+        "offsets passed by readers of committed records, 10 % aborted",
+        measure_passing,
+        is_paired=False,
+    ),
+    Measurement(
+        "transaction-failover",
+        "transactions",
+        "SIGKILL of a transaction coordinator until its id commits again",
+        measure_transaction_failover,
+        is_paired=False,
+    ),
+    Measurement("idle-ids", "transactions", "memory of idle transactional ids", measure_idle_ids, is_paired=False),
 )
 
 

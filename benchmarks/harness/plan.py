@@ -58,6 +58,10 @@ class Plan:
     coordinator_kills: int = 20
     group_members: int = 500  # of one group, for each protocol
     storm_groups: int = 5000  # whose members join at once
+    transactions_s: float = 5.0  # of a run, after a quarter of it that is not measured
+    own_records: int = 500_000  # of our own producer, in a run
+    passed_records: int = 2_000_000  # of the topic that readers pass
+    transactional_ids: int = 10_000  # that are idle
 
     @classmethod
     def small(cls) -> Self:
@@ -103,6 +107,10 @@ class Plan:
             coordinator_kills=1,
             group_members=20,
             storm_groups=50,
+            transactions_s=0.5,
+            own_records=40_000,
+            passed_records=20_000,
+            transactional_ids=200,
         )
 
     def to_json(self) -> dict[str, Any]:

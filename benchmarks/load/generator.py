@@ -33,7 +33,11 @@ E = TypeVar("E", bound=Exchange)
 
 def run_generator(module: str, *arguments: str) -> str:
     """Runs a module as a process and waits for it; what it printed. Raises LoadFailed."""
-    command = [sys.executable, "-m", module, *arguments]
+    return run_command([sys.executable, "-m", module, *arguments])
+
+
+def run_command(command: Sequence[str]) -> str:
+    """The same of a generator that is no module. Raises LoadFailed."""
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S)
     if done.returncode != 0:
         raise LoadFailed(done.stderr.strip())
