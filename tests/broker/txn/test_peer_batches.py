@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from odradek.broker.membership.peers import PeerLost
-from odradek.broker.txn.peer_batches import IDLE_MS, TOGETHER_MAX, PeerBatches
+from odradek.broker.txn.peer_batches import IDLE_MS, LANES, TOGETHER_MAX, PeerBatches
 from odradek.client.network.connection import Connection
 from odradek.protocol.errors import MalformedMessage
 from odradek.runtime.tasks import Tasks
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 class OtherBrokers:
-    """Answer each number with its double, one request after the other."""
+    """Answer each number with its double, each connection one request after the other; `slow` ones when they may."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -25,6 +25,8 @@ class OtherBrokers:
         self.requests: list[list[int]] = []
         self.error: Exception | None = None
         self.refuses = False
+        self.slow: set[int] = set()
+        self.may_answer = asyncio.Event()
 
     @asynccontextmanager
     async def connect(self, broker_id: int) -> AsyncGenerator[Connection]:
@@ -42,6 +44,8 @@ class OtherBrokers:
         del connection
         self.requests.append(list(questions))
         await asyncio.sleep(0.001)
+        if self.slow.intersection(questions):
+            await self.may_answer.wait()
         if self.error is not None:
             raise self.error
         return [2 * each for each in questions]
@@ -56,15 +60,57 @@ async def asking(brokers: OtherBrokers) -> AsyncGenerator[PeerBatches[int, int]]
         await tasks.close()
 
 
-async def test_what_comes_up_while_a_request_is_under_way_is_in_the_next() -> None:
+async def test_what_comes_up_together_is_in_one_request() -> None:
     brokers = OtherBrokers()
     async with asking(brokers) as peers:
         assert list(await asyncio.gather(*(peers.ask(1, number) for number in range(3)))) == [0, 2, 4]
-        first = asyncio.ensure_future(peers.ask(1, 3))
-        await asyncio.sleep(0.0005)
-        assert list(await asyncio.gather(first, peers.ask(1, 4), peers.ask(1, 5))) == [6, 8, 10]
-        assert brokers.requests == [[0, 1, 2], [3], [4, 5]]
+        assert list(await asyncio.gather(*(peers.ask(1, number) for number in range(3, 6)))) == [6, 8, 10]
+        assert brokers.requests == [[0, 1, 2], [3, 4, 5]]
         assert brokers.connections == 1
+
+
+async def test_a_question_that_waits_holds_up_no_other() -> None:
+    """It is about a transaction that is not complete yet."""
+    brokers = OtherBrokers()
+    brokers.slow = {1}
+    async with asking(brokers) as peers:
+        slow = asyncio.ensure_future(peers.ask(1, 1))
+        await asyncio.sleep(0.01)
+        assert [await peers.ask(1, number) for number in range(2, 6)] == [4, 6, 8, 10]
+        assert not slow.done()
+        assert brokers.connections == 2, "the second one is used again"
+        brokers.may_answer.set()
+        assert await slow == 2
+
+
+async def test_where_all_lanes_wait_the_next_request_has_what_comes_up_meanwhile() -> None:
+    brokers = OtherBrokers()
+    brokers.slow = set(range(LANES))
+    async with asking(brokers) as peers:
+        asked: list[asyncio.Future[int]] = []
+        for number in range(LANES + 3):
+            asked.append(asyncio.ensure_future(peers.ask(1, number)))
+            await asyncio.sleep(0.01)
+        assert brokers.requests == [[number] for number in range(LANES)]
+        brokers.may_answer.set()
+        assert list(await asyncio.gather(*asked)) == [2 * number for number in range(LANES + 3)]
+        assert brokers.requests[LANES:] == [list(range(LANES, LANES + 3))]
+        assert brokers.connections == LANES
+
+
+async def test_a_lane_that_is_not_opened_leaves_its_question_to_the_others() -> None:
+    brokers = OtherBrokers()
+    brokers.slow = {1}
+    async with asking(brokers) as peers:
+        slow = asyncio.ensure_future(peers.ask(1, 1))
+        await asyncio.sleep(0.01)
+        brokers.refuses = True
+        other = asyncio.ensure_future(peers.ask(1, 2))
+        await asyncio.sleep(0.01)
+        brokers.may_answer.set()
+        assert list(await asyncio.gather(slow, other)) == [2, 4]
+        brokers.refuses = False
+        assert await peers.ask(1, 3) == 6
 
 
 async def test_a_request_has_no_more_questions_than_it_may() -> None:
