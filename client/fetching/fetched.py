@@ -268,7 +268,7 @@ class _Aborted:
         while self._coming and self._coming[0].first_offset <= header.last_offset:
             self._producers.add(self._coming.popleft().producer_id)
         if header.is_control:
-            if _is_abort_marker(view):
+            if header.producer_id in self._producers and _is_abort_marker(view):
                 self._producers.discard(header.producer_id)
             return True
         return header.is_transactional and header.producer_id in self._producers
