@@ -15,6 +15,8 @@ export COMPAT_RECORDS ?= 100000
 SOAK_SEEDS ?= 10000
 SOAK_FILE ?= soak.txt
 ROUNDS ?= 3
+# Of each exactly-once chain, of which there are three: five minutes together.
+CHAIN_SECONDS ?= 100
 RUNS ?= 20
 HISTORIES ?= 300
 # Else each of some hundred processes compiles all that it imports, and takes three times as long to start.
@@ -85,7 +87,7 @@ fuzz: $(STAMP) java $(KAFKA)
 # Real processes under load while things happen to them. What was found for each kind stands in rounds.md.
 rounds: $(STAMP) java $(KAFKA)
 	@rm -f rounds.md
-	PROCESS_ROUNDS=$(ROUNDS) ROUNDS_TABLE=$(CURDIR)/rounds.md \
+	PROCESS_ROUNDS=$(ROUNDS) CHAIN_SECONDS=$(CHAIN_SECONDS) ROUNDS_TABLE=$(CURDIR)/rounds.md \
 		$(BIN)/python -m pytest tests/cluster -k test_rounds_ -n 4 --dist worksteal; \
 		code=$$?; cat rounds.md; exit $$code
 

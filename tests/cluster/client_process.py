@@ -22,6 +22,10 @@ KINDS: Final = {
     "librdkafka-member": "librdkafka_member.take_part_with_librdkafka",
     "odradek-member": "odradek_member.take_part_with_our_own",
     "register": "offsets_register.keep_register",
+    "chain-source": "chain_source.write_chain_source",
+    "kafka-python-copier": "kafka_python_copier.copy_with_kafka_python",
+    "librdkafka-copier": "librdkafka_copier.copy_with_librdkafka",
+    "odradek-copier": "odradek_copier.copy_with_our_own",
 }
 """For each a function that takes a Session. Its module is imported where it is needed: hundreds of these processes are
 started, and all libraries together take half a second of processor."""

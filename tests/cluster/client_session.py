@@ -56,6 +56,11 @@ class Job:
     """Of a static member."""
     commits_in_background: bool = False
     """Of a member: it goes on while a commit is under way. Else it waits."""
+    transactional_id: str = ""
+    """Of one that writes in transactions."""
+    target: str = ""
+    """Of a copier: the topic that it writes to."""
+    target_partitions: int = 0
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

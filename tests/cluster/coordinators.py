@@ -30,8 +30,11 @@ from tests.cluster.real_cluster import (
 )
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
 FIND_COORDINATOR: Final = 10
 FIND_COORDINATOR_VERSION: Final = 2
+OF_GROUPS: Final = 0
+OF_TRANSACTIONS: Final = 1
 OFFSET_FETCH: Final = 9
 OFFSET_FETCH_VERSION: Final = 5
 PASSING: Final = frozenset(
@@ -44,13 +47,25 @@ PASSING: Final = frozenset(
 """What a coordinator may say for a while."""
 
 
-def found_coordinator(address: Address, group: str) -> FindCoordinatorResponse:
+def found_coordinator(address: Address, key: str, key_type: int = OF_GROUPS) -> FindCoordinatorResponse:
     """What one broker says, which may create the topic. Raises OSError."""
-    request = FindCoordinatorRequest(key=group)
+    request = FindCoordinatorRequest(key=key, key_type=key_type)
     body = b"".join(encode_parts(request, FIND_COORDINATOR_VERSION))
     with socket.create_connection(address, timeout=PATIENCE_S) as connection:
         answer = ask(connection, api_key=FIND_COORDINATOR, api_version=FIND_COORDINATOR_VERSION, body=body)
     return decode(FindCoordinatorResponse, FIND_COORDINATOR_VERSION, answer)
+
+
+def create_coordinators_topics(cluster: RealCluster) -> None:
+    """Those of groups and of transactions. Returns when all their replicas are in sync."""
+    for key_type in (OF_GROUPS, OF_TRANSACTIONS):
+
+        def is_there(key_type: int = key_type) -> bool:
+            return found_coordinator(cluster.addresses()[0], "any", key_type).error_code == 0
+
+        cluster.wait_until(is_there)
+    for topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+        wait_until_topic_is_whole(cluster, topic)
 
 
 def create_offsets_topic(cluster: RealCluster, group: str) -> None:
@@ -60,18 +75,23 @@ def create_offsets_topic(cluster: RealCluster, group: str) -> None:
 
 
 def wait_until_offsets_are_whole(cluster: RealCluster) -> None:
-    cluster.wait_until(lambda: is_whole(cluster.answers(OFFSETS_TOPIC)))
+    wait_until_topic_is_whole(cluster, OFFSETS_TOPIC)
 
 
-def coordinator_of(cluster: RealCluster, group: str) -> OdradekBroker:
-    """The leader of the group's partition, as soon as all that answer agree on one that is there."""
+def wait_until_topic_is_whole(cluster: RealCluster, topic: str) -> None:
+    cluster.wait_until(lambda: is_whole(cluster.answers(topic)))
+
+
+def coordinator_of(cluster: RealCluster, key: str, topic: str = OFFSETS_TOPIC) -> OdradekBroker:
+    """The leader of the group's partition, or the transactional id's, as soon as all that answer agree on one that is
+    there."""
     found: list[OdradekBroker] = []
 
     def is_agreed() -> bool:
         leaders: set[int] = set()
-        for answer in cluster.answers(OFFSETS_TOPIC):
+        for answer in cluster.answers(topic):
             partitions = partitions_in(answer)
-            leaders.add(partitions[partition_of(group, len(partitions))].leader_id)
+            leaders.add(partitions[partition_of(key, len(partitions))].leader_id)
         there = (each for each in cluster.brokers if each.is_running and not each.is_paused)
         found[:] = [each for each in there if {node_id(each)} == leaders]
         return bool(found)

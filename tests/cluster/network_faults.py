@@ -99,7 +99,8 @@ class NamespacedCluster(RealCluster):
 
 
 @contextmanager
-def relayed_cluster(directory: Path) -> Generator[RelayedCluster]:
+def relayed_cluster(directory: Path, *options: str) -> Generator[RelayedCluster]:
+    """`options`: of the brokers, besides OPTIONS."""
     with Relay() as relay, Processes(directory) as processes:
         etcd = processes.etcd()
         processes.start(etcd)
@@ -112,7 +113,7 @@ def relayed_cluster(directory: Path) -> Generator[RelayedCluster]:
                 advertised.append(f"{LOOPBACK}:{relay.route(name, LOOPBACK, port)}")
                 return advertised[-1]
 
-            brokers.append(processes.broker(number, "--metadata", metadata, *OPTIONS, advertise=advertise))
+            brokers.append(processes.broker(number, "--metadata", metadata, *OPTIONS, *options, advertise=advertise))
         for broker in brokers:
             broker.launch()
             relay.know(broker.name, broker.pid)
