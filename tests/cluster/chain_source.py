@@ -16,7 +16,7 @@ from odradek.testing.sim.checking.numbered import encoded
 from tests.cluster.client_session import RECONNECT_MS, REQUEST_TIMEOUT_MS, Session
 from tests.cluster.copying import ABORT_CHANCE, Aborted
 
-EACH: Final = 20
+EACH: Final = 40
 """So many numbers are in a transaction."""
 PAUSE_S: Final = 0.4
 TIMEOUT_MS: Final = 60_000
