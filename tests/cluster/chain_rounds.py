@@ -179,7 +179,7 @@ class ChainStory:
         self.figures.finding_count = len(found)
         self.figures.gaps_ms = [longest_gap_ms(self._last.times_ms, *span) for span in self._spans_ms]
         self.figures.report()
-        print(f"ended by themselves: {dict(self.copiers.ended)}")  # noqa: T201 - for the report
+        print(f"copiers that ended by themselves: {dict(self.copiers.ended)}")  # noqa: T201 - for the report
         assert not found, self._explained(found, listings) + is_late
         assert not is_late, is_late
         check_logs(self.cluster.processes.directory)

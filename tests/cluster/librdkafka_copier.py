@@ -5,9 +5,9 @@ of which a thread is about to connect to a broker that is gone ("Handle is termi
 2.16.1), as the first producer's where another one takes its place.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
@@ -85,7 +85,7 @@ def _abort(producer: Producer) -> None:
     _repeated(lambda: producer.abort_transaction(CALL_S))
 
 
-def _repeated(call: Any) -> None:
+def _repeated(call: Callable[[], None]) -> None:
     """Until it has an outcome."""
     while True:
         try:
