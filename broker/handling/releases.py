@@ -26,6 +26,7 @@ from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.fetch import FetchRequest
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest
@@ -52,6 +53,7 @@ LAST: Final[Mapping[str, Mapping[type[Request[Any]], int]]] = {
     },
     "3.9": {
         ProduceRequest: 11,
+        InitProducerIdRequest: 5,
         ListOffsetsRequest: 9,
         MetadataRequest: 12,
         DescribeGroupsRequest: 5,

@@ -72,7 +72,7 @@ REQUESTS: list[tuple[Request[Any], int, int, int]] = [
             ],
         ),
         0,
-        5,
+        6,
         3,
     ),
     (DescribeProducersRequest(topics=[ProducersOfTopic(name="orders", partition_indexes=[0, 1])]), 0, 0, 2),

@@ -83,7 +83,7 @@ def test_connect_copies_each_line_exactly_once_while_it_is_killed(broker: Ours, 
     properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     command = java_command(
         WORKER, str(properties), jvm_options=("-Xmx256m", f"-Djava.io.tmpdir={tmp_path}", *QUICK_JVM),
-        log_level="warn", coordinates=KAFKA_CONNECT,
+        log_level="warn", jars=(KAFKA_CONNECT,),
     )  # fmt: skip
 
     def committed() -> list[str]:

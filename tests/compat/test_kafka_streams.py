@@ -44,7 +44,7 @@ def smoke_test(command: str, bootstrap: str, replicas: int, directory: Path) -> 
         java_command(
             SMOKE_TEST, str(directory / "streams.properties"), command,
             jvm_options=("-Xmx256m", f"-Djava.io.tmpdir={directory}", *QUICK_JVM),
-            log_level="warn", coordinates=KAFKA_STREAMS,
+            log_level="warn", jars=(KAFKA_STREAMS,),
         ),
         directory,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from benchmarks.harness.metrics_page import read_page
 from processes.apache_kafka import java_command, quick_jvm
 from processes.free_ports import free_ports
-from processes.jars import LATER_CLIENTS
+from processes.jars import APACHE_KAFKA, LATER_CLIENTS
 from processes.odradek_broker import OdradekBroker
 from tests.compat.clusters import Ours, broker_count
 from tests.compat.foreign_process import ForeignProcess
@@ -151,7 +151,8 @@ def copier(
         *("--group-mode", "--use-group-metadata", "--enable-random-aborts", "--max-messages", str(COPIED)),
     )
     options = ("-Xmx96m", *(() if clients else quick_jvm()))
-    command = java_command(COPIER, *words, jvm_options=options, log_level="error", instead=clients)
+    jars = (clients, APACHE_KAFKA) if clients else (APACHE_KAFKA,)
+    command = java_command(COPIER, *words, jvm_options=options, log_level="error", jars=jars)
     return ForeignProcess(command, directory)
 
 

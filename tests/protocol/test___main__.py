@@ -19,7 +19,7 @@ def test_the_command_prints_the_source(capsys: pytest.CaptureFixture[str]) -> No
         ([], 2, "usage: python -m odradek.protocol NAME VERSION"),
         (["Produce", "9"], 2, "ProduceRequest"),
         (["ProduceRequest", "x"], 2, "usage"),
-        (["ProduceRequest", "99"], 1, "declared for versions 3 to 12, not for 99"),
+        (["ProduceRequest", "99"], 1, "declared for versions 3 to 13, not for 99"),
     ],
 )
 def test_the_command_says_what_it_takes(

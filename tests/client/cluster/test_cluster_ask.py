@@ -32,7 +32,7 @@ async def test_ask_asks_a_broker_and_the_controller() -> None:
             await client.cluster.ask(INIT, node=1)
             await client.cluster.ask(INIT, node=CONTROLLER, version=3)
             assert [(each.node_id, each.version) for each in scripted.exchanges_of(InitProducerIdRequest)] == [
-                (1, 5),
+                (1, 6),
                 (2, 3),
             ]
 
@@ -145,7 +145,7 @@ async def test_ask_once_takes_the_highest_version_within_bounds() -> None:
             assert [each.version for each in scripted.exchanges_of(InitProducerIdRequest)] == [3]
         scripted.brokers[0].versions[InitProducerIdRequest] = (0, 1)
         async with running(scripted) as client:
-            with pytest.raises(UnsupportedVersion, match="needs one of 2 to 5"):
+            with pytest.raises(UnsupportedVersion, match="needs one of 2 to 6"):
                 await client.cluster.ask_once(INIT, client.in_ms(10_000), at_least=2)
 
 

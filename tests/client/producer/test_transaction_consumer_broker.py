@@ -32,7 +32,7 @@ def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """The transaction version that the broker tells of."""
     if request.param == "v1":
         told = tuple(each for each in OF_CLIENTS if each != TRANSACTION_VERSION)
-        monkeypatch.setattr("odradek.broker.api.api_versions.OF_CLIENTS", told)
+        monkeypatch.setattr("odradek.broker.handling.releases.OF_CLIENTS", told)
     return str(request.param)
 
 

@@ -13,7 +13,7 @@ from odradek.client.admin.topics import NewTopic
 from odradek.client.admin.transaction_ends import OtherOutcome
 from odradek.client.consumer.consumer import Consumer
 from odradek.client.errors.broker_errors import ProducerFenced
-from odradek.client.errors.client_errors import BrokerError, UnsupportedVersion
+from odradek.client.errors.client_errors import BrokerError, UnsupportedVersion, WrongUse
 from odradek.client.errors.transaction_errors import NotTwoPhase, TransactionFailed, TransactionOpen, TransactionOver
 from odradek.client.producer.producer import Producer
 from odradek.client.producer.transactions.prepared import PreparedTransaction
@@ -33,7 +33,7 @@ def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """The transaction version that the broker tells of."""
     if request.param == "v1":
         told = tuple(each for each in OF_CLIENTS if each != TRANSACTION_VERSION)
-        monkeypatch.setattr("odradek.broker.api.api_versions.OF_CLIENTS", told)
+        monkeypatch.setattr("odradek.broker.handling.releases.OF_CLIENTS", told)
     return str(request.param)
 
 
@@ -223,3 +223,16 @@ async def test_where_brokers_have_no_two_phases_the_producer_says_what_to_do() -
     async with running(transaction_two_phase_commit_enable="false") as (servers, _):
         with pytest.raises(UnsupportedVersion, match=r"transaction\.two\.phase\.commit\.enable=true"):
             await two_phase(servers).start()
+
+
+async def test_a_transaction_that_is_bound_to_a_consumer_is_not_prepared() -> None:
+    """Nobody would know how its consumer is to go on."""
+    async with (
+        running() as (servers, _),
+        two_phase(servers) as producer,
+        Consumer(servers, group_id="readers", topics=["payments"]) as consumer,
+        producer.transaction(consumer=consumer) as txn,
+    ):
+        with pytest.raises(WrongUse, match="ends where that is"):
+            await txn.prepare()
+        assert txn.is_open
