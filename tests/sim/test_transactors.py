@@ -1,6 +1,7 @@
 """Transactional clients in a world: what they do is told, and each promise holds through abort, crash and rebalance."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from odradek.testing.sim.cluster.transactor import Desk
 from odradek.testing.sim.cluster.transactors import COPIES, STEPS, Desks
 from odradek.testing.sim.scenario import Scenario
 from odradek.testing.sim.simulation import Result, Script, simulate
+from odradek.testing.sim.world.machine import Machine
 
 QUIET = Scenario(safety_s=9.0, faults=0, partitions=2)
 WRITER = Desk("writer", abort_share=0.0)
@@ -34,6 +36,17 @@ def read(result: Result, topic: str) -> set[int]:
 
 def outcomes(result: Result) -> dict[str, str]:
     return {each.transaction: each.outcome for each in result.history.of(Ended)}
+
+
+def within(faults: Faults, machine: Machine, act: Callable[[], object]) -> None:
+    """Does it as soon as the machine's client has sent something in a transaction that it has not wished to end."""
+    records = faults.world.history.records
+    sent = [each for each in records if isinstance(each, InTransaction) and each.transaction.startswith(machine.name)]
+    asked = {each.transaction for each in records if isinstance(each, Ending)}
+    if sent and sent[-1].transaction not in asked:
+        act()
+    else:
+        faults.world.after(0.001, within, faults, machine, act)
 
 
 def test_what_is_aborted_is_not_read_and_what_is_committed_is() -> None:
@@ -60,8 +73,12 @@ def test_a_writer_that_is_killed_within_a_transaction_leaves_nothing() -> None:
     """Its transaction is open when it dies: nobody ever asks to commit it."""
 
     def script(faults: Faults) -> list[Action]:
-        (writer,) = faults.transactors.machines
-        return [(2.0, lambda: faults.transactors.kill(writer)), (3.0, lambda: faults.transactors.come(writer))]
+        transactors = faults.transactors
+        (writer,) = transactors.machines
+        return [
+            (2.0, lambda: within(faults, writer, lambda: transactors.kill(writer))),
+            (4.0, lambda: transactors.come(writer)),
+        ]
 
     result = told(Desks(writers=(replace(WRITER, work_ms=300.0),)), script)
     asked = {each.transaction for each in result.history.of(Ending)}
@@ -73,8 +90,12 @@ def test_a_writer_that_is_killed_within_a_transaction_leaves_nothing() -> None:
 
 def test_a_copier_that_is_killed_within_a_transaction_copies_no_record_twice() -> None:
     def script(faults: Faults) -> list[Action]:
-        copier = faults.transactors.copiers[0]
-        return [(2.5, lambda: faults.transactors.kill(copier)), (3.0, lambda: faults.transactors.come(copier))]
+        transactors = faults.transactors
+        copier = transactors.copiers[0]
+        return [
+            (2.5, lambda: within(faults, copier, lambda: transactors.kill(copier))),
+            (5.0, lambda: transactors.come(copier)),
+        ]
 
     result = told(Desks((WRITER,), (replace(COPIER, work_ms=300.0),)), script)
     asked = {each.transaction for each in result.history.of(Ending)}
@@ -89,14 +110,21 @@ def test_a_rebalance_within_a_transaction_copies_no_record_twice() -> None:
     """Another copier comes while the first one works on what it has read."""
 
     def script(faults: Faults) -> list[Action]:
-        late = faults.transactors.copiers[1]
-        return [(0.1, lambda: faults.transactors.kill(late)), (3.0, lambda: faults.transactors.come(late))]
+        transactors = faults.transactors
+        first, late = transactors.copiers
 
+        def come() -> None:
+            came_ms.append(faults.world.now_ms)
+            transactors.come(late)
+
+        return [(0.1, lambda: transactors.kill(late)), (3.0, lambda: within(faults, first, come))]
+
+    came_ms: list[float] = []
     slow = replace(COPIER, work_ms=2_000.0)
     result = told(Desks((WRITER,), (slow, replace(slow, transactional_id="copier2"))), script)
-    came_ms = next(each.at_ms for each in result.history.of(InTransaction) if each.transaction.startswith("c2/2."))
-    begun = {each.transaction for each in result.history.of(InTransaction) if each.at_ms < came_ms}
-    assert any(each.transaction in begun for each in result.history.of(Ending) if each.at_ms > came_ms)
+    begun = {each.transaction for each in result.history.of(InTransaction) if each.at_ms < came_ms[0]}
+    assert any(each.transaction in begun for each in result.history.of(Ending) if each.at_ms > came_ms[0])
+    assert any(name.startswith("c2/") for name in outcomes(result))
 
 
 def test_a_copier_that_stands_still_within_a_transaction_is_overtaken() -> None:
@@ -104,7 +132,7 @@ def test_a_copier_that_stands_still_within_a_transaction_is_overtaken() -> None:
 
     def script(faults: Faults) -> list[Action]:
         copier = faults.transactors.copiers[0]
-        return [(2.5, copier.pause), (8.0, copier.resume)]
+        return [(2.5, lambda: within(faults, copier, copier.pause)), (8.0, copier.resume)]
 
     slow = replace(COPIER, work_ms=300.0)
     result = told(Desks((WRITER,), (slow, replace(slow, transactional_id="copier2"))), script)
