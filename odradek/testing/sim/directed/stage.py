@@ -177,6 +177,12 @@ class Stage:
         """They hear nothing from it, and it hears them."""
         self._cut((machine.name, other.name) for other in others)
 
+    def heard_again(self, machine: Machine, others: Iterable[Machine]) -> None:
+        """What it sends to them arrives from now on, also what it has sent meanwhile."""
+        self.world.happened("network fault", "", f"story: {machine.name} is heard again")
+        for other in others:
+            self.world.network.line(machine.name, other.name).is_cut = False
+
     def reset(self, machine: Machine, others: Iterable[Machine]) -> None:
         """Their connections end, with what is under way."""
         self.world.happened("network fault", "", f"story: {machine.name} is reset")

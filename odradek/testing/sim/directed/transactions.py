@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from odradek.testing.sim.checking.transaction_history import Ended, Ending
+from odradek.testing.sim.checking.transaction_history import Ended, Ending, InTransaction
 from odradek.testing.sim.directed.stage import Stage, Story, Until, Waits
 
 TRIES: Final = 12
@@ -45,12 +45,35 @@ def decides_alone_and_dies(stage: Stage) -> Waits:
     yield stage.back(leader)
 
 
-def _happens(stage: Stage, kind: type[Ending | Ended]) -> Callable[[], bool]:
-    """Whether a client has asked for, or was told, the end of a transaction since."""
+def marker_comes_late(stage: Stage) -> Waits:
+    """One broker hears nothing of the coordinator, so that transactions stay undecided there. The next coordinator ends
+    them, and their producers begin others; then that broker hears the former one."""
+    if (cast := stage.cast()) is None:
+        return
+    leader, followers = cast
+    deaf, *others = stage.rng.sample(followers, len(followers))
+    stage.silence(leader, [deaf])
+    yield stage.out(deaf)
+    yield Until(_happens(stage, Ended), 4.0)
+    yield stage.rng.uniform(0.0, 0.3)
+    stage.cut(leader, *others)
+    stage.cut_from_store(leader)
+    yield stage.led_by_another(leader)
+    yield stage.rng.uniform(0.1, 2.0)
+    yield Until(_happens(stage, InTransaction), 4.0)
+    stage.heard_again(leader, [deaf])
+    yield stage.rng.uniform(0.5, 2.0)
+    stage.mend()
+    yield stage.back(leader)
+
+
+def _happens(stage: Stage, kind: type[Ending | Ended | InTransaction]) -> Callable[[], bool]:
+    """Whether a client has sent something in a transaction, or asked for its end, or was told of it, since."""
     records, since = stage.world.history.records, len(stage.world.history)
     return lambda: any(isinstance(each, kind) for each in records[since:])
 
 
 TRANSACTION_STORIES: Final[dict[str, Story]] = {
     "a coordinator decides alone, and dies with its clients": decides_alone_and_dies,
+    "a coordinator's marker comes late": marker_comes_late,
 }
