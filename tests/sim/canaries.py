@@ -56,7 +56,6 @@ from tests.sim.group_canaries import (
     not_loaded,
     read_at_once,
     replied_at_once,
-    without_lease,
 )
 from tests.sim.operator_canaries import (
     answered_alone,
@@ -334,7 +333,6 @@ CANARIES: Final[dict[str, Canary]] = {
     "a coordinator begins without its log": Canary(shards, "load", not_loaded),
     "commits of any generation are taken": Canary(ClassicGroup, "validate_commit", any_generation),
     "commits of any member epoch are taken": Canary(ConsumerGroup, "validate_commit", any_epoch),
-    "a coordinator answers without its lease": Canary(Commits, "_answer_by_lease", without_lease),
     "a coordinator answers though it may be fenced": Canary(Registration, "require_unfenced", lease_alone),
     "the last stable offset passes open transactions": Canary(Producers, "first_undecided_offset", past_open_ones),
     "read_committed reads up to the high watermark": Canary(PartitionReader, "end_offset", up_to_the_high_watermark),

@@ -56,16 +56,6 @@ def any_generation(validate: Function) -> Function:
     return accept
 
 
-def without_lease(answer: Function) -> Function:
-    """A coordinator answers, whoever leads by now."""
-    del answer
-
-    def at_once(commits: Commits, reply: Reply) -> None:
-        commits._answer(reply.waiting, reply.answer)  # pyright: ignore
-
-    return at_once
-
-
 def lease_alone(require: Function) -> Function:
     """A broker counts on its lease, though a controller that hears nothing of it has given its partitions to others."""
     del require

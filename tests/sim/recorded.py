@@ -42,7 +42,6 @@ FOUND_BY: Final[dict[str, int]] = {
     "a coordinator begins without its log": 1,
     "commits of any generation are taken": 23,
     "commits of any member epoch are taken": 90,
-    "a coordinator answers without its lease": 32,
     "a coordinator answers though it may be fenced": 302,
     "the last stable offset passes open transactions": 8,
     "read_committed reads up to the high watermark": 8,

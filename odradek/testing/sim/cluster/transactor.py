@@ -6,6 +6,7 @@ aborts. A `Copier` is the loop "read, process, write": it reads a topic as a mem
 to another topic, and commits its offsets with the same transaction.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -57,6 +58,8 @@ class Transactor:
         self.desk = desk
         self.name = name
         self.rng = world.rng(f"transactions of {name}")
+        self.is_hurried: Callable[[], bool] = lambda: False
+        """Whether it neither aborts nor works any more, but gets through what there is."""
         self._count = 0
         self._deliveries: list[Delivery] = []
 
@@ -94,12 +97,12 @@ class Transactor:
         )
 
     async def work(self) -> None:
-        if self.desk.work_ms and self.rng.random() < 0.3:
+        if self.desk.work_ms and self.rng.random() < 0.3 and not self.is_hurried():
             await self.running.environment.sleep(self.rng.expovariate(1.0) * self.desk.work_ms)
 
     async def end(self, transaction: Transaction, name: str) -> bool:
         """Commits or aborts, by chance; whether it is committed. Raises ClientError where its producer cannot go on."""
-        if self.rng.random() < self.desk.abort_share:
+        if self.rng.random() < self.desk.abort_share and not self.is_hurried():
             await self.abort(transaction, name)
             return False
         if self.rng.random() < 0.5:

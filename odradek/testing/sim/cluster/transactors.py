@@ -54,6 +54,7 @@ class Transactors(Fleet):
         self._desks = {f"t{number}": desk for number, desk in enumerate(desks.writers, 1)}
         self._desks |= {f"c{number}": desk for number, desk in enumerate(desks.copiers, 1)}
         self._lives: Counter[str] = Counter()
+        self._is_repaired = False
 
     def creator(self, replication_factor: int, configs: Mapping[str, str]) -> Main:
         """Creates both topics."""
@@ -67,6 +68,11 @@ class Transactors(Fleet):
     def start(self) -> None:
         for name in self._desks:
             self.add(name)
+
+    def come_all(self) -> None:
+        """All is repaired: who copies gets through what is left."""
+        self._is_repaired = True
+        super().come_all()
 
     @property
     def copiers(self) -> list[Machine]:
@@ -94,9 +100,13 @@ class Transactors(Fleet):
         desk = self._desks[machine.name]
         self._lives[machine.name] += 1
         name = f"{machine.name}/{self._lives[machine.name]}"
+        life: Writer | Copier
         if machine.name.startswith("t"):
-            return Writer(self.world, self.steps, running, desk, name)
-        return Copier(self.world, self.steps, self.copies, running, desk, name)
+            life = Writer(self.world, self.steps, running, desk, name)
+        else:
+            life = Copier(self.world, self.steps, self.copies, running, desk, name)
+        life.is_hurried = lambda: self._is_repaired
+        return life
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
