@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks.groups.group_servers import commit, committed, coordinator_of
+from benchmarks.groups.group_servers import commit, committed
 from benchmarks.harness.cluster_servers import Member
+from benchmarks.harness.coordinators import KeyType, coordinator_of
 from benchmarks.harness.member_wires import MemberWires
 from benchmarks.harness.readback import LogDiffers
 from benchmarks.load.wire import repeat_until_answered
@@ -23,7 +24,7 @@ class Committer(MemberWires):
         self.offset += 1
         self.insist(
             members,
-            lambda wire: coordinator_of(wire, self.group),
+            lambda wire: coordinator_of(wire, self.group, KeyType.GROUP),
             lambda wire: commit(wire, self.group, self.topic, {0: self.offset}),
             f"{self.group} commits nothing",
         )
@@ -32,7 +33,7 @@ class Committer(MemberWires):
         """Raises LogDiffers unless what was acknowledged last is committed. Raises KafkaError, OSError."""
 
         def ask() -> int:
-            coordinator = coordinator_of(self.to(next(iter(members.values()))), self.group)
+            coordinator = coordinator_of(self.to(next(iter(members.values()))), self.group, KeyType.GROUP)
             return committed(self.to(members[coordinator]), self.group, self.topic, [0])[0]
 
         if (found := repeat_until_answered(ask)) != self.offset:

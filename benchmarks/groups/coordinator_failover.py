@@ -14,15 +14,15 @@ from functools import partial
 from benchmarks.failover import EQUAL_TIMEOUTS
 from benchmarks.figures.figures import Bar, Statement, Summary
 from benchmarks.groups.committer import Committer
-from benchmarks.groups.group_servers import KAFKA_DEFAULTS, OFFSETS_PARTITIONS, coordinator_of
+from benchmarks.groups.group_servers import KAFKA_DEFAULTS, OFFSETS_PARTITIONS
 from benchmarks.harness.bench import Bench
 from benchmarks.harness.cluster_servers import Cluster, Member
+from benchmarks.harness.coordinators import KeyType, coordinator_of, name_coordinated_by
 from benchmarks.harness.replicated_topics import DURABLE, replicated_topic, restore_leaders
 from benchmarks.harness.results import Outcome
 from benchmarks.load.wire import repeat_until_answered
 
 OFFSETS_TOPIC = "__consumer_offsets"
-GROUPS_MAX = 100
 BAR = Bar("≤", 1.0)
 
 
@@ -49,24 +49,14 @@ def kills_at(cluster: Cluster, topic: str, times: int, say: Callable[[str], None
     seconds: list[float] = []
     with replicated_topic(cluster, topic, len(cluster.members), DURABLE):
         with next(iter(cluster.members.values())).wire() as wire:
-            repeat_until_answered(partial(coordinator_of, wire, "first"))
+            repeat_until_answered(partial(coordinator_of, wire, "first", KeyType.GROUP))
         for number in range(times):
             restore_leaders(cluster, OFFSETS_TOPIC, OFFSETS_PARTITIONS)
             victim = list(cluster.members.values())[number % len(cluster.members)]
-            with Committer(topic, group_of(cluster, victim, number)) as committer:
+            with Committer(topic, name_coordinated_by(victim, KeyType.GROUP, f"group-{number}")) as committer:
                 seconds.append(kill_once(cluster.members, victim, committer))
             say(f"coordinator {number + 1}/{times} {cluster}, broker {victim.node_id}: {seconds[-1]:.3f} s")
     return Summary(tuple(seconds))
-
-
-def group_of(cluster: Cluster, victim: Member, number: int) -> str:
-    """A group whose coordinator it is. Raises KafkaError, OSError, LookupError."""
-    with victim.wire() as wire:
-        for each in range(GROUPS_MAX):
-            group = f"group-{number}-{each}"
-            if repeat_until_answered(partial(coordinator_of, wire, group)) == victim.node_id:
-                return group
-    raise LookupError(f"{cluster}: broker {victim.node_id} coordinates none of {GROUPS_MAX} groups")
 
 
 def kill_once(members: Mapping[int, Member], victim: Member, committer: Committer) -> float:

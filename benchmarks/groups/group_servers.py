@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import Generator, Iterable, Mapping
 
 from benchmarks.harness.bench import Bench
+from benchmarks.harness.coordinators import KeyType, coordinator_of
 from benchmarks.harness.servers import Server, running_kafka
 from benchmarks.load.wire import Wire, check, repeat_until_answered
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -25,7 +25,6 @@ KAFKA_DEFAULTS = {"offsets.topic.num.partitions": str(OFFSETS_PARTITIONS)}
 """Where the tests' runner has one partition."""
 COMMIT_VERSION = 9
 FETCH_VERSION = 9
-FIND_VERSION = 4
 MOVING = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
@@ -64,17 +63,10 @@ def commit_when_led(wire: Wire, group: str, topic: str, offsets: Mapping[int, in
             commit(wire, group, topic, offsets)
         except KafkaError as error:
             if error.code in MOVING:
-                coordinator_of(wire, group)  # has the topic of offsets created
+                coordinator_of(wire, group, KeyType.GROUP)  # has the topic of offsets created
             raise
 
     repeat_until_answered(ask)
-
-
-def coordinator_of(wire: Wire, group: str) -> int:
-    """The node id. Raises KafkaError, OSError."""
-    (found,) = wire.ask(FindCoordinatorRequest(coordinator_keys=[group]), FIND_VERSION).coordinators
-    check(found.error_code, found.error_message)
-    return found.node_id
 
 
 def committed(wire: Wire, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:

@@ -16,15 +16,15 @@ from benchmarks.failover import EQUAL_TIMEOUTS
 from benchmarks.figures.figures import Bar, Statement, Summary
 from benchmarks.harness.bench import Bench
 from benchmarks.harness.cluster_servers import Cluster, Member
+from benchmarks.harness.coordinators import KeyType, coordinator_of, name_coordinated_by
 from benchmarks.harness.replicated_topics import restore_leaders
 from benchmarks.harness.results import Outcome
 from benchmarks.load.wire import repeat_until_answered
 from benchmarks.transactions.transaction_topic import require_committed, transaction_topic
-from benchmarks.transactions.transactor import Transactor, coordinator_of
+from benchmarks.transactions.transactor import Transactor
 
 STATE_TOPIC: Final = "__transaction_state"
 STATE_PARTITIONS: Final = 50
-IDS_MAX: Final = 100
 BAR: Final = Bar("≤", 1.0)
 
 
@@ -52,29 +52,20 @@ def kills_at(cluster: Cluster, topic: str, times: int, say: Callable[[str], None
     count = len(cluster.members)
     with transaction_topic(cluster, topic, count) as places:
         with next(iter(cluster.members.values())).wire() as wire:
-            repeat_until_answered(partial(coordinator_of, wire, "first"))
+            repeat_until_answered(partial(coordinator_of, wire, "first", KeyType.TRANSACTION))
         committed = 0
         for number in range(times):
             restore_leaders(cluster, STATE_TOPIC, STATE_PARTITIONS)
             restore_leaders(cluster, topic, count)
             victim = list(cluster.members.values())[number % count]
-            with Transactor(topic, number // count % count, id_of(cluster, victim, number)) as transactor:
+            transactional_id = name_coordinated_by(victim, KeyType.TRANSACTION, f"id-{number}")
+            with Transactor(topic, number // count % count, transactional_id) as transactor:
                 seconds.append(kill_once(cluster.members, victim, transactor))
                 committed += transactor.committed
             say(f"coordinator {number + 1}/{times} {cluster}, broker {victim.node_id}: {seconds[-1]:.3f} s")
         restore_leaders(cluster, topic, count)
         require_committed(places, topic, committed)
     return Summary(tuple(seconds))
-
-
-def id_of(cluster: Cluster, victim: Member, number: int) -> str:
-    """A transactional id that it coordinates. Raises KafkaError, OSError, LookupError."""
-    with victim.wire() as wire:
-        for each in range(IDS_MAX):
-            transactional_id = f"id-{number}-{each}"
-            if repeat_until_answered(partial(coordinator_of, wire, transactional_id)) == victim.node_id:
-                return transactional_id
-    raise LookupError(f"{cluster}: broker {victim.node_id} coordinates none of {IDS_MAX} transactional ids")
 
 
 def kill_once(members: Mapping[int, Member], victim: Member, transactor: Transactor) -> float:

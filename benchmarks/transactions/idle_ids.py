@@ -8,12 +8,13 @@ from typing import Final
 
 from benchmarks.figures.figures import Bar, Statement, Summary
 from benchmarks.harness.bench import Bench
+from benchmarks.harness.coordinators import KeyType, coordinator_of
 from benchmarks.harness.plan import MEGABYTE
 from benchmarks.harness.results import Outcome
 from benchmarks.harness.servers import Server
 from benchmarks.idle_connections import settled
 from benchmarks.load.wire import Wire, check, repeat_until_answered
-from benchmarks.transactions.transactor import INIT_VERSION, TIMEOUT_MS, coordinator_of
+from benchmarks.transactions.transactor import INIT_VERSION, TIMEOUT_MS
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 
 FIRST: Final = 64
@@ -36,7 +37,7 @@ def idle_with(server: Server, count: int) -> float:
     """Megabytes that so many ids take. Raises KafkaError, OSError."""
     pid = server.process.pid
     with server.wire() as wire:
-        repeat_until_answered(partial(coordinator_of, wire, "first"))
+        repeat_until_answered(partial(coordinator_of, wire, "first", KeyType.TRANSACTION))
         for number in range(FIRST):
             initialize(wire, f"first-{number}")
         before_bytes = settled(pid)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from benchmarks.harness.cluster_servers import Member
+from benchmarks.harness.coordinators import KeyType, coordinator_of
 from benchmarks.harness.member_wires import MemberWires
 from benchmarks.harness.replicated_topics import states_of
 from benchmarks.load.wire import ACKS_ALL, Wire, check
@@ -14,14 +15,11 @@ from odradek.protocol.batches.records import Record
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from odradek.protocol.messages.end_txn import EndTxnRequest
-from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-TRANSACTION = 1
 """The type of coordinator."""
 TIMEOUT_MS = 60_000
-FIND_VERSION = 4
 INIT_VERSION = 4
 ADD_VERSION = 3
 PRODUCE_VERSION = 9
@@ -64,7 +62,7 @@ class Transactor(MemberWires):
         self.committed += 1
 
     def _coordinator(self, wire: Wire) -> int:
-        return coordinator_of(wire, self.transactional_id)
+        return coordinator_of(wire, self.transactional_id, KeyType.TRANSACTION)
 
     def _leader(self, wire: Wire) -> int:
         return states_of(wire, self.topic)[self.partition].leader
@@ -111,11 +109,3 @@ class Transactor(MemberWires):
             committed=True,
         )
         check(wire.ask(request, END_VERSION).error_code)
-
-
-def coordinator_of(wire: Wire, transactional_id: str) -> int:
-    """The node id. Raises KafkaError, OSError."""
-    request = FindCoordinatorRequest(coordinator_keys=[transactional_id], key_type=TRANSACTION)
-    (found,) = wire.ask(request, FIND_VERSION).coordinators
-    check(found.error_code, found.error_message)
-    return found.node_id

@@ -33,7 +33,7 @@ async def handle(context: Context, call: Call, request: OffsetCommitRequest) -> 
     """Of `offsets`, in the same order."""
     image, steps = context.metadata.image, Steps(call)
     for topic in request.topics:
-        name = topic.name if call.version < TOPIC_IDS_SINCE else image.names.get(topic.topic_id, "")
+        name = topic.name if call.version < TOPIC_IDS_SINCE else image.name_by_id(topic.topic_id)
         error = _refusal(context, call, name)
         found = image.topics.get(name)
         partitions: list[OffsetCommitResponsePartition] = []

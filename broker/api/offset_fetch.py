@@ -90,7 +90,7 @@ async def _topics(
             await steps.step()
             name = topic.name
             if call.version >= TOPIC_IDS_SINCE:
-                name = context.metadata.image.names.get(topic.topic_id, "")
+                name = context.metadata.image.name_by_id(topic.topic_id)
                 ids[name] = topic.topic_id
                 if not name:
                     refused.append(_refused(call, topic, ErrorCode.UNKNOWN_TOPIC_ID))

@@ -93,7 +93,7 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
 
 def _name(context: Context, call: Call, topic: TopicProduceData) -> str:
     """Of the topic that is meant; "" for an id that no topic has: none has that name."""
-    return topic.name if call.version < TOPIC_IDS_SINCE else context.metadata.image.names.get(topic.topic_id, "")
+    return topic.name if call.version < TOPIC_IDS_SINCE else context.metadata.image.name_by_id(topic.topic_id)
 
 
 def _append(

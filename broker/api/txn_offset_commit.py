@@ -61,7 +61,7 @@ async def _looked_at(
     image, steps = context.metadata.image, Steps(call)
     for topic in request.topics:
         if call.version >= TOPIC_IDS_SINCE:
-            topic.name = image.names.get(topic.topic_id, "")  # which no topic has
+            topic.name = image.name_by_id(topic.topic_id)
         is_permitted = context.access.permits(call, Operation.READ, of_topic(topic.name))
         found = image.topics.get(topic.name)
         for partition in topic.partitions:

@@ -125,6 +125,10 @@ class ClusterImage:
         name = self.names.get(topic_id)
         return None if name is None else self.topics[name]
 
+    def name_by_id(self, topic_id: bytes) -> str:
+        """Empty for an id that no topic has: none has that name."""
+        return self.names.get(topic_id, "")
+
     def partition(self, topic: str, index: int) -> PartitionState | None:
         image = self.topics.get(topic)
         if image is None or not 0 <= index < len(image.partitions):

@@ -200,7 +200,7 @@ class Reading:
             self._missing.append(missing)
             return answer or _failed(wanted.partition, ErrorCode.NONE)
         except Exception as failure:  # noqa: BLE001 - the other partitions are answered all the same
-            error = of_partition(failure, key[0] or self._context.metadata.image.names.get(key[1], ""), key[2])
+            error = of_partition(failure, key[0] or self._context.metadata.image.name_by_id(key[1]), key[2])
             self._urgent = True
             code = self._call.failed(error)
             if code == ErrorCode.KAFKA_STORAGE_ERROR and self._call.version < STORAGE_ERROR_SINCE:
@@ -213,7 +213,7 @@ class Reading:
 
     def _name_the_leader(self, key: PartitionKey, answer: PartitionData) -> None:
         _, topic_id, index = key
-        name = self._context.metadata.image.names.get(topic_id, "")
+        name = self._context.metadata.image.name_by_id(topic_id)
         leader = current_leader(self._context, self._call, name, index)
         if leader is not None:
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)

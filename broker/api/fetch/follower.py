@@ -190,7 +190,7 @@ class FollowerReading:
         return missing
 
     def _of_partition(self, key: Key, error: Exception) -> KafkaError:
-        return of_partition(error, self._context.metadata.image.names.get(key[0], ""), key[1])
+        return of_partition(error, self._context.metadata.image.name_by_id(key[0]), key[1])
 
     def _is_throttled(self, partition: Partition) -> bool:
         return self._session.broker_id not in partition.replicas.isr and partition.is_leader_throttled

@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks.groups.group_servers import commit, commit_when_led, committed, coordinator_of
+from benchmarks.groups.group_servers import commit, commit_when_led, committed
+from benchmarks.harness.coordinators import KeyType, coordinator_of
 from benchmarks.harness.servers import Server
 from benchmarks.load.wire import create_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -13,7 +14,7 @@ def test_offsets_are_committed_and_found(group_server: Server) -> None:
         create_topic(wire, "found", 3)
         commit_when_led(wire, "finders", "found", {0: 7, 2: 9})
         assert committed(wire, "finders", "found", range(3)) == {0: 7, 1: -1, 2: 9}
-        assert coordinator_of(wire, "finders") == 0
+        assert coordinator_of(wire, "finders", KeyType.GROUP) == 0
 
 
 def test_a_refused_commit_is_an_error(group_server: Server) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.cluster.features import OF_CLIENTS, TRANSACTION_VERSION
 from odradek.broker.launch.serving import serving
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.topics import NewTopic
@@ -22,15 +21,6 @@ from tests.client.group_readers import FAST, PROTOCOLS, member, send, until
 
 OPTIONS: Mapping[str, str] = FAST | {"transaction.state.log.num.partitions": "2"}
 OUTPUT = [TopicPartition("payments", 0), TopicPartition("payments", 1)]
-
-
-@pytest.fixture(params=["v1", "v2"])
-def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The transaction version that the broker tells of."""
-    if request.param == "v1":
-        told = tuple(each for each in OF_CLIENTS if each != TRANSACTION_VERSION)
-        monkeypatch.setattr("odradek.broker.handling.releases.OF_CLIENTS", told)
-    return str(request.param)
 
 
 @asynccontextmanager

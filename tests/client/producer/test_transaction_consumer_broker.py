@@ -4,16 +4,11 @@ and both transaction versions: read, process and write, each record exactly once
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from odradek.broker.cluster.features import OF_CLIENTS, TRANSACTION_VERSION
-from odradek.broker.launch.serving import serving
 from odradek.client.admin.admin import Admin
-from odradek.client.admin.topics import NewTopic
 from odradek.client.consumer.consumer import Consumer
 from odradek.client.consumer.errors import ConsumerClosed, NoGroup
 from odradek.client.errors.client_errors import BatchError, WrongUse
@@ -21,28 +16,10 @@ from odradek.client.errors.transaction_errors import TransactionFailed
 from odradek.client.producer.producer import Producer
 from odradek.client.topic_partition import TopicPartition
 from tests.client.group_readers import PROTOCOLS, member, send, until
-from tests.client.producer.test_transaction_broker import OPTIONS, committed
+from tests.client.producer.test_transaction_broker import committed, orders
 
 INPUTS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 both_protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
-
-
-@pytest.fixture(params=["v1", "v2"])
-def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The transaction version that the broker tells of."""
-    if request.param == "v1":
-        told = tuple(each for each in OF_CLIENTS if each != TRANSACTION_VERSION)
-        monkeypatch.setattr("odradek.broker.handling.releases.OF_CLIENTS", told)
-    return str(request.param)
-
-
-@asynccontextmanager
-async def orders(records: int = 0) -> AsyncGenerator[str]:
-    async with serving(memory=True, config=OPTIONS) as broker:
-        async with Admin(broker.bootstrap_servers) as admin:
-            await admin.create_topics([NewTopic("orders", 2, 1), NewTopic("payments", 2, 1)])
-        await send(broker.bootstrap_servers, range(records))
-        yield broker.bootstrap_servers
 
 
 def numbers(count: int) -> list[bytes]:
@@ -115,7 +92,7 @@ async def test_nothing_is_committed_but_by_transactions(protocol: str, caplog: p
             batch = await consumer.get_batch(5)
             consumer.done(batch)
             await consumer.get_batch(5)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # ten times the interval of commits: there is none
             assert await stored(servers) == [-1, -1]
             consumer.unsubscribe()
             await until(lambda: not consumer.assignment())

@@ -72,17 +72,10 @@ class Member:
             group_id=GROUP,
             topics=[self.workload.topic],
             group_instance_id=self.notes.instance_id or None,
-            max_poll_interval_ms=MAX_POLL_INTERVAL_MS,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=300,
-            default_api_timeout_ms=3_000,
-            close_timeout_ms=3_000,
             on_assigned=self._assigned,
             on_revoked=self._revoked,
             on_lost=self._lost,
-            **group_settings(self.seat.protocol, self.seat.strategy),
-            **CLIENT_SETTINGS,
+            **consumer_settings(self.seat.protocol, self.seat.strategy),
         )
 
     async def live(self) -> None:
@@ -156,11 +149,21 @@ class Member:
         self.world.trace.note(self.running.process.name, what, *indexes_of(partitions))
 
 
-def group_settings(protocol: Protocol, strategy: Strategy) -> dict[str, Any]:
-    """Of a consumer that takes part by a protocol."""
+def consumer_settings(protocol: Protocol, strategy: Strategy) -> dict[str, Any]:
+    """What consumers that take part by a protocol have in common: they do not commit by themselves."""
+    common: dict[str, Any] = {
+        "max_poll_interval_ms": MAX_POLL_INTERVAL_MS,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "fetch_max_wait_ms": 300,
+        "default_api_timeout_ms": 3_000,
+        "close_timeout_ms": 3_000,
+        **CLIENT_SETTINGS,
+    }
     if protocol == "consumer":
-        return {"group_protocol": "consumer"}
+        return {**common, "group_protocol": "consumer"}
     return {
+        **common,
         "session_timeout_ms": SESSION_TIMEOUT_MS,
         "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
         "partition_assignment_strategy": strategy,

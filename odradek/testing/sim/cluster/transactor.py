@@ -20,7 +20,7 @@ from odradek.client.producer.results.delivery import Delivery, wait_for_all
 from odradek.client.producer.transaction import Transaction
 from odradek.testing.sim.checking.numbered import decoded, encoded
 from odradek.testing.sim.checking.transaction_history import NO_SOURCE, Ended, Ending, InTransaction
-from odradek.testing.sim.cluster.group_member import MAX_POLL_INTERVAL_MS, POLL_MS, Protocol, group_settings
+from odradek.testing.sim.cluster.group_member import POLL_MS, Protocol, consumer_settings
 from odradek.testing.sim.cluster.workload import CLIENT_SETTINGS, Workload
 from odradek.testing.sim.world.machine import Running
 from odradek.testing.sim.world.world import World
@@ -194,14 +194,7 @@ class Copier(Transactor):
             topics=[self.source.topic],
             group_instance_id=self.running.machine.name if self.desk.is_static else None,
             isolation_level="read_committed",
-            max_poll_interval_ms=MAX_POLL_INTERVAL_MS,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=300,
-            default_api_timeout_ms=3_000,
-            close_timeout_ms=3_000,
-            **group_settings(self.desk.protocol, "range"),
-            **CLIENT_SETTINGS,
+            **consumer_settings(self.desk.protocol, "range"),
         )
 
     async def _copied(self, producer: Producer, consumer: Consumer, batch: ConsumerBatch) -> bool:
