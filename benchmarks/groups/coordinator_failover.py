@@ -9,20 +9,17 @@ to be committed in the end.
 import signal
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from benchmarks.failover import EQUAL_TIMEOUTS
 from benchmarks.figures.figures import Bar, Statement, Summary
 from benchmarks.groups.committer import Committer
-from benchmarks.groups.group_servers import KAFKA_DEFAULTS, OFFSETS_PARTITIONS
+from benchmarks.groups.group_servers import KAFKA_DEFAULTS
 from benchmarks.harness.bench import Bench
 from benchmarks.harness.cluster_servers import Cluster, Member
-from benchmarks.harness.coordinators import KeyType, coordinator_of, name_coordinated_by
-from benchmarks.harness.replicated_topics import DURABLE, replicated_topic, restore_leaders
+from benchmarks.harness.coordinators import KeyType, name_coordinated_by
+from benchmarks.harness.replicated_topics import DURABLE, replicated_topic
 from benchmarks.harness.results import Outcome
-from benchmarks.load.wire import repeat_until_answered
 
-OFFSETS_TOPIC = "__consumer_offsets"
 BAR = Bar("≤", 1.0)
 
 
@@ -48,12 +45,9 @@ def kills_at(cluster: Cluster, topic: str, times: int, say: Callable[[str], None
     """Seconds of each. Raises LogDiffers, KafkaError, OSError, TimeoutError."""
     seconds: list[float] = []
     with replicated_topic(cluster, topic, len(cluster.members), DURABLE):
-        with next(iter(cluster.members.values())).wire() as wire:
-            repeat_until_answered(partial(coordinator_of, wire, "first", KeyType.GROUP))
         for number in range(times):
-            restore_leaders(cluster, OFFSETS_TOPIC, OFFSETS_PARTITIONS)
             victim = list(cluster.members.values())[number % len(cluster.members)]
-            with Committer(topic, name_coordinated_by(victim, KeyType.GROUP, f"group-{number}")) as committer:
+            with Committer(topic, name_coordinated_by(cluster, victim, KeyType.GROUP, f"group-{number}")) as committer:
                 seconds.append(kill_once(cluster.members, victim, committer))
             say(f"coordinator {number + 1}/{times} {cluster}, broker {victim.node_id}: {seconds[-1]:.3f} s")
     return Summary(tuple(seconds))

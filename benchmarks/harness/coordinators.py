@@ -4,7 +4,8 @@ from enum import IntEnum
 from functools import partial
 from typing import Final
 
-from benchmarks.harness.cluster_servers import Member
+from benchmarks.harness.cluster_servers import Cluster, Member
+from benchmarks.harness.replicated_topics import restore_leaders
 from benchmarks.load.wire import Wire, check, repeat_until_answered
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 
@@ -19,6 +20,11 @@ class KeyType(IntEnum):
     TRANSACTION = 1
 
 
+TOPIC_OF: Final = {KeyType.GROUP: "__consumer_offsets", KeyType.TRANSACTION: "__transaction_state"}
+PARTITIONS: Final = 50
+"""Of either topic, in Odradek and by Kafka's defaults."""
+
+
 def coordinator_of(wire: Wire, key: str, key_type: KeyType) -> int:
     """The node id. Raises KafkaError, OSError."""
     request = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
@@ -27,9 +33,14 @@ def coordinator_of(wire: Wire, key: str, key_type: KeyType) -> int:
     return found.node_id
 
 
-def name_coordinated_by(member: Member, key_type: KeyType, prefix: str) -> str:
-    """The first of `prefix`-0, `prefix`-1, … that it coordinates. Raises KafkaError, OSError, LookupError."""
+def name_coordinated_by(cluster: Cluster, member: Member, key_type: KeyType, prefix: str) -> str:
+    """The first of `prefix`-0, `prefix`-1, … that a broker coordinates; all coordinate what they are preferred for.
+
+    Raises KafkaError, OSError, TimeoutError, LookupError.
+    """
     with member.wire() as wire:
+        repeat_until_answered(partial(coordinator_of, wire, prefix, key_type))  # makes the topic, too
+        restore_leaders(cluster, TOPIC_OF[key_type], PARTITIONS)
         for number in range(NAMES_MAX):
             name = f"{prefix}-{number}"
             if repeat_until_answered(partial(coordinator_of, wire, name, key_type)) == member.node_id:

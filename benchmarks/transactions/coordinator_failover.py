@@ -9,22 +9,18 @@ leaders lead, and it begins anew with an id of the next broker. What was committ
 import signal
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final
 
 from benchmarks.failover import EQUAL_TIMEOUTS
 from benchmarks.figures.figures import Bar, Statement, Summary
 from benchmarks.harness.bench import Bench
 from benchmarks.harness.cluster_servers import Cluster, Member
-from benchmarks.harness.coordinators import KeyType, coordinator_of, name_coordinated_by
+from benchmarks.harness.coordinators import KeyType, name_coordinated_by
 from benchmarks.harness.replicated_topics import restore_leaders
 from benchmarks.harness.results import Outcome
-from benchmarks.load.wire import repeat_until_answered
 from benchmarks.transactions.transaction_topic import require_committed, transaction_topic
 from benchmarks.transactions.transactor import Transactor
 
-STATE_TOPIC: Final = "__transaction_state"
-STATE_PARTITIONS: Final = 50
 BAR: Final = Bar("≤", 1.0)
 
 
@@ -51,14 +47,11 @@ def kills_at(cluster: Cluster, topic: str, times: int, say: Callable[[str], None
     seconds: list[float] = []
     count = len(cluster.members)
     with transaction_topic(cluster, topic, count) as places:
-        with next(iter(cluster.members.values())).wire() as wire:
-            repeat_until_answered(partial(coordinator_of, wire, "first", KeyType.TRANSACTION))
         committed = 0
         for number in range(times):
-            restore_leaders(cluster, STATE_TOPIC, STATE_PARTITIONS)
             restore_leaders(cluster, topic, count)
             victim = list(cluster.members.values())[number % count]
-            transactional_id = name_coordinated_by(victim, KeyType.TRANSACTION, f"id-{number}")
+            transactional_id = name_coordinated_by(cluster, victim, KeyType.TRANSACTION, f"id-{number}")
             with Transactor(topic, number // count % count, transactional_id) as transactor:
                 seconds.append(kill_once(cluster.members, victim, transactor))
                 committed += transactor.committed
