@@ -51,8 +51,12 @@ class OffsetsToCommit(NamedTuple):
 class OffsetSource(Protocol):
     """A consumer, as a transaction sees it that commits its offsets."""
 
-    def offsets_for_transaction(self) -> OffsetsToCommit:
-        """Everything that was handed out so far. Raises ClientError where that cannot be told or may not be done."""
+    def offsets_for_transaction(self, last: object | None = None) -> OffsetsToCommit:
+        """Everything that was handed out so far; or, of the partitions of a record or batch, up to its end.
+
+        Raises ClientError where that cannot be told or may not be done; TypeError where it has handed out no such
+        objects.
+        """
         ...
 
     def committed_by_transaction(self, offsets: Mapping[TopicPartition, Committed]) -> None:

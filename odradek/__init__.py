@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from odradek.client.consumer.errors import NoGroup as NoGroup
     from odradek.client.consumer.errors import NotAssigned as NotAssigned
     from odradek.client.consumer.errors import PositionMissing as PositionMissing
+    from odradek.client.consumer.errors import TakenAway as TakenAway
     from odradek.client.consumer.group.offsets import CommitFailed as CommitFailed
     from odradek.client.consumer.group.offsets import CommitOutcome as CommitOutcome
     from odradek.client.consumer.group.offsets import OffsetAndMetadata as OffsetAndMetadata
@@ -246,6 +247,7 @@ PUBLIC = {
     "SerializationError": "odradek.client.errors.client_errors",
     "Serializer": "odradek.client.producer.hooks.serialization",
     "ServedBroker": "odradek.broker.launch.serving",
+    "TakenAway": "odradek.client.consumer.errors",
     "TopicDescription": "odradek.client.admin.topics",
     "TopicExists": "odradek.client.errors.broker_errors",
     "TopicListing": "odradek.client.admin.topics",

@@ -27,6 +27,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from odradek.protocol.primitives import ZERO_UUID
 
 SEVERAL_SINCE = 8
 TOP_LEVEL_ERROR_SINCE = 2
@@ -120,8 +121,16 @@ async def _topics(
                     continue
                 topic_answer.topic_id = topic_id
             answered[name] = topic_answer
-        topic_answer.partitions.append(_partition(call, each))
+        topic_answer.partitions.append(_partition(call, _of_topic(each, topic_answer.topic_id)))
     return [*answered.values(), *refused]
+
+
+def _of_topic(fetched: FetchedOffset, topic_id: bytes) -> FetchedOffset:
+    """Without an offset where that is one of another topic, which has got the name meanwhile. ZERO_UUID: not known."""
+    committed = fetched.committed
+    if committed is None or topic_id == ZERO_UUID or committed.topic_id in (ZERO_UUID, topic_id):
+        return fetched
+    return fetched._replace(committed=None)
 
 
 def _partition(call: Call, fetched: FetchedOffset) -> OffsetFetchResponsePartitions:

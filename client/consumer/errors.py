@@ -1,10 +1,13 @@
 """Errors of a consumer alone; the others are those of every client (`odradek.client.errors.client_errors`)."""
 
+from collections.abc import Collection
+
 from odradek.client.errors.client_errors import ClientClosed, ClientError, ClientNotStarted, WrongUse
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 
 __all__ = ["ConsumerClosed", "ConsumerNotStarted", "GroupFailed", "NoGroup", "NotAssigned", "PositionMissing"]
+__all__ += ["TakenAway"]
 
 
 class ConsumerNotStarted(ClientNotStarted):
@@ -60,3 +63,12 @@ class GroupFailed(ClientError):
         super().__init__(text)
         self.code = code
         self.fatal = True
+
+
+class TakenAway(ClientError):
+    """Partitions were taken away while the program worked on records of them: no transaction can commit these."""
+
+    hint = "Begin another transaction: who has the partition now reads them again."
+
+    def __init__(self, partitions: Collection[TopicPartition]) -> None:
+        super().__init__(f"{', '.join(map(str, sorted(partitions)))} was taken away while its records were in work")

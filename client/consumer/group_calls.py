@@ -7,13 +7,13 @@ from typing import cast
 from odradek.client.arguments import require_all, require_callback, require_iterable, require_kind, require_partitions
 from odradek.client.consumer.base import ConsumerBase
 from odradek.client.consumer.config import RebalanceCallback
-from odradek.client.consumer.group.offsets import CommitFailed, CommitOutcome, OffsetAndMetadata
+from odradek.client.consumer.group.offsets import CommitFailed, CommitOutcome, OffsetAndMetadata, offsets_behind
 from odradek.client.consumer.group.partition_changes import Callbacks
 from odradek.client.consumer.group.subscription import Subscription
 from odradek.client.consumer.membership.membership import Identity
 from odradek.client.consumer.records import ConsumerBatch, ConsumerRecord
 from odradek.client.consumer.transaction_binding import TransactionBinding
-from odradek.client.errors.client_errors import ClientError, WrongUse
+from odradek.client.errors.client_errors import WrongUse
 from odradek.client.offset_commit import Committed, OffsetsToCommit, TransactionOwner
 from odradek.client.topic_partition import TopicPartition
 
@@ -75,12 +75,12 @@ class GroupCalls(ConsumerBase):
         return self._session().identity
 
     # ------------------------------------------------------------------------------------------------ transactions
-    def offsets_for_transaction(self) -> OffsetsToCommit:
+    def offsets_for_transaction(self, last: object | None = None) -> OffsetsToCommit:
         """What `Transaction.send_offsets` commits: all that was handed out so far, the record or batch in hand
-        included.
+        included; or up to the end of the record or batch that is the `last` one.
 
-        Raises NoGroup; WrongUse where the consumer commits by itself; ClientError while it has no place in its group,
-        or where a partition was taken away whose records are in hand.
+        Raises NoGroup; WrongUse where the consumer commits by itself; TakenAway where a partition was taken away whose
+        records are in hand; ClientError while it has no place in its group.
         """
         self._check()
         session = self._session()
@@ -90,14 +90,7 @@ class GroupCalls(ConsumerBase):
         if self.config.enable_auto_commit:
             why = "the consumer would commit by itself, beside the transaction"
             raise WrongUse(why, hint="Set enable_auto_commit=False.")
-        offsets, identity = session.handed_out(), session.identity
-        if session.taken_away:
-            why = f"{', '.join(map(str, sorted(session.taken_away)))} was taken away while its records were in work"
-            raise ClientError(why, hint="Abort the transaction: another member reads them again.")
-        if offsets and session.is_member and identity.generation < 0:
-            why = f"the consumer has no place in the group {identity.group_id} at the moment"
-            raise ClientError(why, hint="Abort the transaction: another member may have read its records again.")
-        return OffsetsToCommit(identity, offsets)
+        return session.offsets_to_commit(None if last is None else offsets_behind(last))
 
     def committed_by_transaction(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         """A transaction with these offsets was committed: what is before them is done."""
@@ -219,15 +212,8 @@ def _subscription(topics: Iterable[str] | re.Pattern[str], pattern: str | None) 
 
 
 def _offsets(what: What) -> dict[TopicPartition, OffsetAndMetadata]:
-    if isinstance(what, ConsumerRecord):
-        return {TopicPartition(what.topic, what.partition): OffsetAndMetadata(what.offset + 1)}
-    if isinstance(what, ConsumerBatch):
-        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
-        for part in what.parts:
-            before = offsets.get(part.partition)
-            if before is None or before.offset < part.next_offset:
-                offsets[part.partition] = OffsetAndMetadata(part.next_offset, "", part.leader_epoch)
-        return offsets
+    if isinstance(what, ConsumerRecord | ConsumerBatch):
+        return offsets_behind(what)
     require_kind("what", what, Mapping, "a record, a batch, or offsets by TopicPartition")
     require_partitions("what", what)
     return {partition: _offset(each) for partition, each in cast("Mapping[TopicPartition, object]", what).items()}

@@ -13,8 +13,10 @@ from enum import Enum
 from typing import Final
 
 from odradek.client.consumer.core import ConsumerCore
+from odradek.client.consumer.errors import TakenAway
 from odradek.client.consumer.group.group_session import GroupSession
 from odradek.client.consumer.group.offset_messages import OUTDATED
+from odradek.client.consumer.group.offsets import offsets_behind
 from odradek.client.consumer.membership.membership import Identity
 from odradek.client.errors.client_errors import ClientError, RequestTimedOut
 from odradek.client.offset_commit import Committed, OffsetsToCommit, TransactionOwner
@@ -85,18 +87,12 @@ class TransactionBinding:
         self._told_as = None
         self._look()
 
-    def offsets_for_transaction(self) -> OffsetsToCommit:
+    def offsets_for_transaction(self, last: object | None = None) -> OffsetsToCommit:
         """Raises ClientError where records in work may be another member's by now: it can only be aborted."""
         self._check()
-        if self._core.taken_away:
-            raise self._taken_away()
-        session = self._session
-        offsets, identity = session.handed_out(), session.identity
-        if offsets and session.is_member and identity.generation < 0:
-            why = f"the consumer has no place in the group {identity.group_id} at the moment"
-            raise ClientError(why, hint="Begin another transaction: what is not committed is read again.")
-        self._told_as = identity
-        return OffsetsToCommit(identity, offsets)
+        found = self._session.offsets_to_commit(None if last is None else offsets_behind(last))
+        self._told_as = self._session.identity
+        return found
 
     def committed_by_transaction(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         if self.state is not State.RELEASED:
@@ -137,12 +133,7 @@ class TransactionBinding:
     def _look(self) -> None:
         """Partitions were taken away, with records in work perhaps."""
         if self.state is State.OPEN and self._core.taken_away:
-            self._fail(self._taken_away())
-
-    def _taken_away(self) -> ClientError:
-        which = ", ".join(map(str, sorted(self._core.taken_away)))
-        why = f"{which} was taken away while its records were in work"
-        return ClientError(why, hint="Begin another transaction: who has the partition now reads them again.")
+            self._fail(TakenAway(self._core.taken_away))
 
     def _move(self, to: State) -> None:
         if to is not self.state:

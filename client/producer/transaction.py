@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Mapping
 from threading import get_ident
 from types import TracebackType
-from typing import Final, Literal, NamedTuple, Self, cast
+from typing import Final, Literal, NamedTuple, Self, cast, overload
 
 from odradek.client.arguments import require_kind, require_partitions
 from odradek.client.errors.client_errors import ClientError, WrongUse
@@ -55,7 +55,8 @@ __all__ = ["Transaction", "Transactions"]
 logger = logging.getLogger(__name__)
 
 CONSUMER: Final = "a consumer of odradek"
-OFFSETS: Final = "a consumer of odradek, or offsets by TopicPartition"
+OFFSETS: Final = "a consumer of odradek, a record or batch beside it, or offsets by TopicPartition"
+GROUP: Final = "what `consumer.group_metadata()` returns, the group's id, or a consumer beside a record or batch"
 State = Literal[
     "not begun",
     "beginning",
@@ -346,14 +347,21 @@ class Transaction(RecordCalls):
             self._bound.aborted(None)
 
     # ------------------------------------------------------------------------------------------------------- offsets
+    @overload
+    async def send_offsets(self, what: OffsetSource) -> None: ...
+    @overload
+    async def send_offsets(self, what: object, group: OffsetSource) -> None: ...
+    @overload
+    async def send_offsets(self, what: Offsets, group: GroupIdentity | str) -> None: ...
     async def send_offsets(
         self,
-        what: OffsetSource | Offsets,
-        group: GroupIdentity | str | None = None,
+        what: OffsetSource | Offsets | object,
+        group: OffsetSource | GroupIdentity | str | None = None,
     ) -> None:
         """Commits offsets of a group with the transaction: of a consumer all that it has handed out so far, the record
-        or batch in hand included; or these, to go on at, of a `group`: `consumer.group_metadata()`, or the id of a
-        group without members.
+        or batch in hand included; or up to the end of a record or batch of a consumer, which is the `group` then, in
+        the partitions of these alone; or offsets to go on at, of a `group`: `consumer.group_metadata()`, or the id of
+        a group without members.
 
         It may be called more than once: what is named last counts. The consumer must not commit by itself
         (`enable_auto_commit=False`), but where the transaction was made with it: then `commit` does this by itself,
@@ -363,24 +371,35 @@ class Transaction(RecordCalls):
         Raises TransactionFailed, TransactionOver, WrongUse; the fatal error of the producer; TypeError.
         """
         self._check_sending()
-        if isinstance(what, Mapping):
-            if isinstance(group, str):
-                group = _FromOutside(group)
-            require_kind("group", group, GroupIdentity, "what `consumer.group_metadata()` returns, or the group's id")
-            offsets = _offsets(what)
-            assert group is not None
-            if self._bound is not None and group.group_id == self._bound.group_id:
-                self._has_own_offsets = True
-                self._sources.setdefault(self._bound, {}).update(offsets)
+        if isinstance(group, OffsetSource):
+            found = self._offsets_of_consumer(group, what)
+        elif group is None and isinstance(what, OffsetSource):
+            found = self._offsets_of_consumer(what)
         else:
-            require_kind("what", what, OffsetSource, OFFSETS)
-            require_kind("group", group, type(None), "None beside a consumer, which has its own")
-            source = self._bound if self._bound is not None and what is self._consumer else what
-            group, found = self._handed_out(source)
-            offsets = dict(found)
-            self._sources.setdefault(source, {}).update(offsets)
-        if offsets:
-            await self._session.send_offsets(OffsetsOfGroup(group, offsets))
+            found = self._offsets_of_group(what, group)
+        if found.offsets:
+            await self._session.send_offsets(found)
+
+    def _offsets_of_consumer(self, consumer: OffsetSource, last: object | None = None) -> OffsetsOfGroup:
+        source = consumer
+        if self._bound is not None and consumer is self._consumer:
+            source = self._bound
+            self._has_own_offsets = self._has_own_offsets or last is not None
+        group, found = self._handed_out(source, last)
+        self._sources.setdefault(source, {}).update(found)
+        return OffsetsOfGroup(group, dict(found))
+
+    def _offsets_of_group(self, what: object, group: GroupIdentity | str | None) -> OffsetsOfGroup:
+        require_kind("what", what, Mapping, OFFSETS)
+        if isinstance(group, str):
+            group = _FromOutside(group)
+        require_kind("group", group, GroupIdentity, GROUP)
+        assert group is not None
+        offsets = _offsets(cast("Offsets", what))
+        if self._bound is not None and group.group_id == self._bound.group_id:
+            self._has_own_offsets = True
+            self._sources.setdefault(self._bound, {}).update(offsets)
+        return OffsetsOfGroup(group, offsets)
 
     def _add_offsets_of(self, bound: BoundConsumer) -> None:
         """All that it has handed out. Where that cannot be committed, `TransactionSession.commit` raises it."""
@@ -394,9 +413,9 @@ class Transaction(RecordCalls):
             self._sources.setdefault(bound, {}).update(offsets)
             self._session.add_offsets(OffsetsOfGroup(group, offsets))
 
-    def _handed_out(self, consumer: OffsetSource) -> OffsetsToCommit:
+    def _handed_out(self, consumer: OffsetSource, last: object | None) -> OffsetsToCommit:
         try:
-            return consumer.offsets_for_transaction()
+            return consumer.offsets_for_transaction(last)
         except WrongUse:
             raise
         except ClientError as error:  # what is being written may be written by another member, too

@@ -67,8 +67,8 @@ def as_they_come(make: Function) -> Function:
 def committed_beside(offsets_for_transaction: Function) -> Function:
     """A consumer commits what it gives to a transaction."""
 
-    def both(consumer: GroupCalls) -> Any:
-        found = offsets_for_transaction(consumer)
+    def both(consumer: GroupCalls, last: object | None = None) -> Any:
+        found = offsets_for_transaction(consumer, last)
         if found.offsets:
             offsets = {partition: each.offset for partition, each in found.offsets.items()}
             commit = consumer._tasks.start(consumer.commit(offsets), "commit beside")  # pyright: ignore

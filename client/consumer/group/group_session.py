@@ -31,6 +31,7 @@ from odradek.client.consumer.group.partition_changes import Callbacks, Partition
 from odradek.client.consumer.group.placing import Placing
 from odradek.client.consumer.group.subscription import Subscription
 from odradek.client.consumer.group.topic_watch import TopicWatch
+from odradek.client.consumer.group.transaction_offsets import offsets_to_commit
 from odradek.client.consumer.membership.actions import Action, Assigned, Failed, Lost, Noted, Revoke, Send
 from odradek.client.consumer.membership.classic import ClassicMembership
 from odradek.client.consumer.membership.consumer_membership import ConsumerMembership
@@ -39,6 +40,7 @@ from odradek.client.errors.client_errors import ClientError
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.metrics.metrics import Metrics
 from odradek.client.network.backoff import Backoff
+from odradek.client.offset_commit import OffsetsToCommit
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.runtime.environment import Environment
@@ -243,19 +245,6 @@ class GroupSession:
             if each.offset != self._commits.committed.get(partition)
         }
 
-    def handed_out(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Everything that the program has got, done or not, and that has not been committed."""
-        return {
-            partition: OffsetAndMetadata(each.offset, "", each.leader_epoch)
-            for partition, each in self._core.handed_out().items()
-            if each.offset != self._commits.committed.get(partition)
-        }
-
-    @property
-    def taken_away(self) -> Collection[TopicPartition]:
-        """Partitions that another member may read by now, though the program has records of them in hand."""
-        return self._core.taken_away
-
     def committed_elsewhere(self, offsets: Mapping[TopicPartition, int]) -> None:
         """A transaction has committed these. What is committed is done."""
         for partition, offset in offsets.items():
@@ -276,6 +265,17 @@ class GroupSession:
     def bind(self, on_taken_away: Callable[[], None]) -> None:
         """It commits nothing from now on: transactions do. `on_taken_away` is called when partitions were."""
         self._on_taken_away = on_taken_away
+
+    def offsets_to_commit(self, wanted: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> OffsetsToCommit:
+        """By a transaction. See `transaction_offsets`."""
+        return offsets_to_commit(
+            self._core,
+            self.identity,
+            self._commits.committed,
+            self._placing.begun,
+            wanted,
+            is_member=self.is_member,
+        )
 
     @property
     def commits_by_itself(self) -> bool:

@@ -1,13 +1,15 @@
-"""Committed offsets, and what became of a commit. Pure."""
+"""Committed offsets, those behind what was handed out, and what became of a commit. Pure."""
 
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from odradek.client.arguments import require_kind
+from odradek.client.consumer.records import ConsumerBatch, ConsumerRecord
 from odradek.client.errors.client_errors import ClientError
 from odradek.client.topic_partition import TopicPartition
 
-__all__ = ["CommitFailed", "CommitOutcome", "OffsetAndMetadata"]
+__all__ = ["CommitFailed", "CommitOutcome", "OffsetAndMetadata", "offsets_behind"]
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -42,3 +44,17 @@ class CommitFailed(ClientError):
         """Of the other partitions."""
         self.retriable = all(each.retriable for each in errors.values())
         self.code = error.code
+
+
+def offsets_behind(what: object) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Where reading goes on behind a record or a batch, of its partitions. Raises TypeError for anything else."""
+    if isinstance(what, ConsumerRecord):
+        return {TopicPartition(what.topic, what.partition): OffsetAndMetadata(what.offset + 1)}
+    require_kind("what", what, ConsumerBatch, "a record or a batch of the consumer")
+    assert isinstance(what, ConsumerBatch)
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    for part in what.parts:
+        before = offsets.get(part.partition)
+        if before is None or before.offset < part.next_offset:
+            offsets[part.partition] = OffsetAndMetadata(part.next_offset, "", part.leader_epoch)
+    return offsets

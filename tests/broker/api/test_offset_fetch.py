@@ -1,11 +1,14 @@
 """OffsetFetch: what was committed comes back, in every version; what was not is -1, and no error."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from odradek.broker.api import offset_fetch
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.coordinator.shard import ShardState
+from odradek.broker.handling.group_requests import ask_group
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from tests.broker.groups import GROUP, NOWHERE, Member, commit, fetch, fetch_groups, fetched, machine, running_groups
@@ -119,6 +122,23 @@ async def test_a_topic_made_anew_begins_without_offsets() -> None:
         assert await fetch(context, [FIRST]) == {FIRST: NOWHERE}
         await commit(context, {FIRST: 3})
         assert (await fetch(context, [FIRST]))[FIRST][0] == 3
+
+
+async def test_an_id_gets_no_offset_of_the_topic_that_is_made_anew_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_groups() as context:
+        await commit(context, {FIRST: 7})
+
+        async def made_anew(*arguments: Any) -> Any:
+            monkeypatch.undo()
+            topic = context.metadata.image.topics["orders"]
+            await context.metadata.applied(await delete_topic(context.metadata.store, topic))
+            await make_topic(context, "orders", 3)
+            await commit(context, {FIRST: 99})
+            return await ask_group(*arguments)
+
+        monkeypatch.setattr(offset_fetch, "ask_group", made_anew)
+        assert (await fetch(context, [FIRST], 10))[FIRST] == NOWHERE
+        assert (await fetch(context, [FIRST], 10))[FIRST][0] == 99
 
 
 @pytest.mark.parametrize("version", [7, 8, 9, 10])

@@ -16,6 +16,7 @@ from odradek.client.consumer.core import ConsumerCore
 from odradek.client.consumer.deserialization import Deserialization
 from odradek.client.consumer.group.group_session import GroupSession
 from odradek.client.consumer.group.offsets import OffsetAndMetadata
+from odradek.client.consumer.group.transaction_offsets import offsets_to_commit
 from odradek.client.consumer.membership.membership import Identity
 from odradek.client.consumer.transaction_binding import MOVES, State, TransactionBinding
 from odradek.client.errors.broker_errors import broker_error
@@ -23,6 +24,7 @@ from odradek.client.errors.client_errors import ClientError, RequestTimedOut
 from odradek.client.errors.transaction_errors import CommitOutcomeUnknown
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.fetching.fetcher import Fetcher
+from odradek.client.offset_commit import OffsetsToCommit
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
 from tests.client.consumer.test_core import END, PARTITIONS, FakeFetcher
@@ -72,12 +74,8 @@ class World:
     async def own_commits_ended(self, timeout_ms: float) -> bool:
         return self.ends_own_commits
 
-    def handed_out(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        return {
-            partition: OffsetAndMetadata(each.offset, "", each.leader_epoch)
-            for partition, each in self.core.handed_out().items()
-            if each.offset != self.committed.get(partition)
-        }
+    def offsets_to_commit(self, wanted: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> OffsetsToCommit:
+        return offsets_to_commit(self.core, self.identity, self.committed, {}, wanted, is_member=True)
 
     def committed_elsewhere(self, offsets: Mapping[TopicPartition, int]) -> None:
         for partition, offset in offsets.items():

@@ -221,9 +221,9 @@ async def test_offsets_need_a_group_and_are_whole_numbers() -> None:
     with coordinated() as (cluster, _):
         async with producing(cluster, transactional_id=ID) as producer, producer.transaction() as txn:
             with pytest.raises(TypeError, match="group"):
-                await txn.send_offsets({INPUT: 7})
+                await txn.send_offsets({INPUT: 7})  # type: ignore[call-overload]
             with pytest.raises(TypeError, match="what"):
-                await txn.send_offsets("input")  # type: ignore[arg-type]
+                await txn.send_offsets("input")  # type: ignore[call-overload]
             with pytest.raises(ValueError, match="0 or more"):
                 await txn.send_offsets({INPUT: -1}, "billing")
 
@@ -234,8 +234,10 @@ class Source:
     def __init__(self, told: OffsetsToCommit | ClientError) -> None:
         self.told = told
         self.committed: list[dict[TopicPartition, int]] = []
+        self.asked: list[object] = []
 
-    def offsets_for_transaction(self) -> OffsetsToCommit:
+    def offsets_for_transaction(self, last: object | None = None) -> OffsetsToCommit:
+        self.asked.append(last)
         if isinstance(self.told, ClientError):
             raise self.told
         return self.told
@@ -260,6 +262,16 @@ async def test_a_consumer_hears_of_its_offsets_once_they_are_committed() -> None
                     raise KeyError
             assert len(source.committed) == 1
         assert coordinator.visible("billing") == [("input", 0, 7), ("input", 0, 9)]
+
+
+async def test_a_consumer_is_asked_for_the_end_of_what_is_given_beside_it() -> None:
+    with coordinated() as (cluster, coordinator):
+        async with producing(cluster, transactional_id=ID) as producer:
+            source, record = Source(OffsetsToCommit(Member(), {INPUT: Offset(7)})), object()
+            async with producer.transaction() as txn:
+                await txn.send_offsets(record, source)
+            assert (source.asked, source.committed) == ([record], [{INPUT: 7}])
+        assert coordinator.visible("billing") == [("input", 0, 7)]
 
 
 async def test_a_consumer_that_cannot_tell_its_offsets_makes_an_abort_of_it() -> None:

@@ -170,6 +170,26 @@ async def test_single_records_are_counted_with_the_one_in_hand(version: str) -> 
         assert await consumer.commit() == {}, "nothing is left to be committed"
 
 
+async def test_what_is_given_beside_a_consumer_counts_up_to_its_end_alone(version: str) -> None:
+    async with (
+        orders(20) as servers,
+        member(servers, enable_auto_commit=False) as consumer,
+        Producer(servers, transactional_id="a") as producer,
+    ):
+        for count in (1, 5):
+            batch = await consumer.get_batch(5)
+            given = batch.records[0] if count == 1 else batch
+            ends = {TopicPartition(each.topic, each.partition): each.offset + 1 for each in batch.records[:count]}
+            await consumer.get_batch(5)
+            async with producer.transaction() as txn:
+                await txn.send_offsets(given, consumer)
+            found = await consumer.committed(ends)
+            assert {place: each.offset for place, each in found.items() if each is not None} == ends
+        with pytest.raises(TypeError, match="a record or a batch"):
+            async with producer.transaction() as txn:
+                await txn.send_offsets({TopicPartition("orders", 0): 1}, consumer)
+
+
 async def test_explicit_offsets_count_with_the_transaction_alone(version: str) -> None:
     place = TopicPartition("orders", 0)
     async with (

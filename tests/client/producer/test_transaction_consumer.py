@@ -55,7 +55,7 @@ class Source:
         self.heard.append("opened")
         self.fail = fail
 
-    def offsets_for_transaction(self) -> OffsetsToCommit:
+    def offsets_for_transaction(self, last: object | None = None) -> OffsetsToCommit:
         if self.refusal is not None:
             raise self.refusal
         return OffsetsToCommit(Member(), {INPUT: Offset(self.position)} if self.position else {})

@@ -106,13 +106,17 @@ async def test_nothing_is_committed_but_by_transactions(protocol: str, caplog: p
         assert await stored(servers) == before
 
 
-async def test_offsets_that_the_program_names_are_all_that_is_committed() -> None:
+@pytest.mark.parametrize("by", ["offset", "record"])
+async def test_offsets_that_the_program_names_are_all_that_is_committed(by: str) -> None:
     async with orders(20) as servers, member(servers) as consumer, Producer(servers, transactional_id="a") as producer:
         async with producer.transaction(consumer=consumer) as txn:
             batch = await consumer.get_batch(10)
             first = batch.records[0]
             place = TopicPartition(first.topic, first.partition)
-            await txn.send_offsets({place: first.offset + 1}, consumer.group_metadata())
+            if by == "offset":
+                await txn.send_offsets({place: first.offset + 1}, consumer.group_metadata())
+            else:
+                await txn.send_offsets(first, consumer)
         assert (await consumer.committed([place]))[place].offset == first.offset + 1  # type: ignore[union-attr]
         assert sum(max(each, 0) for each in await stored(servers)) == 1
         async with producer.transaction(consumer=consumer):
