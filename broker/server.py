@@ -424,13 +424,13 @@ class Broker:
         """No new requests, running ones answered, logs flushed. Safe to call once, after `start()` returned.
 
         `all_stop`: the whole cluster does, so there is nobody to take anything over, and in-sync sets stay as they are.
+        Its brokers should all be drained before one of them stops, for they replicate from one another.
         """
         tells_others = not all_stop and not self._is_store_lost
         if tells_others:
             await self.context.member.give_up_leadership(GIVE_UP_MS)
-        self._close_servers()
-        self.context.stop()
-        await self.connections.drain(STOP_S)
+        await self.drain()
+        self.connections.close()
         await self._end_tasks()
         self.context.partitions.close()
         if tells_others:
@@ -438,6 +438,13 @@ class Broker:
         if not self._is_store_lost:
             await self._record_revision()
         await self._release()
+
+    async def drain(self) -> None:
+        """No new requests of clients, running ones answered. Followers go on fetching, and so does this broker. It may
+        be called again."""
+        self._close_servers()
+        self.context.stop()
+        await self.connections.drain(STOP_S)
 
     def quiesce(self) -> None:
         """This broker decides nothing any more, and writes no in-sync sets: its whole cluster stops."""

@@ -60,6 +60,7 @@ class Caller:
 
     __slots__ = (
         "_on_arrival",
+        "follows",
         "has_more",
         "host",
         "keeps_turn",
@@ -96,6 +97,9 @@ class Caller:
         self.keeps_turn = False
         """Whether its request waits before it has done anything, so that the next one must not begin: it would overtake
         this one, where both are of an API whose requests begin behind others (`Api.is_eager`)."""
+        self.follows = False
+        """Whether it fetches as a follower. It is served to the end of a broker that stops: the last requests of
+        clients are answered when followers have what these have written."""
         self._on_arrival: Callable[[], None] | None = None
 
     @contextmanager

@@ -119,6 +119,7 @@ async def stop_all(brokers: Sequence[Broker]) -> None:
     """Stops a whole cluster: nobody takes over from anybody, so that all are in sync when they come back."""
     for broker in brokers:
         broker.quiesce()
+    await asyncio.gather(*(broker.drain() for broker in brokers))  # while they replicate from one another
     for broker in brokers:
         await broker.stop(all_stop=True)
 

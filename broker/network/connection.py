@@ -154,6 +154,10 @@ class Connection(asyncio.BufferedProtocol):
         replies = self._replies
         return self._running or bool(self.requests) or bool(replies.later) or replies.writable is not None
 
+    @property
+    def is_followers(self) -> bool:
+        return self.caller.follows
+
     def _has_more(self) -> bool:
         return bool(self.requests)
 
@@ -161,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
         context, replies, condition = self._context, self._replies, self._condition
         waiting_api = None
         """What `replies.later` waits for."""
-        while self.transport is not None and not context.stopping:
+        while self.transport is not None and (self.caller.follows or not context.stopping):
             if not self.requests:
                 self.last_active_ms = context.environment.monotonic_ms()
                 await self._arrival.wait()

@@ -23,6 +23,11 @@ class Listed(Protocol):
         """Whether a request is being answered, waits for its turn, or its reply is still being sent."""
         ...
 
+    @property
+    def is_followers(self) -> bool:
+        """Whether a follower fetches by it: it is served until no client waits any more."""
+        ...
+
     def give_back(self) -> None:
         """Gives back what it holds for receiving."""
         ...
@@ -75,12 +80,18 @@ class ConnectionTable:
                 connection.close(f"idle for more than {idle_ms} ms (connections.max.idle.ms)")
 
     async def drain(self, timeout_s: float) -> None:
-        """Lets every request under way end, for at most `timeout_s`, then closes all connections."""
-        connections = list(self.connections)
+        """Lets every request under way end, for at most `timeout_s`, while followers go on fetching what these have
+        written. Closes all connections of clients then, and returns without waiting for followers."""
+        connections = [connection for connection in self.connections if not connection.is_followers]
         workers = [worker for connection in connections if (worker := connection.finish()) is not None]
         try:
             await asyncio.wait_for(asyncio.gather(*workers, return_exceptions=True), timeout_s)
         except TimeoutError:
             logger.warning("some requests were still running after %.1f s and are given up", timeout_s)
         for connection in connections:
+            connection.close("the broker stops")
+
+    def close(self) -> None:
+        """Closes those that are left."""
+        for connection in list(self.connections):
             connection.close("the broker stops")

@@ -30,9 +30,12 @@ from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.peers import PeerLost
 from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.server import Broker
+from odradek.protocol.errors import ErrorCode
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 from tests.broker.cluster.faulty_store import FaultyStore
+from tests.broker.network.test_connection import until
+from tests.broker.wire import batch, connected, produce
 from tests.client.memory_network import MemoryEnvironment, MemoryNetwork, Reach
 from tests.client.virtual_time import VirtualEnvironment, virtual_loop
 
@@ -93,6 +96,24 @@ async def test_a_whole_cluster_that_stops_changes_nothing_so_all_are_in_sync_aft
     await stop_all(brokers)
     assert await states(store) == before
     assert [state.revision for state in await states(store)] == [state.revision for state in before]
+    await store.close()
+
+
+async def test_what_was_written_when_all_stop_is_replicated_and_answered(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    brokers = await three(store)
+    partition = brokers[1].context.partitions.leader("orders", 0)
+    logs = [broker.context.partitions.find("orders", 0).log for broker in brokers]
+    async with connected(brokers[1]) as client:
+        for _ in range(20):
+            client.send(produce("orders", batch(b"x"), acks=-1), 9)
+        await until(lambda: partition.high_watermark.waiting > 0)
+        stopping = asyncio.ensure_future(stop_all(brokers))
+        answered = await client.receive(produce("orders", None), 9)
+        assert answered[1].responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        await stopping
+    assert {log.log_end_offset for log in logs} == {partition.high_watermark.value}
+    assert "still running" not in caplog.text
     await store.close()
 
 

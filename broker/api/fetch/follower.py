@@ -54,6 +54,7 @@ async def handle_follower(context: Context, call: Call, request: FetchRequest) -
     context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
     context.require_brokers(call.caller.listener)
     await _check_epoch(context, state.replica_id, state.replica_epoch)
+    call.caller.follows = True
     session = context.sessions.followers.resolve(
         request.session_id, request.session_epoch, state.replica_id, state.replica_epoch
     )
@@ -105,7 +106,7 @@ class FollowerReading:
                 if self._answers or has_waited or session.is_urgent:
                     self._tell_news()
                 remaining_ms = deadline_ms - context.environment.monotonic_ms()
-                if self._answers or remaining_ms <= 0 or context.stopping or caller.has_more():
+                if self._answers or remaining_ms <= 0 or caller.has_more():
                     return self._response()
                 with self._context.waiting(self._call):
                     await session.wait(min(remaining_ms, self._quota_ms))
