@@ -41,7 +41,7 @@ async def handle(context: Context, call: Call, request: EndTxnRequest) -> EndTxn
     try:
         identity = await ask_coordinator(context, call, request.transactional_id, asking)
     except KafkaError as error:
-        raise known_to(call, error) from error
+        raise known_to(call, error, request.transactional_id) from error
     return EndTxnResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
 
 

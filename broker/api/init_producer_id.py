@@ -14,6 +14,7 @@ Versions: 2 flexible. 3 the producer's present id and epoch (KIP-360). 4 PRODUCE
 5 TRANSACTION_ABORTABLE may be answered (KIP-890). 6 two phases (KIP-939), with their option alone.
 """
 
+import logging
 from typing import Final
 
 from odradek.broker.access.operations import Operation
@@ -31,6 +32,8 @@ from odradek.broker.txn.requests import InitProducerId, Kept
 from odradek.broker.txn.transaction import ProducerIdentity
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+logger = logging.getLogger(__name__)
 
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
@@ -59,7 +62,15 @@ async def handle(context: Context, call: Call, request: InitProducerIdRequest) -
     try:
         identity, ongoing = await _transactional(context, call, request, request.transactional_id, producer_id)
     except KafkaError as error:
-        raise known_to(call, error, fenced_since=FENCED_SINCE) from error
+        raise known_to(call, error, request.transactional_id, fenced_since=FENCED_SINCE) from error
+    if request.producer_id == NO_PRODUCER_ID and identity.epoch > 0:
+        logger.info(
+            "transactional id %r: the producer of %s at %s has producer id %d and epoch %d now; any before is fenced",
+            request.transactional_id,
+            call.client_id,
+            call.caller.peer,
+            *identity,
+        )
     response = InitProducerIdResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
     if ongoing is not None:
         response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch = ongoing

@@ -1,5 +1,6 @@
 """How handlers ask the coordinator of a transaction on this broker, and which errors which clients know."""
 
+import logging
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -10,6 +11,8 @@ from odradek.broker.handling.context import Call, Context
 from odradek.broker.txn.machine import TransactionMachine
 from odradek.broker.txn.requests import AddPartitions
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -43,7 +46,7 @@ async def include(context: Context, call: Call, add: AddPartitions) -> None:
     try:
         await ask_coordinator(context, call, add.transactional_id, asking)
     except KafkaError as error:
-        raise known_to(call, error) from error
+        raise known_to(call, error, add.transactional_id) from error
 
 
 def require_transactional_id(transactional_id: str) -> None:
@@ -57,8 +60,16 @@ def require_write(context: Context, call: Call, transactional_id: str) -> None:
     context.access.require(call, Operation.WRITE, of_transactional_id(transactional_id))
 
 
-def known_to(call: Call, error: KafkaError, *, fenced_since: int = FENCED_SINCE) -> KafkaError:
-    """PRODUCER_FENCED as clients of earlier versions know it."""
-    if error.code is ErrorCode.PRODUCER_FENCED and call.version < fenced_since:
-        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
-    return error
+def known_to(call: Call, error: KafkaError, transactional_id: str, *, fenced_since: int = FENCED_SINCE) -> KafkaError:
+    """PRODUCER_FENCED as clients of earlier versions know it; the log says who it is."""
+    if error.code is not ErrorCode.PRODUCER_FENCED:
+        return error
+    logger.warning(
+        "transactional id %r: the producer of %s at %s is fenced: %s. Each program that runs at a time needs an id of "
+        "its own",
+        transactional_id,
+        call.client_id,
+        call.caller.peer,
+        error.message,
+    )
+    return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) if call.version < fenced_since else error

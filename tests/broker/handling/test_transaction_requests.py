@@ -46,8 +46,8 @@ async def test_whoever_writes_with_an_id_has_to_be_allowed_to() -> None:
 @pytest.mark.parametrize(("version", "since", "known"), [(1, 2, False), (2, 2, True), (3, 4, False), (4, 4, True)])
 async def test_old_clients_know_an_invalid_epoch_only(version: int, since: int, known: bool) -> None:
     fenced = KafkaError(ErrorCode.PRODUCER_FENCED, "because")
-    told = known_to(call(version=version), fenced, fenced_since=since)
+    told = known_to(call(version=version), fenced, PAYMENTS, fenced_since=since)
     assert told.code is (ErrorCode.PRODUCER_FENCED if known else ErrorCode.INVALID_PRODUCER_EPOCH)
     assert "because" in told.message
     other = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "because")
-    assert known_to(call(version=version), other, fenced_since=since) is other
+    assert known_to(call(version=version), other, PAYMENTS, fenced_since=since) is other
