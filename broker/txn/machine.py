@@ -307,7 +307,10 @@ class TransactionMachine:
         self._set_timer(transactional_id, now)
 
     def _record(self, transactional_id: str, transaction: Transaction) -> StoredRecord:
-        return stored_record(transactional_id, transaction, self._options.stored_version)
+        """A transaction that was begun under version 2 ends under it, whichever is finalized meanwhile."""
+        is_flexible = transaction.needs_flexible
+        version = max(self._options.stored_version, FLEXIBLE_SINCE if is_flexible else 0)
+        return stored_record(transactional_id, transaction, version)
 
     def _announce(self, transactional_id: str, prepared: Transaction) -> None:
         self._outbox.when_committed(transactional_id, partial(self._send, ending_of(transactional_id, prepared)))

@@ -112,6 +112,12 @@ class Transaction(NamedTuple):
         return self.timeout_ms == WITHOUT_TIMEOUT_MS
 
     @property
+    def needs_flexible(self) -> bool:
+        """Whether a new coordinator could not end it as it was begun, had it only what a record without tagged fields
+        says: it was begun under version 2, or goes on with another producer id."""
+        return self.version >= BUMPED_FOR_EACH_SINCE or self.next_producer_id != NO_PRODUCER_ID
+
+    @property
     def former_producer_id(self) -> int:
         """Whose last epoch was the one before epoch 0 of the identity."""
         is_replaced = self.next_producer_id != NO_PRODUCER_ID and not self.is_kept

@@ -205,3 +205,36 @@ def test_of_two_successors_the_last_one_stays() -> None:
     world.write_markers()
     assert second.answer.epoch == first.answer.epoch + 1
     assert error_of(world.ask_add("a", first.answer)) is ErrorCode.PRODUCER_FENCED
+
+
+# -- another transaction version is finalized meanwhile ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+@pytest.mark.parametrize("epoch", [5, EPOCH_MAX])
+def test_what_was_begun_under_version_2_ends_under_it_by_another_machine_too(epoch: int, is_complete: bool) -> None:
+    """Version 0 is finalized when it ends, and the answer is lost with the coordinator."""
+    world, producer = World(2), ProducerIdentity(7, epoch)
+    world.place("a", Transaction(*producer, 60_000, START_MS, TxnState.ONGOING, frozenset([ORDERS]), START_MS, 2))
+    world.options.stored_version = 0
+    following = world.end("a", producer)
+    if is_complete:
+        world.write_markers()
+    world.reload()
+    assert world.end("a", producer) == following
+    if not is_complete:
+        assert world.sent[-1].version == 2, "its markers are those of version 2"
+        world.write_markers()
+    assert world.of("a").identity == following
+
+
+def test_what_is_begun_under_version_0_ends_under_it_where_2_is_finalized_meanwhile() -> None:
+    world, producer = World(0), ProducerIdentity(7, 5)
+    world.options.stored_version = 0
+    world.place("a", Transaction(*producer, 60_000, START_MS, TxnState.ONGOING, frozenset([ORDERS]), START_MS, 0))
+    world.options.stored_version = 1
+    world.reload()
+    assert world.end("a", producer) == producer
+    assert world.sent[-1].version == 0
+    world.write_markers()
+    assert world.of("a").identity == producer
