@@ -124,11 +124,14 @@ async def ensure_coordinator_topic(context: Context, topic: CoordinatorTopic) ->
     """The topic, created where there is none. Raises KafkaError COORDINATOR_NOT_AVAILABLE with the reason: a broker of
     an earlier release is registered, the topic cannot be created now, or one of that name is not compacted."""
     image = context.metadata.image
-    if not image.features.get(topic.feature):
-        # Also where the topic is there: that broker may lead partitions of it.
+    # Also where the topic is there: that broker may lead partitions of it. And also where all could once: it has gone
+    # back to an earlier release.
+    behind = [number for number, node in image.nodes.items() if not node.features.get(topic.feature)]
+    if behind or not image.features.get(topic.feature):
+        who = f"broker {min(behind)}" if behind else "a registered broker"
         raise KafkaError(
             ErrorCode.COORDINATOR_NOT_AVAILABLE,
-            f"a registered broker is of a release without coordinators of {topic.whose}: upgrade it, or unregister it",
+            f"{who} is of a release without coordinators of {topic.whose}: upgrade it, or unregister it",
         )
     found = image.topics.get(topic.name)
     if found is None:

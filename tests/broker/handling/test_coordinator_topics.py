@@ -5,13 +5,15 @@ import asyncio
 
 import pytest
 
-from odradek.broker.cluster.features import ENVELOPE, GROUPS
-from odradek.broker.cluster.keys import BrokerState
+from odradek.broker.cluster.features import ENVELOPE, GROUPS, SUPPORTED
+from odradek.broker.cluster.keys import BrokerState, NodeState, node_key
+from odradek.broker.cluster.store import Txn
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling import coordinator_topics
 from odradek.broker.handling.coordinator_topics import (
     OF_GROUPS,
     OF_TRANSACTIONS,
+    CoordinatorTopic,
     EnsuredTopics,
     ensure_coordinator_topic,
     wanted_topic,
@@ -72,6 +74,25 @@ async def test_while_a_broker_without_coordinators_is_registered_nothing_is_crea
         await make_topic(context, OFFSETS, 2, {"cleanup.policy": "compact"})
         with pytest.raises(KafkaError, match="without coordinators"):
             await ensure_coordinator_topic(context, OF_GROUPS)
+
+
+@pytest.mark.parametrize("topic", [OF_GROUPS, OF_TRANSACTIONS], ids=["groups", "transactions"])
+async def test_while_a_broker_has_gone_back_to_an_earlier_release_none_is_used(
+    topic: CoordinatorTopic,
+) -> None:
+    """All had it, and rely on it since; the topic is there, too."""
+    async with running_broker(SETTINGS) as context:
+        await ensure_coordinator_topic(context, topic)
+        for features, is_refused in (({**SUPPORTED, topic.feature: 0}, True), (SUPPORTED, False)):
+            node = NodeState((bytes(16),), features={name: level for name, level in features.items() if level})
+            revision = await context.metadata.store.commit(Txn(put={node_key(7): node.encode()}))
+            await asyncio.wait_for(context.metadata.applied(revision), 5)
+            if is_refused:
+                with pytest.raises(KafkaError, match="broker 7 is of a release without coordinators") as raised:
+                    await ensure_coordinator_topic(context, topic)
+                assert raised.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            else:
+                await ensure_coordinator_topic(context, topic)
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete", None])
