@@ -1,8 +1,11 @@
 """What all brokers of a cluster can do: features, each with a level, and from when on they rely on it (KIP-584). Pure.
 
 A broker says with its registration which levels it has (`NodeState.features`). Once every registered broker, there or
-not, has a level, the controller writes it down as finalized, and brokers rely on it from then on. It is never taken
-back: a broker of an earlier release does not join such a cluster any more.
+not, has a level, the controller writes it down as finalized, and brokers rely on it from then on. It is not taken back
+by itself, whoever joins later.
+
+An operator may lower the level of some (`SETTABLE`), and the controller leaves it there until the operator raises it to
+what this release can do (`held`: levels by name, which stand beside those that are finalized).
 
 Most are brokers' among themselves; clients are told of Kafka's (`OF_CLIENTS`, ApiVersions).
 """
@@ -29,14 +32,23 @@ SUPPORTED: Final[Levels] = {ENVELOPE: 1, GROUPS: 1, TRANSACTIONS: 1, GROUP_VERSI
 """What this release can do."""
 OF_CLIENTS: Final = (GROUP_VERSION, TRANSACTION_VERSION)
 """Those that clients are told of."""
+SETTABLE: Final = (TRANSACTION_VERSION,)
+"""Those whose level an operator sets: brokers read and serve what was begun under any level, whichever is finalized."""
 
 
-def to_finalize(registered: Collection[int], nodes: Mapping[int, NodeState], finalized: Levels) -> dict[str, int]:
+def to_finalize(
+    registered: Collection[int], nodes: Mapping[int, NodeState], finalized: Levels, held: Levels
+) -> dict[str, int]:
     """All that is finalized afterwards; the same as before where nothing is due."""
     after = dict(finalized)
-    for name, supported in SUPPORTED.items():
-        levels = [node.features.get(name, 0) if (node := nodes.get(each)) is not None else 0 for each in registered]
-        level = min([supported, *levels]) if levels else 0
-        if level > after.get(name, 0):
+    for name in SUPPORTED:
+        level = common_level(name, registered, nodes)
+        if level > after.get(name, 0) and name not in held:
             after[name] = level
     return after
+
+
+def common_level(name: str, registered: Collection[int], nodes: Mapping[int, NodeState]) -> int:
+    """The highest one that all registered brokers have, this release included; 0 where one has none."""
+    levels = [node.features.get(name, 0) if (node := nodes.get(each)) is not None else 0 for each in registered]
+    return min([SUPPORTED[name], *levels]) if levels else 0

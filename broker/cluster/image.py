@@ -113,6 +113,8 @@ class ClusterImage:
     """What groups set for themselves; one without a configuration of its own is not there."""
     features: Mapping[str, int] = field(default_factory=dict[str, int])
     """What all brokers can do, and rely on (features.py)."""
+    held_features: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The levels of those that an operator has set."""
     features_revision: int = 0
     lineage: Lineage = field(default_factory=Lineage)
     """Which history this is."""
@@ -286,7 +288,7 @@ class ClusterImage:
             return self, delta
         cluster_id, controller = self.cluster_id, (self.controller_id, self.controller_revision)
         brokers, nodes, stopping = dict(self.brokers), dict(self.nodes), set(self.stopping)
-        features = self.features, self.features_revision
+        features, features_revision = (self.features, self.held_features), self.features_revision
         for kind, name, event in others:
             revision = revisions.get(event.key, self.revision)
             if kind is KeyKind.BROKER:
@@ -307,7 +309,8 @@ class ClusterImage:
                 gone = NO_CONTROLLER, 0
                 controller = gone if event.value is None else (decode_controller(event.value), revision)
             elif kind is KeyKind.FEATURES:
-                features = (NO_FEATURES, 0) if event.value is None else (decode_features(event.value), revision)
+                features = (NO_FEATURES, NO_FEATURES) if event.value is None else decode_features(event.value)
+                features_revision = 0 if event.value is None else revision
             elif kind is KeyKind.CLUSTER:
                 cluster_id = None if event.value is None else decode_cluster(event.value)
         image = replace(
@@ -321,7 +324,8 @@ class ClusterImage:
             controller_id=controller[0],
             controller_revision=controller[1],
             features=features[0],
-            features_revision=features[1],
+            held_features=features[1],
+            features_revision=features_revision,
         )
         delta = replace(
             delta,

@@ -415,12 +415,16 @@ def decode_producer_ids(value: bytes) -> int:
     return Fields(value, PRODUCER_IDS_KEY).number("next")
 
 
-def encode_features(levels: Mapping[str, int]) -> bytes:
-    return encode({"features": dict(levels)})
+def encode_features(levels: Mapping[str, int], held: Mapping[str, int] | None = None) -> bytes:
+    """`held`: the levels that an operator has set (features.py)."""
+    fields = {"features": dict(levels)}
+    return encode(fields | {"held": dict(held)} if held else fields)
 
 
-def decode_features(value: bytes) -> dict[str, int]:
-    return Fields(value, FEATURES_KEY).levels("features")
+def decode_features(value: bytes) -> tuple[dict[str, int], dict[str, int]]:
+    """What is finalized, and what of it is held."""
+    fields = Fields(value, FEATURES_KEY)
+    return fields.levels("features"), fields.levels("held")
 
 
 def encode_configs(configs: Mapping[str, str]) -> bytes:

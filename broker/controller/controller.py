@@ -236,12 +236,12 @@ class Controller:
     async def _finalize(self) -> None:
         """What all registered brokers can do by now is relied on from here on. Raises as `_write`."""
         image = self._metadata.image
-        levels = to_finalize(image.registered, image.nodes, image.features)
+        levels = to_finalize(image.registered, image.nodes, image.features, image.held_features)
         if not self._revision or levels == image.features:
             return
         nodes = {node_key(broker_id): image.nodes[broker_id].revision for broker_id in image.registered}
         expect = {**self.guard, FEATURES_KEY: image.features_revision, **dict(islice(nodes.items(), CHUNK_SIZE))}
-        txn = Txn(expect=expect, put={FEATURES_KEY: encode_features(levels)})
+        txn = Txn(expect=expect, put={FEATURES_KEY: encode_features(levels, image.held_features)})
         await self._metadata.applied(await self._metadata.store.commit(txn))
         level = logging.INFO if len(image.registered) > 1 else logging.DEBUG
         logger.log(level, "all brokers can do what follows, and rely on it from now on: %s", levels)

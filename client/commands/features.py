@@ -68,7 +68,8 @@ async def update(
 ) -> None:
     """Finalize levels of features; 0 for none any more.
 
-    A broker of ours finalizes each by itself when all registered brokers have it, and takes none back.
+    A broker of ours finalizes each by itself when all registered brokers have it. It lowers transaction.version alone,
+    which stays there until it is raised.
     """
     from odradek.client.admin.features import FeatureChange
 

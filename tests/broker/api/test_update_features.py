@@ -1,8 +1,11 @@
-"""UpdateFeatures: what is finalized is done already, nothing is taken back, in every version."""
+"""UpdateFeatures: what is finalized is done already, transaction.version is lowered and raised, the others are not, in
+every version."""
 
 import pytest
 
-from odradek.broker.cluster.features import ENVELOPE, GROUP_VERSION
+from odradek.broker.cluster.features import ENVELOPE, GROUP_VERSION, SUPPORTED, TRANSACTION_VERSION, Levels
+from odradek.broker.cluster.keys import FEATURES_KEY, NodeState, encode_features, node_key
+from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -13,10 +16,21 @@ VERSIONS = range(3)
 NO_RESULTS_SINCE = 2
 
 
-async def update(context: Context, version: int, *levels: tuple[str, int]) -> tuple[ErrorCode, list[ErrorCode]]:
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+async def update(
+    context: Context, version: int, *levels: tuple[str, int], kind: int = UPGRADE, validate_only: bool = False
+) -> tuple[ErrorCode, list[ErrorCode]]:
     """The error of all, and of each."""
-    updates = [FeatureUpdateKey(feature=name, max_version_level=level) for name, level in levels]
-    answer = await ask(context, UpdateFeaturesRequest(feature_updates=updates), version)
+    updates = [
+        FeatureUpdateKey(feature=name, max_version_level=level, allow_downgrade=kind != UPGRADE)
+        if version == 0
+        else FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+        for name, level in levels
+    ]
+    request = UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
+    answer = await ask(context, request, version)
     assert bool(answer.error_code) == bool(answer.error_message)
     assert all(bool(each.error_code) == bool(each.error_message) for each in answer.results)
     names = [name for name, _ in levels] if version < NO_RESULTS_SINCE and not answer.error_code else []
@@ -67,3 +81,84 @@ async def test_nothing_is_named() -> None:
     async with running_broker() as context:
         for version in VERSIONS:
             assert await update(context, version) == (ErrorCode.INVALID_REQUEST, [])
+
+
+# -- transaction.version ----------------------------------------------------------------------------------------------
+
+
+async def register(context: Context, levels: Levels, *others: Levels) -> None:
+    """Broker 0 has these features, and others those."""
+    nodes = {number: NodeState((bytes(16),), features=each) for number, each in enumerate((levels, *others))}
+    txn = Txn(put={node_key(number): node.encode() for number, node in nodes.items()})
+    await context.metadata.applied(await context.metadata.store.commit(txn))
+
+
+def finalized(context: Context) -> tuple[int, int | None]:
+    """And whether that is held there."""
+    image = context.metadata.image
+    return image.features[TRANSACTION_VERSION], image.held_features.get(TRANSACTION_VERSION)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", [SAFE_DOWNGRADE, UNSAFE_DOWNGRADE])
+async def test_a_transaction_version_is_lowered_and_raised_and_stays(version: int, kind: int) -> None:
+    async with running_broker() as context:
+        await register(context, SUPPORTED)
+        others = {name: level for name, level in context.metadata.image.features.items() if name != TRANSACTION_VERSION}
+        for level, change, held in ((1, kind, 1), (0, kind, 0), (1, UPGRADE, 1), (2, UPGRADE, None)):
+            before = context.metadata.image.features_revision
+            assert (await update(context, version, (TRANSACTION_VERSION, level), kind=change))[0] is ErrorCode.NONE
+            assert finalized(context) == (level, held)
+            assert context.metadata.image.features_revision > before, "clients take the newest they were told"
+            assert others.items() <= context.metadata.image.features.items()
+
+
+@pytest.mark.parametrize(("level", "kind"), [(0, UPGRADE), (2, SAFE_DOWNGRADE)])
+async def test_what_is_lower_is_asked_for_as_a_downgrade_and_nothing_else_is(level: int, kind: int) -> None:
+    async with running_broker() as context:
+        await register(context, SUPPORTED)
+        await update(context, 1, (TRANSACTION_VERSION, 1), kind=SAFE_DOWNGRADE)
+        code, _ = await update(context, 2, (TRANSACTION_VERSION, level), kind=kind)
+        assert (code, finalized(context)) == (ErrorCode.INVALID_UPDATE_VERSION, (1, 1))
+
+
+async def test_a_transaction_version_is_raised_to_what_every_registered_broker_has() -> None:
+    async with running_broker() as context:
+        await register(context, SUPPORTED, {**SUPPORTED, TRANSACTION_VERSION: 1})
+        await update(context, 1, (TRANSACTION_VERSION, 0), kind=SAFE_DOWNGRADE)
+        assert await update(context, 2, (TRANSACTION_VERSION, 2)) == (ErrorCode.FEATURE_UPDATE_FAILED, [])
+        assert finalized(context) == (0, 0)
+        assert await update(context, 2, (TRANSACTION_VERSION, 1)) == (ErrorCode.NONE, [])
+        assert finalized(context) == (1, 1)
+
+
+async def test_who_only_wants_to_know_changes_nothing() -> None:
+    async with running_broker() as context:
+        level = (TRANSACTION_VERSION, 1)
+        assert (await update(context, 2, level, kind=SAFE_DOWNGRADE, validate_only=True))[0] is ErrorCode.NONE
+        assert finalized(context) == (2, None)
+
+
+async def test_of_two_updates_of_which_one_is_refused_all_or_nothing_is_done() -> None:
+    async with running_broker() as context:
+        levels = ((TRANSACTION_VERSION, 1), (GROUP_VERSION, 0))
+        assert (await update(context, 2, *levels, kind=SAFE_DOWNGRADE))[0] is ErrorCode.FEATURE_UPDATE_FAILED
+        assert finalized(context) == (2, None)
+        results = [ErrorCode.NONE, ErrorCode.FEATURE_UPDATE_FAILED]
+        assert await update(context, 1, *levels, kind=SAFE_DOWNGRADE) == (ErrorCode.NONE, results)
+        assert finalized(context) == (1, 1)
+
+
+async def test_what_others_change_meanwhile_is_not_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_broker() as context:
+        store = context.metadata.store
+        commit = store.commit
+
+        async def commit_late(txn: Txn) -> int:
+            await commit(Txn(put={FEATURES_KEY: encode_features({**SUPPORTED, "of tomorrow": 1})}))
+            return await commit(txn)
+
+        monkeypatch.setattr(store, "commit", commit_late)
+        code, _ = await update(context, 2, (TRANSACTION_VERSION, 1), kind=SAFE_DOWNGRADE)
+        assert code is ErrorCode.NOT_CONTROLLER
+        assert finalized(context) == (2, None)

@@ -1,4 +1,4 @@
-"""Features are finalized when every registered broker has them, there or not, and never taken back."""
+"""Features are finalized when every registered broker has them, there or not, and taken back by operators alone."""
 
 import pytest
 from hypothesis import given
@@ -34,20 +34,23 @@ OLD, NEW, NEWER = (NodeState((ID,), features=levels) for levels in ({}, SUPPORTE
 )
 def test_it_takes_all_that_are_registered(nodes: dict[int, NodeState | None], level: int) -> None:
     known = {broker_id: node for broker_id, node in nodes.items() if node is not None}
-    assert to_finalize(nodes.keys(), known, {}).get(ENVELOPE, 0) == level
+    assert to_finalize(nodes.keys(), known, {}, {}).get(ENVELOPE, 0) == level
 
 
 @given(
     st.dictionaries(st.integers(0, 5), st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(1, 4))),
     st.dictionaries(st.sampled_from(["a", "b", "old"]), st.integers(1, 4)),
+    st.sets(st.sampled_from(["a", "b"])),
 )
-def test_no_level_falls_and_none_is_above_what_anybody_has(
-    registered: dict[int, dict[str, int]], finalized: dict[str, int]
+def test_no_level_falls_none_is_above_what_anybody_has_and_what_is_held_stays(
+    registered: dict[int, dict[str, int]], finalized: dict[str, int], names: set[str]
 ) -> None:
     nodes = {broker_id: NodeState((ID,), features=levels) for broker_id, levels in registered.items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(features, "SUPPORTED", {"a": 2, "b": 3})
-        after = to_finalize(registered, nodes, finalized)
+        held = {name: finalized.get(name, 0) for name in names}
+        after = to_finalize(registered, nodes, finalized, held)
+    assert all(after.get(name, 0) == level for name, level in held.items())
     for name, level in after.items():
         raised = level > finalized.get(name, 0)
         assert level >= finalized.get(name, 0)
@@ -67,8 +70,10 @@ def test_they_are_read_through_the_image() -> None:
         image, _ = image.apply(Change(revision, events))
     assert image.nodes[1].features == SUPPORTED
     assert (image.features, image.features_revision) == ({ENVELOPE: 1}, 2)
-    image, _ = image.apply(Change(3, (Event(FEATURES_KEY, None),)))
-    assert (image.features, image.features_revision) == ({}, 0)
+    image, _ = image.apply(Change(3, (Event(FEATURES_KEY, encode_features({ENVELOPE: 1}, {"b": 0})),)))
+    assert (image.features, image.held_features, image.features_revision) == ({ENVELOPE: 1}, {"b": 0}, 3)
+    image, _ = image.apply(Change(4, (Event(FEATURES_KEY, None),)))
+    assert (image.features, image.held_features, image.features_revision) == ({}, {}, 0)
 
 
 def test_what_an_earlier_release_wrote_has_none_and_nonsense_is_refused() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from odradek.broker.cluster.features import SUPPORTED
+from odradek.broker.cluster.features import ENVELOPE, SUPPORTED, TRANSACTION_VERSION
 from odradek.broker.cluster.image import NO_CONTROLLER
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
@@ -19,6 +19,7 @@ from odradek.broker.cluster.keys import (
     changing_key,
     encode_changing,
     encode_configs,
+    encode_features,
     encode_stopping,
     node_key,
     partition_key,
@@ -481,3 +482,14 @@ async def test_what_all_registered_brokers_can_do_is_relied_on_and_not_before() 
         await cluster.store.commit(Txn(put={node_key(9): older.encode()}))
         await settle()
         assert (await cluster.image()).features == SUPPORTED, "it is not taken back"
+
+
+async def test_a_level_that_an_operator_has_set_stays_while_others_are_finalized() -> None:
+    lowered = {TRANSACTION_VERSION: 1}
+    async with brokers() as cluster:
+        await settle()
+        await cluster.store.commit(Txn(put={FEATURES_KEY: encode_features({**lowered, ENVELOPE: 1}, lowered)}))
+        await settle()
+        image = await cluster.image()
+        assert image.features == {**SUPPORTED, **lowered}
+        assert image.held_features == lowered
