@@ -27,6 +27,8 @@ APACHE_KAFKA = (
 )
 LATER_CLIENTS = ("org.apache.kafka:kafka-clients:4.4.0@jar",)
 """Their messages have a few versions more."""
+EARLIER_CLIENTS = ("org.apache.kafka:kafka-clients:3.9.1@jar",)
+"""They know of no transaction version 2."""
 # With the programs of its own system tests, which lie in its test jar and need that of the clients.
 KAFKA_STREAMS = (
     f"org.apache.kafka:kafka-streams:{KAFKA_VERSION}:test",
@@ -38,7 +40,7 @@ KAFKA_CONNECT = (
     f"org.apache.kafka:connect-file:{KAFKA_VERSION}",
     "org.slf4j:slf4j-simple:1.7.36",
 )
-SETS = (APACHE_KAFKA, LATER_CLIENTS, KAFKA_STREAMS, KAFKA_CONNECT)
+SETS = (APACHE_KAFKA, LATER_CLIENTS, EARLIER_CLIENTS, KAFKA_STREAMS, KAFKA_CONNECT)
 
 CHECKSUMS = Path(__file__).with_name("jars.sha256")
 JAVA_VERSION_MIN = 17

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from processes.apache_kafka import java_command, quick_jvm
+from processes.jars import APACHE_KAFKA
 from tests.cluster.client_session import Job
 from tests.cluster.clients import LOOK_S, Client
 from tests.cluster.copying import RECORDS_MAX, TRANSACTION_TIMEOUT_MS
@@ -25,8 +26,10 @@ class JavaCopier(Client):
 
     telling_signal = None
 
-    def __init__(self, job: Job, log_file: Path) -> None:
+    def __init__(self, job: Job, log_file: Path, clients: tuple[str, ...] = ()) -> None:
+        """`clients`: those of another release of Kafka, as coordinates."""
         super().__init__(job, log_file)
+        self._clients = clients
         Path(job.file).touch()
 
     def command(self) -> list[str]:
@@ -37,7 +40,9 @@ class JavaCopier(Client):
             *("--transactional-id", job.transactional_id, "--transaction-timeout", str(TRANSACTION_TIMEOUT_MS)),
             *("--transaction-size", str(RECORDS_MAX), "--enable-random-aborts"),
         )
-        java = java_command(MAIN_CLASS, *words, jvm_options=(HEAP, *quick_jvm()), log_level="warn")
+        options = (HEAP, *(() if self._clients else quick_jvm()))
+        jars = (self._clients, APACHE_KAFKA) if self._clients else (APACHE_KAFKA,)
+        java = java_command(MAIN_CLASS, *words, jvm_options=options, log_level="warn", jars=jars)
         return ["sh", "-c", 'exec "$@" >> "$0"', job.file, *java]
 
     def _wait_until_ready(self, process: "subprocess.Popen[bytes]") -> None:

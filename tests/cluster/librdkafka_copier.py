@@ -12,7 +12,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
 
-from tests.cluster.client_session import POLL_S, RECONNECT_MS, REQUEST_TIMEOUT_MS, Session
+from tests.cluster.client_session import POLL_S, RECONNECT_MS, REQUEST_TIMEOUT_MS, Job, Session
 from tests.cluster.copying import CALL_S, RECORDS_MAX, TRANSACTION_TIMEOUT_MS, Aborted, Copying
 from tests.cluster.membership import HEARTBEAT_MS, MAX_POLL_INTERVAL_MS, SESSION_TIMEOUT_MS
 
@@ -114,6 +114,7 @@ def _producer(copying: Copying) -> Producer:
             "transactional.id": job.transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "linger.ms": 2,
+            "metadata.recovery.strategy": _recovery(job),
             "socket.timeout.ms": REQUEST_TIMEOUT_MS,
             "request.timeout.ms": REQUEST_TIMEOUT_MS,
             "reconnect.backoff.max.ms": RECONNECT_MS,
@@ -122,6 +123,12 @@ def _producer(copying: Copying) -> Producer:
     )
     _repeated(lambda: producer.init_transactions(CALL_S))
     return producer
+
+
+def _recovery(job: Job) -> str:
+    """When its only broker is gone, librdkafka gives up the thread of that one, which then does not end and keeps its
+    partitions ("Handle is terminating in state TRY_CONNECT", 2.16.1)."""
+    return "rebootstrap" if "," in job.bootstrap else "none"
 
 
 @contextmanager
@@ -140,6 +147,7 @@ def _consumer(copying: Copying) -> Generator[Consumer]:
             "max.poll.interval.ms": MAX_POLL_INTERVAL_MS,
             "reconnect.backoff.max.ms": RECONNECT_MS,
             "partition.assignment.strategy": "range",
+            "metadata.recovery.strategy": _recovery(job),
             "log_level": LOG_LEVEL,
         }
     )
