@@ -92,7 +92,7 @@ CONFLUENT_KAFKA: Final = Program(
         CLASSIC: (GROUPS, "mixed_groups"),
         KIP_848: (GROUPS, "mixed_groups"),
         STATIC: (GROUPS,),
-        TRANSACTIONS: (IN_TRANSACTIONS,),
+        TRANSACTIONS: (IN_TRANSACTIONS, "transaction_versions"),
         ADMIN: ("confluent_kafka",),
     },
 )
@@ -106,7 +106,7 @@ JAVA: Final = Program(
         CLASSIC: ("verifiable_clients",),
         KIP_848: ("verifiable_clients",),
         STATIC: ("verifiable_clients",),
-        TRANSACTIONS: (IN_TRANSACTIONS,),
+        TRANSACTIONS: (IN_TRANSACTIONS, "transaction_versions"),
         ADMIN: ("java_clients", "transactions_of_admin", "transactions_command"),
     },
 )
