@@ -3,14 +3,13 @@
 What the killed one had read and not committed is read again by the other; nothing is missed.
 """
 
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from odradek.spark_jobs.demo.client_process import ClientProcess
 from odradek.spark_jobs.demo.following import Place
 from odradek.spark_jobs.demo.steps import Completed, DemoFailed
 
@@ -18,7 +17,6 @@ GROUP_ID = "flight-delay-readers"
 SESSION_TIMEOUT_MS = 6_000
 """The least that brokers accept by default: after so long the partitions of the killed member go to the other."""
 READ_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
 POLL_INTERVAL_S = 0.05
 MISSING_SHOWN = 5
 
@@ -97,19 +95,14 @@ class ResultsGroup:
         time.sleep(POLL_INTERVAL_S)  # between two looks at what other processes have written
 
 
-class ResultsMember:
+class ResultsMember(ClientProcess):
     """One of the two processes."""
 
     def __init__(self, path: Path, bootstrap: str, topic: str, session_timeout_ms: int) -> None:
-        self._read, self._log = path.with_suffix(".read"), path.with_suffix(".log")
+        self._read = path.with_suffix(".read")
         module = "odradek.spark_jobs.demo.results_member"
-        command = [sys.executable, "-m", module, bootstrap, topic, GROUP_ID, str(session_timeout_ms), str(self._read)]
-        with self._log.open("w", encoding="utf-8") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output)
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
+        arguments = (bootstrap, topic, GROUP_ID, str(session_timeout_ms), str(self._read))
+        super().__init__(module, *arguments, log=path.with_suffix(".log"))
 
     def read(self) -> list[tuple[Place, int]]:
         """The places that it has read so far, and the checksums of their values, in that order."""
@@ -117,19 +110,3 @@ class ResultsMember:
         whole, _, _ = text.rpartition("\n")  # the last line may be half written
         rows = (tuple(map(int, line.split())) for line in whole.splitlines())
         return [((partition, offset), checksum) for partition, offset, checksum in rows]
-
-    def errors(self) -> str:
-        return self._log.read_text(encoding="utf-8", errors="replace")[-2000:]
-
-    def kill(self) -> None:
-        """SIGKILL; does nothing when it is gone."""
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        """SIGTERM, and SIGKILL where that does not end it."""
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.kill()

@@ -6,13 +6,12 @@ Writes a line for each record into the file, `partition offset crc32-of-the-valu
 this one is done. SIGTERM has it commit, leave the group and end.
 """
 
-import asyncio
-import signal
 import sys
 import zlib
 from typing import TextIO
 
 from odradek import Consumer
+from odradek.spark_jobs.demo.client_process import run_until_told
 
 
 async def follow(bootstrap: str, topic: str, group_id: str, session_timeout_ms: int, file: TextIO) -> None:
@@ -29,18 +28,9 @@ async def follow(bootstrap: str, topic: str, group_id: str, session_timeout_ms: 
             file.write(f"{record.partition} {record.offset} {zlib.crc32(record.value or b'')}\n")
 
 
-async def follow_until_told(bootstrap: str, topic: str, group_id: str, session_timeout_ms: int, file: TextIO) -> None:
-    """Until SIGTERM. Raises what the consumer raises."""
-    following = asyncio.create_task(follow(bootstrap, topic, group_id, session_timeout_ms, file))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, following.cancel)
-    await asyncio.wait([following])
-    if not following.cancelled():
-        following.result()
-
-
 def main(bootstrap: str, topic: str, group_id: str, session_timeout_ms: str, path: str) -> None:
     with open(path, "w", buffering=1, encoding="ascii") as file:  # a line is there when it is written
-        asyncio.run(follow_until_told(bootstrap, topic, group_id, int(session_timeout_ms), file))
+        run_until_told(follow(bootstrap, topic, group_id, int(session_timeout_ms), file))
 
 
 if __name__ == "__main__":
