@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
 from kafka import KafkaConsumer, TopicPartition
@@ -34,27 +34,33 @@ def read_back(bootstrap: str, topic: str, completed: Completed) -> Digest:
     return found
 
 
-def read_records(bootstrap: str, topic: str) -> Iterator[ConsumerRecord]:
-    """The records of all partitions from their starts to where they end now, each partition's in its order; raises
-    DemoFailed when none come for a while."""
-    with KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, fetch_max_bytes=8 << 20) as consumer:
+def read_records(
+    bootstrap: str,
+    topic: str,
+    isolation_level: str = "read_uncommitted",
+    offsets: Mapping[int, range] | None = None,
+) -> Iterator[ConsumerRecord]:
+    """The records at these offsets, by partition, or all from where they start to where they end now, each partition's
+    in its order; raises DemoFailed when none come for a while."""
+    with KafkaConsumer(
+        bootstrap_servers=bootstrap, group_id=None, fetch_max_bytes=8 << 20, isolation_level=isolation_level
+    ) as consumer:
         partitions = [TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())]
-        consumer.assign(partitions)
-        consumer.seek_to_beginning(*partitions)
-        ends = consumer.end_offsets(partitions)
-        starts = consumer.beginning_offsets(partitions)
-        left = {partition for partition in partitions if starts[partition] < ends[partition]}
+        if offsets is None:
+            starts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+            offsets = {each.partition: range(starts[each], ends[each]) for each in partitions}
+        left = [each for each in partitions if offsets[each.partition]]
+        consumer.assign(left)
+        for partition in left:
+            consumer.seek(partition, offsets[partition.partition].start)
         deadline = time.monotonic() + STALL_TIMEOUT_S
-        while left:
+        # By position: the last offsets may be those of markers, and of records that are aborted.
+        while left := [each for each in left if (consumer.position(each) or 0) < offsets[each.partition].stop]:
             for partition, records in consumer.poll(timeout_ms=1_000, max_records=10_000).items():
-                for record in records:
-                    if record.offset < ends[partition]:
-                        yield record
-                    if record.offset >= ends[partition] - 1:
-                        left.discard(partition)
+                yield from (record for record in records if record.offset in offsets[partition.partition])
                 deadline = time.monotonic() + STALL_TIMEOUT_S
             if time.monotonic() > deadline:
-                raise DemoFailed(f"{topic}: no more records, though these have not come to their ends: {sorted(left)}")
+                raise DemoFailed(f"{topic}: no more records, though these have not come to their ends: {left}")
 
 
 def record_count(bootstrap: str, topic: str) -> int:

@@ -1,12 +1,17 @@
-"""The statistics without Spark, by hand-computed values, and the comparison, which must see every difference."""
+"""What is read of topics with transactions, the statistics without Spark, by hand-computed values, and the comparison,
+which must see every difference."""
 
+import asyncio
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import pytest
 
+from odradek import Producer, serving_in_thread
 from odradek.spark_jobs.daily import DailyDelays
-from odradek.spark_jobs.demo.verify import Results, differences, statistics_without_spark
+from odradek.spark_jobs.demo.load import create_topics
+from odradek.spark_jobs.demo.verify import Results, differences, read_records, statistics_without_spark
 from odradek.spark_jobs.flight_data import Flight
 
 DAY = date(2013, 7, 10)
@@ -62,3 +67,37 @@ def test_missing_and_unexpected_results_are_named() -> None:
     """A lost result and one too many are differences, too."""
     other: Results = {("AA", DAY): replace(RESULT, carrier="AA")}
     assert differences({KEY: RESULT}, other) == ["AA 2013-07-10: a result without flights", "UA 2013-07-10: no result"]
+
+
+# -- the topic -------------------------------------------------------------------------------------------------------
+
+
+async def write_transactions(bootstrap: str) -> None:
+    """Partition 0: a and its marker, b, which is aborted, and its marker; partition 1: c and its marker."""
+    async with Producer(bootstrap, transactional_id="some") as producer:
+        async with producer.transaction() as txn:
+            await txn.send_batch("some", [b"a"], partition=0)
+            await txn.send_batch("some", [b"c"], partition=1)
+        txn = producer.transaction()
+        await txn.begin()
+        await txn.send_batch("some", [b"b"], partition=0)
+        await txn.abort()
+
+
+@pytest.mark.compat
+def test_a_topic_is_read_to_its_end_where_that_is_a_marker_or_aborted() -> None:
+    with serving_in_thread(memory=True) as broker:
+        create_topics(broker.bootstrap_servers, "some", partitions=3)
+        asyncio.run(write_transactions(broker.bootstrap_servers))
+
+        def found(*how: Any) -> list[tuple[int, int, bytes]]:
+            records = read_records(broker.bootstrap_servers, "some", *how)
+            return sorted((record.partition, record.offset, record.value) for record in records)
+
+        a, b, c = (0, 0, b"a"), (0, 2, b"b"), (1, 0, b"c")
+        assert found() == [a, b, c]
+        assert found("read_committed") == [a, c]
+        some = {0: range(1, 3), 1: range(0), 2: range(0)}
+        assert found("read_uncommitted", some) == [b]
+        assert found("read_committed", some) == []
+        assert found("read_uncommitted", {0: range(1), 1: range(0), 2: range(0)}) == [a]
