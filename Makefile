@@ -23,7 +23,7 @@ HISTORIES ?= 300
 unexport PYTHONDONTWRITEBYTECODE
 
 help:
-	@echo "make demo          real flights through kafka-python, Spark and a group of two, SIGKILL for each, everything compared"
+	@echo "make demo          real flights through kafka-python, Spark, a group of two and an exactly-once copy, SIGKILL for each, everything compared"
 	@echo "make test          style, types, imports, unit, and most of compat at 10,000 records a client"
 	@echo "make test ONLY=broker/log   the tests that mirror this folder"
 	@echo "make style types imports unit   the parts of it"

@@ -1,5 +1,6 @@
-"""The demo's story: load, kill the broker, stream with Spark, kill that too, and compare at every stop; then the same
-flights to three brokers, of which leaders are killed (`failover.py`)."""
+"""The demo's story: load, kill the broker, stream with Spark, kill that too, and compare at every stop; then a copy
+exactly once, whose copier is killed (`exactly_once.py`), and the same flights to three brokers, of which leaders are
+killed (`failover.py`)."""
 
 import itertools
 import math
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from odradek.spark_jobs.daily import DailyDelays, reduce_to_last
 from odradek.spark_jobs.demo.broker_process import BrokerCommand, BrokerProcess, odradek_command
+from odradek.spark_jobs.demo.exactly_once import copy_exactly_once, print_copied
 from odradek.spark_jobs.demo.failover import Records, lose_leaders, print_failover
 from odradek.spark_jobs.demo.load import Digest, create_topics, load
 from odradek.spark_jobs.demo.results_group import GroupReading, ResultsGroup
@@ -63,6 +65,7 @@ def run_demo(demo: Demo, console: Console) -> None:
                 found = list(read_records(broker.address, demo.topics.results))
                 reading = _compare_group(found, group, steps)
             results, repeated = _compare_statistics(demo, broker, found, steps)
+            copied = copy_exactly_once(broker, demo.topics.flights, records, demo.directory, steps)
         with steps.step("draw the year"):
             draw_year(list(results.values()), demo.picture)
         with ThreeBrokers(demo.directory / "cluster", demo.member_command) as cluster:
@@ -74,6 +77,7 @@ def run_demo(demo: Demo, console: Console) -> None:
         f"The group of two: the one that was killed had read {reading.by_killed:,}, the other {reading.by_other:,}: "
         f"0 missed, {reading.again:,} read again"
     )
+    print_copied(copied, console)
     print_failover(failover, console)
     console.print("", *(f"{seconds:6.1f} s  {description}" for description, seconds in steps.times), sep="\n")
     console.print(f"{sum(seconds for _, seconds in steps.times):6.1f} s  together")
