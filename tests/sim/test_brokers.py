@@ -40,3 +40,20 @@ def test_where_the_mark_of_a_failed_sync_is_missing_the_machine_is_restarted_fir
     assert happened[restart - 1][0] == "exit"
     assert happened[restart + 1] == ("start", "")
     assert [kind for kind, _ in happened].count("power failure") == 2, "once, and the other is the script's"
+
+
+def test_a_broker_whose_stop_takes_too_long_is_killed_and_started_again() -> None:
+    """Its disk takes two seconds a sync: the stop would last longer than clients wait once all is repaired."""
+
+    def script(faults: Faults) -> list[Action]:
+        (machine,) = faults.brokers.machines
+
+        def slow_down() -> None:
+            machine.disk_faults.sync_ms = 2_000.0
+
+        return [(6.0, slow_down), (7.0, lambda: faults.stop(machine))]
+
+    result = simulate(1, ALONE, script)
+    assert result.violations == []
+    happened = [each.kind for each in result.history.of(Happened)]
+    assert happened[happened.index("heal") :] == ["heal", "process crash", "start"]

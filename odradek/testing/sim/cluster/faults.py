@@ -472,7 +472,8 @@ class Faults:
     def heal(self) -> None:
         """Repairs everything: from now on all machines run, and reach one another.
 
-        A broker whose disk had been failing is started anew, as its operator would do: it may have given up logs.
+        A broker whose disk had been failing is started anew, as its operator would do: it may have given up logs. One
+        that is still stopping, on a slow disk perhaps, is killed: whoever supervises it waits no longer.
         """
         self.is_over = True
         self.world.happened("heal")
@@ -487,7 +488,8 @@ class Faults:
             machine.clock.jump(-machine.clock.wall_offset_s)  # an hour slow, a broker refuses what is written now
             machine.cpu.slowness = 1.0
             machine.disk_faults.heal()
-        for machine in self._doubtful:
+        stopping = [each for each in self.brokers.machines if each.running and each.running.was_asked_to_stop]
+        for machine in (*self._doubtful, *stopping):
             self.crash(machine)
         self.brokers.start_all()
 
