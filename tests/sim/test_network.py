@@ -110,6 +110,36 @@ def test_bytes_arrive_whole_and_in_order_both_ways() -> None:
     assert pair.talkers[0].received == b"hello"
 
 
+def test_what_was_held_by_a_cut_is_sent_again_as_soon_as_that_is_wished() -> None:
+    pair = Pair()
+    network = pair.bench.network
+    network.cut("client", "server")
+    pair.say(b"x")
+    pair.bench.run(10.0)
+    network.line("client", "server").is_cut = False
+    network.send_again("server", "client")
+    pair.bench.run(0.001)
+    assert pair.accepted[0].received == b"", "that is the other way"
+    network.send_again("client", "server")
+    pair.bench.run(0.001)
+    assert pair.accepted[0].received == b"x"
+
+
+def test_what_is_on_its_way_does_not_come_sooner_for_being_sent_again() -> None:
+    pair = Pair()
+    line = pair.bench.network.line("client", "server")
+    line.delay_ms = 500.0
+    pair.say(b"x")
+    pair.bench.run(0.1)
+    line.delay_ms = 1.0
+    steps = pair.bench.scheduler.steps
+    pair.bench.network.send_again("client", "server")
+    pair.bench.run(0.3)
+    assert pair.bench.scheduler.steps == steps, "nothing arrives"
+    pair.bench.run(0.2)
+    assert pair.accepted[0].received == b"x"
+
+
 def test_a_slow_line_takes_its_time() -> None:
     pair = Pair()
     pair.bench.network.line("client", "server").delay_ms = 500.0

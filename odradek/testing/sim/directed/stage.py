@@ -95,7 +95,11 @@ class Stage:
 
     @property
     def leader(self) -> Machine | None:
-        state = self.state
+        return self.leader_of(self.topic, self.partition)
+
+    def leader_of(self, topic: str, partition: int) -> Machine | None:
+        """Of another partition."""
+        state = self.evidence.states.get(self.evidence.current(topic, partition))
         return self.brokers.machine(state.leader) if state is not None and state.leader > 0 else None
 
     @property
@@ -178,10 +182,11 @@ class Stage:
         self._cut((machine.name, other.name) for other in others)
 
     def heard_again(self, machine: Machine, others: Iterable[Machine]) -> None:
-        """What it sends to them arrives from now on, also what it has sent meanwhile."""
+        """What it sends to them arrives from now on; what it has sent meanwhile, at once."""
         self.world.happened("network fault", "", f"story: {machine.name} is heard again")
         for other in others:
             self.world.network.line(machine.name, other.name).is_cut = False
+            self.world.network.send_again(machine.name, other.name)
 
     def reset(self, machine: Machine, others: Iterable[Machine]) -> None:
         """Their connections end, with what is under way."""
@@ -189,6 +194,14 @@ class Stage:
         for other in others:
             for connection in self.world.network.between(machine.name, other.name):
                 self.world.network.reset(connection)
+
+    def hang_up(self, callers: Iterable[Machine], called: Machine) -> None:
+        """The connections end that they have opened to it, with what is under way; those that it has opened stay."""
+        self.world.happened("network fault", "", f"story: {called.name} loses who has called")
+        for caller in callers:
+            for connection in self.world.network.between(caller.name, called.name):
+                if caller.running is not None and connection.client is caller.running.process:
+                    self.world.network.reset(connection)
 
     def _cut(self, lines: Iterable[tuple[str, str]]) -> None:
         lines = list(lines)

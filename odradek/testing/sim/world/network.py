@@ -119,6 +119,13 @@ class Network:
         pairs = ((one, other), (other, one))
         return [each for each in self.connections if (self._name(each.client), self._name(each.server)) in pairs]
 
+    def send_again(self, source: str, target: str) -> None:
+        """What did not get through from one host to the other is sent now, and not when its time comes."""
+        for connection in self.between(source, target):
+            for wire in (connection.to_server, connection.to_client):
+                if wire.line is self.line(source, target):
+                    wire.send_again()
+
     def reset(self, connection: Connection) -> None:
         """Both ends are told that the other one is gone."""
         for process in (connection.client, connection.server):

@@ -104,6 +104,12 @@ class Wire(Pipe):
         if self._timer is None:
             self._timer = self._scheduler.at(arrival_s, self._arrive)
 
+    def send_again(self) -> None:
+        """What waits for its time to be sent again is sent now."""
+        if self._timer is not None and self._on_the_way and self._on_the_way[0][0] <= self._scheduler.now_s:
+            self._timer.cancel()
+            self._timer = self._scheduler.after(self.line.delay_ms / 1000.0, self._arrive)
+
     # -- arriving --------------------------------------------------------------------------------------------------
 
     def _arrive(self) -> None:
