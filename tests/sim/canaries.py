@@ -67,8 +67,10 @@ from tests.sim.operator_canaries import (
     one_is_enough,
 )
 from tests.sim.transaction_canaries import (
+    any_coordinator,
     as_they_come,
     committed_beside,
+    not_committed_yet,
     once_is_enough,
     past_open_ones,
     stays_though_refused,
@@ -336,6 +338,8 @@ CANARIES: Final[dict[str, Canary]] = {
     "a coordinator answers though it may be fenced": Canary(Registration, "require_unfenced", lease_alone),
     "the last stable offset passes open transactions": Canary(Producers, "first_undecided_offset", past_open_ones),
     "read_committed reads up to the high watermark": Canary(PartitionReader, "end_offset", up_to_the_high_watermark),
+    "a marker of an older coordinator is taken": Canary(Producers, "check_marker", any_coordinator),
+    "markers leave before their prepare is committed": Canary(Shard, "when_committed", not_committed_yet),
     "a transaction is complete before all markers": Canary(MarkerSender, "_write", once_is_enough),
     "what the log refuses of a transaction stays": Canary(Shard, "append", stays_though_refused),
     "aborted transactions are passed over out of order": Canary(fetched._Aborted, "__init__", as_they_come),  # pyright: ignore

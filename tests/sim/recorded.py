@@ -1,4 +1,4 @@
-"""A seed that finds each canary, the first of those that its search tried, and short ones for tests.
+"""A seed that finds each canary, the first of those that its search tried or a shorter one, and short ones for tests.
 
 The same seed finds nothing without the canary. A change of what seeds choose, or of the order in which chance is asked,
 makes other histories of them: then look for them anew.
@@ -45,6 +45,8 @@ FOUND_BY: Final[dict[str, int]] = {
     "a coordinator answers though it may be fenced": 302,
     "the last stable offset passes open transactions": 8,
     "read_committed reads up to the high watermark": 8,
+    "a marker of an older coordinator is taken": 196,
+    "markers leave before their prepare is committed": 67,
     "a transaction is complete before all markers": 67,
     "what the log refuses of a transaction stays": 26,
     "aborted transactions are passed over out of order": 74,

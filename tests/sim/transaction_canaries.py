@@ -2,17 +2,30 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from odradek.broker.coordinator.shard import Shard
+from odradek.broker.log.markers import Marker
+from odradek.broker.log.producers import Producers
 from odradek.broker.replica.isolation import Isolation
 from odradek.broker.replica.partition_reader import PartitionReader
 from odradek.broker.txn.marker_sender import FENCED, MarkerSender
 from odradek.broker.txn.marker_writer import MarkerOrder, Written
 from odradek.client.consumer.group_calls import GroupCalls
 from odradek.client.fetching import fetched
+from odradek.protocol.batches.batch import BatchHeader
 
 Function = Callable[..., Any]
+NEWEST: Final = 2**31 - 1
+
+
+def any_coordinator(check_marker: Function) -> Function:
+    """A partition takes the marker of a coordinator before the last one."""
+
+    def check(producers: Producers, header: BatchHeader, marker: Marker, transaction_version: int) -> None:
+        check_marker(producers, header, marker._replace(coordinator_epoch=NEWEST), transaction_version)
+
+    return check
 
 
 def past_open_ones(first_undecided_offset: Any) -> Any:
@@ -39,6 +52,17 @@ def once_is_enough(write: Function) -> Function:
         return {place: error if error is None or error.code in FENCED else None for place, error in written.items()}
 
     return asked
+
+
+def not_committed_yet(when_committed: Function) -> Function:
+    """Markers leave when their prepare is in the leader's log."""
+    del when_committed
+
+    def at_once(shard: Shard[Any], entity_id: str, then: Callable[[], None]) -> None:
+        del entity_id
+        shard._environment.loop.call_soon(then)  # pyright: ignore
+
+    return at_once
 
 
 def stays_though_refused(append: Function) -> Function:

@@ -37,6 +37,10 @@ STORIES_OFTEN: Final = (*STORIES, *("back with a tail of its own",) * 2)
 """That one needs more chance than the others."""
 OPERATOR_STORIES_OFTEN: Final = (*OPERATOR_STORIES, "records deleted, then lose the leader")
 STORY_S: Final = 8.0
+WORK_MS: Final = 300.0
+"""And whoever writes works within its transactions for so long at least, on average, now and then."""
+UNDISTURBED_S: Final = 22.0
+"""A story of transactions waits for its moment, and for two elections."""
 NOBODY: Final = Desks()
 
 
@@ -172,10 +176,13 @@ class Scenario:
         scenario = scenario.with_operators(rng) if rng.random() < 0.5 else scenario
         rng = random.Random(f"{seed}/groups")
         scenario = scenario.with_group(rng) if scenario.may_have_group and rng.random() < 0.7 else scenario
-        # This stream leaves alone the seeds by which mistakes were found before there were transactions.
+        # These streams leave alone the seeds by which mistakes were found before there were transactions, or stories
+        # without other faults.
         rng = random.Random(f"{seed}/transactions 1923")
         chance = 0.1 if scenario.seats else 0.6
-        return scenario.with_transactions(rng) if scenario.keeps_all and rng.random() < chance else scenario
+        scenario = scenario.with_transactions(rng) if scenario.keeps_all and rng.random() < chance else scenario
+        rng = random.Random(f"{seed}/undisturbed 23")
+        return scenario.undisturbed() if scenario.may_be_undisturbed and rng.random() < 0.3 else scenario
 
     @property
     def has_transactions(self) -> bool:
@@ -221,6 +228,35 @@ class Scenario:
             desk_cuts=cuts,
             transaction_stories=told,
             options=options,
+        )
+
+    @property
+    def may_be_undisturbed(self) -> bool:
+        """It has a story of transactions, which takes seconds, and not minutes."""
+        return bool(self.transaction_stories) and not self.has_default_times
+
+    def undisturbed(self) -> "Scenario":
+        """The same, and the story of transactions is all that goes wrong. Clients have transaction version 1 where they
+        can: a marker of it does not say which of its producer's transactions it ends."""
+        desks = Desks(
+            tuple(replace(desk, work_ms=max(desk.work_ms, WORK_MS)) for desk in self.desks.writers),
+            tuple(replace(desk, protocol="classic") for desk in self.desks.copiers),
+        )
+        is_old = all(seat.protocol == "classic" for seat in self.seats)
+        return replace(
+            self,
+            safety_s=max(self.safety_s, UNDISTURBED_S),
+            faults=0,
+            stories=(),
+            operations=0,
+            operator_stories=(),
+            member_moves=0,
+            member_cuts=0,
+            group_stories=(),
+            desks=desks if is_old else self.desks,
+            desk_moves=0,
+            desk_cuts=0,
+            options={**self.options, "act.as": "3.9"} if is_old else self.options,
         )
 
     def with_group(self, rng: random.Random) -> "Scenario":

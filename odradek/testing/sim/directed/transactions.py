@@ -3,38 +3,54 @@
 from collections.abc import Callable
 from typing import Final
 
-from odradek.testing.sim.checking.transaction_history import Ended, Ending, InTransaction
-from odradek.testing.sim.directed.stage import Stage, Story, Until, Waits
+from odradek.testing.sim.directed.stage import ELECTION_S, Stage, Story, Until, Waits
+from odradek.testing.sim.directed.under_way import OpenTransaction, UnderWay
+from odradek.testing.sim.world.machine import Machine
 
-TRIES: Final = 12
+CHANCE_S: Final = 8.0
+"""So long a story waits for transactions that stand as it needs them; then it takes what there is."""
+STEP_S: Final = 0.0002
+"""It looks so often for a moment: within a millisecond the wish to commit comes to the coordinator."""
 DECISION_S: Final = 0.0015
 """About so long it takes from the wish to commit to the decision where nothing else has to be written."""
-HELD_UP_S: Final = 0.5
-"""So long it hears nothing. A question of a follower that waits there is answered by what comes first; what comes after
-that stands in the log of the coordinator alone."""
+HELD_UP_S: Final = 0.4
+"""So long it hears nothing: markers are where they get, and nobody has left the in-sync set."""
 AWAY_S: Final = 6.0
 """So long the clients stay away at most: longer than a transaction may be open."""
 
 
 def decides_alone_and_dies(stage: Stage) -> Waits:
-    """In the middle of a commit it hears nothing of its followers any more: what it decides stands in its log alone.
-    What it sends reaches everybody. Then it dies, and with it the clients that would ask the next one again."""
+    """As it is asked to commit, it loses its followers: what it decides stands in its log alone. It reaches one broker
+    that leads partitions of the transaction. Then it dies, and with it the clients that would ask the next one again.
+
+    Connections end, for a question of a follower that waits there would be answered with the decision.
+    """
     if (cast := stage.cast()) is None:
         return
     leader, followers = cast
-    for _ in range(TRIES):
-        yield Until(_happens(stage, Ending), 4.0, step_s=0.0005)
-        yield stage.rng.uniform(0.0, DECISION_S)
-        is_ended = _happens(stage, Ended)
-        for follower in followers:
-            stage.silence(follower, [leader])
-        yield HELD_UP_S
-        if not is_ended():
-            break
-        stage.mend()
+    under_way = UnderWay(stage.world, stage.leader_of)
+    reached = stage.rng.choice(followers)
+
+    def is_asked() -> bool:
+        nonlocal reached
+        for each in under_way.look():
+            leaders = under_way.leaders(each.places)
+            wanted = [machine for machine in leaders if machine in followers]
+            if each.wanted == "commit" and each.is_settled(under_way.now_ms) and wanted and len(leaders) > 1:
+                reached = stage.rng.choice(wanted)
+                return True
+        return False
+
+    yield Until(is_asked, CHANCE_S, STEP_S)
+    others = [machine for machine in followers if machine is not reached]
+    stage.silence(reached, [leader])
+    stage.cut(leader, *others)
+    stage.hang_up(followers, leader)
+    yield HELD_UP_S
     transactors = stage.faults.transactors
     for machine in transactors.machines:
         transactors.kill(machine)
+    stage.reset(leader, others)  # else its host sends what its process has left
     stage.crash(leader)
     stage.mend()
     yield stage.led_by_another(leader)
@@ -46,31 +62,84 @@ def decides_alone_and_dies(stage: Stage) -> Waits:
 
 
 def marker_comes_late(stage: Stage) -> Waits:
-    """One broker hears nothing of the coordinator, so that transactions stay undecided there. The next coordinator ends
-    them, and their producers begin others; then that broker hears the former one."""
+    """One broker hears nothing more of the coordinator, as that decides: a transaction stays undecided there. The next
+    coordinator ends it, and its producer begins others; then, within one of these, that broker hears the former.
+
+    Neither is the controller: a broker that cannot talk with that is fenced before anything is decided.
+    """
+    yield from _apart_from_the_controller(stage)
     if (cast := stage.cast()) is None:
         return
     leader, followers = cast
-    deaf, *others = stage.rng.sample(followers, len(followers))
+    under_way = UnderWay(stage.world, stage.leader_of)
+    former: OpenTransaction | None = None
+    deaf = stage.rng.choice([machine for machine in followers if machine is not stage.controller] or followers)
+
+    def is_asked() -> bool:
+        nonlocal former, deaf
+        for each in under_way.look():
+            for machine in under_way.leaders(each.places):
+                if each.is_settled(under_way.now_ms) and machine in followers and machine is not stage.controller:
+                    former, deaf = each, machine
+                    return True
+        return False
+
+    yield Until(is_asked, CHANCE_S, STEP_S)
+    yield stage.rng.uniform(0.0, DECISION_S)
     stage.silence(leader, [deaf])
-    yield stage.out(deaf)
-    yield Until(_happens(stage, Ended), 4.0)
+    yield Until(_has_ended(under_way, former), CHANCE_S)
     yield stage.rng.uniform(0.0, 0.3)
-    stage.cut(leader, *others)
+    stage.cut(leader, *(machine for machine in followers if machine is not deaf))
     stage.cut_from_store(leader)
     yield stage.led_by_another(leader)
-    yield stage.rng.uniform(0.1, 2.0)
-    yield Until(_happens(stage, InTransaction), 4.0)
+    yield stage.rng.uniform(0.3, 0.6)
+    yield Until(_is_within_a_later_one(under_way, former, deaf), CHANCE_S)
     stage.heard_again(leader, [deaf])
     yield stage.rng.uniform(0.5, 2.0)
     stage.mend()
     yield stage.back(leader)
 
 
-def _happens(stage: Stage, kind: type[Ending | Ended | InTransaction]) -> Callable[[], bool]:
-    """Whether a client has sent something in a transaction, or asked for its end, or was told of it, since."""
-    records, since = stage.world.history.records, len(stage.world.history)
-    return lambda: any(isinstance(each, kind) for each in records[since:])
+def _apart_from_the_controller(stage: Stage) -> Waits:
+    """Tries to have another broker lead than controls."""
+    for _ in range(2):
+        leader = stage.leader
+        if leader is None or leader is not stage.controller:
+            return
+        stage.faults.stop(leader)
+        yield stage.led_by_another(leader)
+        yield Until(_controls_another(stage, leader), ELECTION_S)
+        stage.brokers.start(leader)
+        yield stage.back(leader)
+
+
+def _controls_another(stage: Stage, former: Machine) -> Callable[[], bool]:
+    return lambda: stage.controller not in (None, former)
+
+
+def _has_ended(under_way: UnderWay, transaction: OpenTransaction | None) -> Callable[[], bool]:
+    def has_ended() -> bool:
+        under_way.look()
+        return transaction is not None and transaction.name not in under_way.open
+
+    return has_ended
+
+
+def _is_within_a_later_one(under_way: UnderWay, former: OpenTransaction | None, leader: Machine) -> Callable[[], bool]:
+    """The same producer has another one open, which has records where the former one had some, too."""
+
+    def is_within() -> bool:
+        under_way.look()
+        if former is None:
+            return False
+        return any(
+            each.producer == former.producer
+            and each is not former
+            and leader in under_way.leaders(each.places & former.places)
+            for each in under_way.settled()
+        )
+
+    return is_within
 
 
 TRANSACTION_STORIES: Final[dict[str, Story]] = {
