@@ -72,6 +72,11 @@ class DoneOffsets:
         found = self._partitions.get(partition)
         return 0 if found is None else found.pending_count
 
+    def lowest(self, partition: TopicPartition) -> int | None:
+        """Of all offsets that were handed out since it is assigned; None: there are none."""
+        found = self._partitions.get(partition)
+        return None if found is None else found.lowest
+
     def committable(self, partition: TopicPartition) -> Committable | None:
         """What may be committed; None for a partition that is not assigned or whose beginning is not known."""
         found = self._partitions.get(partition)
@@ -94,10 +99,12 @@ class _Run:
 class _Partition:
     """One partition: runs of which something is not done, oldest first."""
 
-    __slots__ = ("_end", "_runs", "committable")
+    __slots__ = ("_end", "_runs", "committable", "lowest")
 
     def __init__(self, start: Committable) -> None:
         self.committable = start
+        self.lowest: int | None = None
+        """Of all offsets that were handed out."""
         self._end = start.offset
         """Where the next records are expected."""
         self._runs: deque[_Run] = deque()
@@ -107,6 +114,8 @@ class _Partition:
         return sum(len(run.offsets) - run.index - len(run.early) for run in self._runs)
 
     def handed_out(self, offsets: Sequence[int], next_offset: int, leader_epoch: int) -> None:
+        if self.lowest is None or offsets[0] < self.lowest:
+            self.lowest = offsets[0]
         if offsets[0] < self._end:
             self._runs.clear()
             self.committable = Committable(offsets[0])

@@ -254,8 +254,10 @@ class GroupSession:
         self._changes.wake()
 
     def is_behind(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether the group had come further than this when the partition was assigned: a commit would take it back."""
-        return offset < self._placing.begun.get(partition, -1)
+        """Whether the group had come further than this when the partition was assigned, and nothing before it was
+        handed out since, as where the log was truncated: a commit would take the group back."""
+        lowest = self._core.done.lowest(partition)
+        return offset < self._placing.begun.get(partition, -1) and (lowest is None or offset <= lowest)
 
     def sought(self, partition: TopicPartition) -> None:
         """The program chose itself where to go on."""
@@ -272,8 +274,8 @@ class GroupSession:
             self._core,
             self.identity,
             self._commits.committed,
-            self._placing.begun,
             wanted,
+            self.is_behind,
             is_member=self.is_member,
         )
 

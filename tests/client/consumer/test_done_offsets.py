@@ -41,6 +41,16 @@ def test_a_record_is_done_once_and_only_one_that_was_handed_out() -> None:
     assert done.committable(P) == Committable(3)
 
 
+def test_the_lowest_that_was_handed_out_is_known_until_the_partition_is_assigned_anew() -> None:
+    done = reading(5)
+    assert done.lowest(P) is None
+    for offsets in ([5, 6], [3, 4], [7]):
+        done.handed_out(P, offsets, offsets[-1] + 1)
+    assert (done.lowest(P), done.lowest(OTHER)) == (3, None)
+    done.assigned(P, 7)
+    assert done.lowest(P) is None
+
+
 def test_all_below_an_offset_is_done_at_once_and_early_ones_stay() -> None:
     done = reading()
     done.handed_out(P, [0, 1, 2, 3], 4)

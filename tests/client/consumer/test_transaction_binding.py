@@ -75,7 +75,11 @@ class World:
         return self.ends_own_commits
 
     def offsets_to_commit(self, wanted: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> OffsetsToCommit:
-        return offsets_to_commit(self.core, self.identity, self.committed, {}, wanted, is_member=True)
+        behind = self.is_behind
+        return offsets_to_commit(self.core, self.identity, self.committed, wanted, behind, is_member=True)
+
+    def is_behind(self, partition: TopicPartition, offset: int) -> bool:
+        return offset < self.stored.get(partition, -1)
 
     def committed_elsewhere(self, offsets: Mapping[TopicPartition, int]) -> None:
         for partition, offset in offsets.items():

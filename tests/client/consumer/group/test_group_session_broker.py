@@ -114,6 +114,17 @@ async def test_a_program_that_does_not_ask_leaves_and_comes_back(
         assert [record.value for record in await read(slow, 1)] == [b"100"]
 
 
+async def test_what_was_handed_out_below_what_the_group_had_committed_is_ours() -> None:
+    """A log that was truncated, and goes on with other records from there."""
+    async with orders(1, 10) as servers, member(servers) as consumer:
+        await until(lambda: bool(consumer.assignment()))
+        session = consumer._group  # pyright: ignore[reportPrivateUsage]
+        assert session is not None
+        session._placing.begun[P0] = 99  # pyright: ignore[reportPrivateUsage]
+        [record] = await read(consumer, 1)
+        assert await consumer.commit(record) == {P0: CommitOutcome.COMMITTED}
+
+
 @both_protocols
 async def test_walking_slowly_through_records_at_hand_is_asking_for_them(protocol: str) -> None:
     async with orders(1, 10) as servers, member(servers, protocol, max_poll_interval_ms=500) as consumer:

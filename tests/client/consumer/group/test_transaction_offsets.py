@@ -41,8 +41,8 @@ def asked(
         cast("ConsumerCore", core or Core()),
         Identity("billing", "member-1", generation, None),
         {P0: committed},
-        {P0: begun},
         wanted,
+        lambda partition, offset: offset < begun,
         is_member=True,
     )
     return {partition: each.offset for partition, each in found.offsets.items()}
@@ -51,6 +51,11 @@ def asked(
 def test_all_that_was_handed_out_goes_but_what_is_committed() -> None:
     assert asked() == {P0: 7}
     assert asked(committed=7) == {}
+
+
+def test_where_reading_has_gone_back_all_that_was_handed_out_goes_nevertheless() -> None:
+    """A log that was truncated below what the group had committed: else it could never go on."""
+    assert asked(begun=9) == {P0: 7}
 
 
 def test_what_is_wanted_goes_in_the_place_of_it() -> None:
