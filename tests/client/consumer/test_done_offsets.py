@@ -41,7 +41,7 @@ def test_a_record_is_done_once_and_only_one_that_was_handed_out() -> None:
     assert done.committable(P) == Committable(3)
 
 
-def test_the_lowest_that_was_handed_out_is_known_until_the_partition_is_assigned_anew() -> None:
+def test_the_lowest_that_was_handed_out_is_known_until_it_is_assigned_anew() -> None:
     done = reading(5)
     assert done.lowest(P) is None
     for offsets in ([5, 6], [3, 4], [7]):
