@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from odradek.testing.sim.checking.check_transactions import excuse_of_transactions
 from odradek.testing.sim.checking.checker import check
 from odradek.testing.sim.checking.cluster_history import NO_LEADER
-from odradek.testing.sim.checking.expectations import minimums_of
+from odradek.testing.sim.checking.expectations import Expectations, minimums_of
 from odradek.testing.sim.checking.finding import Verdict
 from odradek.testing.sim.checking.history import FaultKind, Happened, History, Phase, PhaseName
 from odradek.testing.sim.checking.loss_model import is_survivable
@@ -357,15 +358,21 @@ class _Run:
         self._phase("end")
         return []
 
+    def _are_copies_promised(self) -> bool:
+        """Copies may be gone for good, too, and are not made again then."""
+        expectations = Expectations(self.history, self.evidence.records, self.rules)
+        return excuse_of_transactions(expectations) is None
+
     def _end_transactions(self) -> list[str]:
         """Copiers go on until all is copied; open transactions end by themselves meanwhile."""
         transactors = self.transactors
         if transactors.copiers:
             reader = self.world.machine("copied")
             reader.start(transactors.until_copied())
-            if not self._wait_for([reader], COPYING_S):
+            if not self._wait_for([reader], COPYING_S) and self._are_copies_promised():
                 values = sorted(transactors.not_copied())
                 return [f"with all repaired, not everything was copied within {COPYING_S:g} s: {values}"]
+            reader.kill()
             transactors.is_over = True
             if left := self._not_ended(transactors.copiers):
                 return left

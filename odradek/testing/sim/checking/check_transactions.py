@@ -85,14 +85,15 @@ def broken_transactions(ledger: Ledger, expectations: Expectations) -> Iterator[
     if not ledger.transaction_records:
         return
     transactions = _Transactions(ledger)
-    excuse = _excuse(expectations)
+    excuse = excuse_of_transactions(expectations)
     yield from _uncommitted_reads(transactions, excuse)
     if ledger.has_ended:
         yield from _torn(transactions, excuse)
         yield from _copies(transactions, excuse)
 
 
-def _excuse(expectations: Expectations) -> str | None:
+def excuse_of_transactions(expectations: Expectations) -> str | None:
+    """Why nothing of this is promised any more."""
     keys = {*expectations.stored, *expectations.logged}
     return next((why for key in sorted(keys) if (why := expectations.of_loss(key, 0.0)) is not None), None)
 
