@@ -35,6 +35,7 @@ class _Member:
     def __init__(self, member: Membership) -> None:
         self.member = member
         self._one_at_a_time = asyncio.Lock()
+        self._told_generation = -1
         job = member.job
         self._consumer = Consumer(
             job.bootstrap,
@@ -72,6 +73,7 @@ class _Member:
         while not self.member.session.stop.is_set():
             asked_ms = now_ms()
             batch = await consumer.get_batch(timeout_ms=POLL_S * 1000)
+            self._note_nothing()
             for part in batch.parts:
                 records = list(zip(part.offsets, part.values, strict=True))
                 self.member.processed(asked_ms, part.partition.partition, records)
@@ -101,7 +103,13 @@ class _Member:
         generation: int = self._consumer.group_metadata().generation
         return generation
 
+    def _note_nothing(self) -> None:
+        """Whose leader gives it nothing: a consumer tells of what is added alone."""
+        if self._generation > self._told_generation and not self._consumer.assignment():
+            self._assigned(frozenset())
+
     def _assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        self._told_generation = self._generation
         self.member.assigned(_indexes_of(partitions), self._generation)
 
     async def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
