@@ -144,7 +144,7 @@ def doubled_in(cluster: RealCluster, topic: str, partitions: int) -> set[int]:
     """What librdkafka may have doubled, by the logs of one broker."""
     directory = cluster.data_directories()[0]
     logs = [log_of(directory / f"{topic}-{index}") for index in range(partitions)]
-    return set().union(*map(under_two_epochs, logs))
+    return {value for log in logs for value in under_two_epochs(log)}
 
 
 def deleted_before(cluster: RealCluster) -> list[int]:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+from odradek.broker.cluster.features import SUPPORTED
 from odradek.broker.cluster.keys import BrokerState, NodeState, PartitionState, node_key
 from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Context
@@ -19,7 +20,8 @@ async def controller(
     *, is_elected: bool = True, nodes: Sequence[int] = (0, 1, 2), brokers: Sequence[BrokerState] = (HERE, *OTHERS)
 ) -> AsyncGenerator[Context]:
     async with running_broker(brokers=brokers) as context:
-        put = {node_key(node_id): NodeState((bytes([node_id]) * 16,)).encode() for node_id in nodes}
+        states = {node_id: NodeState((bytes([node_id]) * 16,), features=SUPPORTED) for node_id in nodes}
+        put = {node_key(node_id): state.encode() for node_id, state in states.items()}
         await context.metadata.applied(await context.metadata.store.commit(Txn(put=put)))
         context.member.fencing.connection_lost = _ask_nobody  # type: ignore[method-assign]
         if is_elected:
