@@ -114,7 +114,15 @@ def test_example_interceptors(server: OdradekBroker) -> None:
     assert {name for headers in traces for name, _ in headers} == {"trace-id"}
 
 
-@pytest.mark.parametrize("settings", [(), ("classic", "one"), ("consumer",), ("consumer", "one")])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        pytest.param(("classic", "one"), marks=pytest.mark.only_in_compat),
+        pytest.param(("consumer",), marks=pytest.mark.only_in_compat),
+        pytest.param(("consumer", "one"), marks=pytest.mark.only_in_compat),
+    ],
+)
 def test_example_exactly_once(tmp_path: Path, settings: tuple[str, ...]) -> None:
     options = ("--set", f"num.partitions={PARTITIONS}", "--set", "group.initial.rebalance.delay.ms=0")
     with OdradekBroker(tmp_path / "data", *options) as server:
