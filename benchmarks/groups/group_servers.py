@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Generator, Iterable, Mapping
 
 from benchmarks.harness.bench import Bench
-from benchmarks.harness.coordinators import KeyType, coordinator_of
+from benchmarks.harness.coordinators import PARTITIONS, KeyType, coordinator_of
 from benchmarks.harness.servers import Server, running_kafka
 from benchmarks.load.wire import Wire, check, repeat_until_answered
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -20,8 +20,7 @@ from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFet
 from processes.odradek_broker import settings_words
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
-OFFSETS_PARTITIONS = 50
-KAFKA_DEFAULTS = {"offsets.topic.num.partitions": str(OFFSETS_PARTITIONS)}
+KAFKA_DEFAULTS = {"offsets.topic.num.partitions": str(PARTITIONS)}
 """Where the tests' runner has one partition."""
 COMMIT_VERSION = 9
 FETCH_VERSION = 9

@@ -7,6 +7,7 @@ from typing import Final
 from benchmarks.harness.cluster_servers import Cluster, Member
 from benchmarks.harness.replicated_topics import restore_leaders
 from benchmarks.load.wire import Wire, check, repeat_until_answered
+from odradek.broker.internal_topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 FIND_VERSION: Final = 4
@@ -20,7 +21,7 @@ class KeyType(IntEnum):
     TRANSACTION = 1
 
 
-TOPIC_OF: Final = {KeyType.GROUP: "__consumer_offsets", KeyType.TRANSACTION: "__transaction_state"}
+TOPIC_OF: Final = {KeyType.GROUP: OFFSETS_TOPIC, KeyType.TRANSACTION: TRANSACTIONS_TOPIC}
 PARTITIONS: Final = 50
 """Of either topic, in Odradek and by Kafka's defaults."""
 

@@ -18,7 +18,6 @@ from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-"""The type of coordinator."""
 TIMEOUT_MS = 60_000
 INIT_VERSION = 4
 ADD_VERSION = 3

@@ -165,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
         context, replies, condition = self._context, self._replies, self._condition
         waiting_api = None
         """What `replies.later` waits for."""
-        while self.transport is not None and (self.caller.follows or not context.stopping):
+        while self.transport is not None and (not context.stopping or self.caller.follows):
             if not self.requests:
                 self.last_active_ms = context.environment.monotonic_ms()
                 await self._arrival.wait()

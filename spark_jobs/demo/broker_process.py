@@ -11,9 +11,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import IO, Self
+from typing import IO
 
+from odradek.spark_jobs.demo.child import Child, end
 from odradek.spark_jobs.demo.steps import DemoFailed
 
 # Arguments for a broker that listens on HOST:PORT (port 0: a free one), with its data in a directory.
@@ -35,7 +35,7 @@ def ready_address(line: str) -> str | None:
     return found["address"] if found else None
 
 
-class BrokerProcess:
+class BrokerProcess(Child):
     """A broker on one data directory. `address` is where it listens, from the first start on."""
 
     def __init__(self, command: BrokerCommand, data_directory: Path, log: Path) -> None:
@@ -44,14 +44,6 @@ class BrokerProcess:
         self._data_directory = data_directory
         self._log = log
         self._process: subprocess.Popen[str] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def start(self) -> None:
         """Starts the broker, on the port it had before if it had one; raises DemoFailed if it does not get ready."""
@@ -82,12 +74,7 @@ class BrokerProcess:
         """SIGTERM, or SIGKILL when that takes too long. Does nothing when no broker runs."""
         if self._process is None:
             return
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end(self._process, STOP_TIMEOUT_S)
         self._process = None
 
     def _follow(self, output: IO[str], addresses: "SimpleQueue[str | None]") -> None:

@@ -9,8 +9,9 @@ import subprocess
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from odradek.spark_jobs.demo.child import Child, end
 
 STOP_TIMEOUT_S = 30.0
 
@@ -28,21 +29,13 @@ async def _until_told(work: Coroutine[Any, Any, None]) -> None:
         working.result()
 
 
-class ClientProcess:
+class ClientProcess(Child):
     """`python -m MODULE ARGUMENTS…`, by the interpreter that runs the demo; gone when the block ends."""
 
     def __init__(self, module: str, *arguments: str, log: Path) -> None:
         self._log = log
         with log.open("w", encoding="utf-8") as output:
             self._process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=output, stderr=output)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def is_running(self) -> bool:
@@ -65,9 +58,4 @@ class ClientProcess:
 
     def stop(self) -> None:
         """SIGTERM, also when it is paused, and SIGKILL where that does not end it."""
-        self._process.terminate()
-        self.resume()
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        end(self._process, STOP_TIMEOUT_S)

@@ -12,9 +12,8 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from odradek.spark_jobs.demo.child import Child, end
 from odradek.spark_jobs.demo.steps import DemoFailed
 
 HOST = "127.0.0.1"
@@ -24,7 +23,7 @@ ANSWER_TIMEOUT_S = 1.0
 POLL_INTERVAL_S = 0.02
 
 
-class EtcdProcess:
+class EtcdProcess(Child):
     """etcd on a data directory of its own. `address` is what brokers are given as `--metadata`."""
 
     def __init__(self, data_directory: Path, log: Path) -> None:
@@ -36,14 +35,6 @@ class EtcdProcess:
     @property
     def address(self) -> str:
         return f"etcd://{HOST}:{self._port}/odradek-demo"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def start(self) -> None:
         """Returns when it serves; raises DemoFailed if it does not get ready."""
@@ -68,12 +59,7 @@ class EtcdProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process, STOP_TIMEOUT_S)
 
     def _is_healthy(self) -> bool:
         with contextlib.closing(http.client.HTTPConnection(HOST, self._port, timeout=ANSWER_TIMEOUT_S)) as connection:

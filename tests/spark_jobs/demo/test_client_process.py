@@ -19,7 +19,7 @@ async def count(path):
             number += 1
             with open(path, "w") as file:
                 file.write(str(number))
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # its work; whether the number grows shows if it runs
     finally:
         with open(path + ".closed", "x"):
             pass
