@@ -26,6 +26,9 @@ __all__ = ["cancel_moves", "list_moves", "move"]
 
 LOOK_S: Final = 0.5
 """Between two looks whether it is done."""
+LOOKS_AFTER_END: Final = 10
+"""So often the replicas are asked for, after the controller has said that a move has ended: another broker answers,
+and it may hear of the end later."""
 
 
 async def list_moves(admin: Admin, *, as_json: bool) -> None:
@@ -124,7 +127,7 @@ async def _wait_for(
     admin: Admin, targets: Mapping[TopicPartition, Sequence[int]], failures: Failures, *, is_throttled: bool
 ) -> None:
     """Returns when none of the moves is under way, and takes their throttle away. Raises CommandFailed when a partition
-    has then other replicas than it should have."""
+    has other replicas than it should have, and keeps them."""
     try:
         awaited = Awaited(admin)
         while under_way := await _under_way(admin, list(targets)):  # a broker tells nobody when it is done
@@ -135,10 +138,22 @@ async def _wait_for(
         click.echo(f"The reassignment goes on{stays}: see --list, --wait and --cancel.", err=True)
         raise
     await _unthrottle(admin, list(targets))
-    reached = await _present(admin, targets, failures)
-    others = [f"{each} has {broker_ids(reached[each])}" for each in reached if set(reached[each]) != set(targets[each])]
+    others = await _others(admin, targets, failures)
     if others:
         raise CommandFailed(f"Not done, for it was cancelled or changed meanwhile: {'; '.join(others)}.")
+
+
+async def _others(admin: Admin, targets: Mapping[TopicPartition, Sequence[int]], failures: Failures) -> Sequence[str]:
+    """The partitions whose move has ended, and whose replicas are not those of it: what they have, as sentences."""
+    looks = 0
+    while True:
+        reached = await _present(admin, targets, failures)
+        others = {each: have for each, have in reached.items() if set(have) != set(targets[each])}
+        looks += 1
+        if not others or looks == LOOKS_AFTER_END:
+            return [f"{each} has {broker_ids(have)}" for each, have in others.items()]
+        targets = {each: targets[each] for each in others}
+        await asyncio.sleep(LOOK_S)
 
 
 async def _under_way(admin: Admin, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Reassignment]:

@@ -211,8 +211,8 @@ def _a_move_waits_for_it(odradek: Commands) -> subprocess.Popen[bytes]:
 
 
 def _what_waited_for_it_is_done(odradek: Commands, waiting: subprocess.Popen[bytes]) -> None:
-    said, _ = waiting.communicate(timeout=60)
-    assert (said, waiting.returncode) == (b"byhand-0 moves from 3,2,1 to 2,3\ndone\n", 0)
+    said, complained = waiting.communicate(timeout=60)
+    assert (said, waiting.returncode) == (b"byhand-0 moves from 3,2,1 to 2,3\ndone\n", 0), complained
     eventually(lambda: placed(odradek, "byhand"), [(2, [2, 3], [2, 3])])
     for topic in ("unborn", "late"):
         assert [isr for _, _, isr in placed(odradek, topic)] == [[1, 2, 3]] * (1 if topic == "unborn" else 3)

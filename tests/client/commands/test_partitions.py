@@ -207,6 +207,19 @@ async def test_who_waits_is_told_that_somebody_else_has_ended_it(capsys: Printed
 
 
 @pytest.mark.virtual_time
+async def test_who_waits_is_not_told_of_an_end_that_the_broker_asked_has_not_heard_of() -> None:
+    """The controller says that nothing is under way, and another broker tells the replicas of before for a while."""
+    with replicated_cluster(3, orders=1) as (scripted, _, replicated):
+        replicated.place("orders", 0, (0, 1), (0, 1))
+        moving = asyncio.ensure_future(ran(scripted, partitions, "reassign", *ONE, "--replicas", "1,2", "--wait"))
+        await until(lambda: replicated.of("orders", 0).target is not None)
+        replicated.of("orders", 0).target = None
+        await asyncio.sleep(2)
+        replicated.place("orders", 0, (1, 2), (1, 2))
+        assert await moving is None
+
+
+@pytest.mark.virtual_time
 async def test_while_no_broker_answers_the_wait_goes_on(capsys: Printed) -> None:
     with replicated_cluster(3, orders=1) as (scripted, _, replicated):
         replicated.place("orders", 0, (0, 1), (0, 1))
