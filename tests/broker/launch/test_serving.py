@@ -104,12 +104,17 @@ async def test_many_starts_and_stops_take_no_more_memory() -> None:
     assert await round_of(ROUNDS) - before < GROWTH_BYTES
 
 
-async def test_the_process_stays_the_programs(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_the_process_stays_the_programs(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen: list[str] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append("by the broker"))
+
     def seen() -> tuple[object, ...]:
         handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
         with contextlib.closing(asyncio.new_event_loop()) as loop:
             kind = type(loop)
-        return *handlers, kind, sys.getswitchinterval(), gc.get_freeze_count(), gc.isenabled()
+        return *handlers, kind, sys.getswitchinterval(), gc.get_threshold(), gc.isenabled(), *frozen
 
     before = seen()
     async with serving(memory=True) as broker:
