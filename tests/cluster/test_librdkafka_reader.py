@@ -41,6 +41,8 @@ class MainThread:
         self._is_over = True
         self._wake.release()
         self._thread.join()
+        while self._thread.native_id in main_thread_wakes():  # Python's thread ends a moment before the kernel's
+            os.sched_yield()
 
     def _run(self) -> None:
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(MAIN_THREAD)

@@ -29,8 +29,9 @@ PATIENCE_S: Final = 15.0
 PAUSE_S: Final = 0.05
 """Between two questions, not instead of them."""
 
-KEEPS_OLD_RECORDS = {"log.retention.check.interval.ms": "3600000"}
-"""Many tests send records of 1970: retention, every five minutes, would delete them between two steps."""
+KEEPS_OLD_RECORDS = {"log.retention.check.interval.ms": "3600000", "log.initial.task.delay.ms": "3600000"}
+"""Many tests send records of 1970. Retention, 30 s after Kafka's start and every five minutes, would delete them
+between two steps."""
 
 OPTIONS = {"num.partitions": "2", "auto.create.topics.enable": "false"} | KEEPS_OLD_RECORDS
 
