@@ -181,8 +181,11 @@ class Broker:
         self._tasks.failed = self._task_failed
         self._tasks.start(metadata.follow(self.environment), "follow the metadata")
         await self._register(registration)
-        await self._accept()
+        self.context.starting = starting = asyncio.Event()
+        await self._accept()  # at once: of a registered broker that refuses connections nobody thinks that it lives
         await metadata.applied(registration.epoch)
+        self.context.starting = None
+        starting.set()
         await self.context.member.decide()
         self.context.member.start()
         self._known.follow(self._tasks, metadata.revision, lambda: metadata.image.followed, self.environment)

@@ -260,6 +260,9 @@ class Context:
     metrics: RequestMetrics
     served: Mapping[int, Api]
     interceptors: Interceptors = field(default_factory=Interceptors)
+    starting: asyncio.Event | None = None
+    """While the metadata does not show this broker yet: connections are taken, and requests begin when it is set. An
+    answer from before names no broker, by which clients go astray (librdkafka waits for metadata for a minute)."""
     stopping: bool = False
     _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
 

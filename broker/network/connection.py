@@ -165,6 +165,8 @@ class Connection(asyncio.BufferedProtocol):
         context, replies, condition = self._context, self._replies, self._condition
         waiting_api = None
         """What `replies.later` waits for."""
+        if context.starting is not None:
+            await context.starting.wait()
         while self.transport is not None and (not context.stopping or self.caller.follows):
             if not self.requests:
                 self.last_active_ms = context.environment.monotonic_ms()

@@ -30,6 +30,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.runtime.environment import Environment
+from tests.broker.cluster.faulty_store import FaultyStore
 from tests.broker.servers import broker_on, files, started
 from tests.broker.wire import (
     RawClient,
@@ -221,6 +222,34 @@ async def test_metadata_answers_with_the_addresses_of_the_listener_asked() -> No
             assert await addresses(client) == [(0, "127.0.0.1", inside_at.port)]
         async with client_of(*outside_at) as client:
             assert await addresses(client) == [(0, "broker.example", 19092)]
+
+
+async def test_no_request_is_answered_before_the_broker_is_in_the_metadata_itself() -> None:
+    """One that names no broker leads clients astray: librdkafka then waited for a topic's metadata for a minute."""
+    store = FaultyStore()
+    store.blind()
+    broker = Broker(settings(), Environment(), MemoryDisk(), store=store)
+    starting = asyncio.ensure_future(broker.start())
+    while not (broker.bound and await accepts(broker)):  # noqa: ASYNC110 - a port tells nobody
+        await asyncio.sleep(0.001)
+    async with connected(broker) as client:
+        asking = asyncio.ensure_future(client.ask(MetadataRequest(topics=[]), 9))
+        await asyncio.sleep(0.05)
+        assert (asking.done(), starting.done()) == (False, False)
+        store.see()
+        assert [each.node_id for each in (await asking).brokers] == [broker.settings.node_id]
+    await starting
+    await broker.stop()
+
+
+async def accepts(broker: Broker) -> bool:
+    endpoint = next(iter(broker.bound.values()))
+    try:
+        _, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+    except ConnectionRefusedError:
+        return False
+    writer.close()
+    return True
 
 
 async def test_an_ipv6_literal_is_bound_advertised_and_connected_to() -> None:
