@@ -173,7 +173,7 @@ class Broker:
         if (await store.read(CLUSTER_KEY)).revision != image.revision:
             image = await self._read_image(store)
         self._compose(store, image, registration, cluster_id)
-        metadata = self.context.metadata
+        context, metadata = self.context, self.context.metadata
         self._known.write(image.followed)
         adoption_note.use(self.disk, [one.path for one in self.directories.online])
         self._load(image)
@@ -181,11 +181,9 @@ class Broker:
         self._tasks.failed = self._task_failed
         self._tasks.start(metadata.follow(self.environment), "follow the metadata")
         await self._register(registration)
-        self.context.starting = starting = asyncio.Event()
-        await self._accept()  # at once: of a registered broker that refuses connections nobody thinks that it lives
-        await metadata.applied(registration.epoch)
-        self.context.starting = None
-        starting.set()
+        with context.starting_up():
+            await self._accept()  # at once: who refuses connections is taken for dead
+            await metadata.applied(registration.epoch)
         await self.context.member.decide()
         self.context.member.start()
         self._known.follow(self._tasks, metadata.revision, lambda: metadata.image.followed, self.environment)
@@ -194,7 +192,6 @@ class Broker:
         upkeep = CoordinatorTopicsUpkeep(self.context)
         metadata.subscribe(upkeep.follow)
         self._tasks.start(upkeep.run(), "raise the replicas of internal topics")
-        context = self.context
         Maintenance(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
         late = LateWarnings(context.partitions, context.transactions.shards, context.config, self.environment)
         self._upkeep.start(late.run(), "warn of late transactions")

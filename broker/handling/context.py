@@ -267,6 +267,14 @@ class Context:
     _interrupts: dict[Callable[[], None], None] = field(default_factory=dict[Callable[[], None], None])
 
     @contextmanager
+    def starting_up(self) -> Generator[None]:
+        """Within the block connections are taken, and their requests begin when it has ended well."""
+        self.starting = starting = asyncio.Event()
+        yield
+        self.starting = None
+        starting.set()
+
+    @contextmanager
     def interruptible(self, interrupt: Callable[[], None]) -> Generator[None]:
         """Within the block, `interrupt` is called when the server stops: what waits for data answers with what it
         has."""
