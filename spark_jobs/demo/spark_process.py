@@ -12,10 +12,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from odradek.spark_jobs.delays import STATISTICS
+from odradek.spark_jobs.demo.child import Child
 from odradek.spark_jobs.demo.steps import Completed, DemoFailed
 
 POLL_INTERVAL_S = 0.02
@@ -51,8 +50,8 @@ def committed_batches(checkpoint: Path) -> int:
     return sum(name.isdigit() for name in os.listdir(commits)) if commits.is_dir() else 0
 
 
-class SparkProcess:
-    """One run of the job; a context manager that leaves no process behind."""
+class SparkProcess(Child):
+    """One run of the job."""
 
     def __init__(self, command: list[str], checkpoint: Path, log: Path) -> None:
         self._checkpoint = checkpoint
@@ -60,12 +59,8 @@ class SparkProcess:
         with log.open("w", encoding="utf-8") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def stop(self) -> None:
+        """As `kill`: what the job has committed stands in its checkpoint."""
         self.kill()
 
     def kill(self) -> None:

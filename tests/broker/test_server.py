@@ -234,7 +234,7 @@ async def test_no_request_is_answered_before_the_broker_is_in_the_metadata_itsel
         await asyncio.sleep(0.001)
     async with connected(broker) as client:
         asking = asyncio.ensure_future(client.ask(MetadataRequest(topics=[]), 9))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # longer than an answer takes, where it does not wait
         assert (asking.done(), starting.done()) == (False, False)
         store.see()
         assert [each.node_id for each in (await asking).brokers] == [broker.settings.node_id]

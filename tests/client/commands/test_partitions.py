@@ -214,7 +214,7 @@ async def test_who_waits_is_not_told_of_an_end_that_the_broker_asked_has_not_hea
         moving = asyncio.ensure_future(ran(scripted, partitions, "reassign", *ONE, "--replicas", "1,2", "--wait"))
         await until(lambda: replicated.of("orders", 0).target is not None)
         replicated.of("orders", 0).target = None
-        await asyncio.sleep(2)
+        await asyncio.sleep(2)  # of virtual time: it looks again and again meanwhile
         replicated.place("orders", 0, (1, 2), (1, 2))
         assert await moving is None
 
