@@ -39,7 +39,7 @@ ROLLED = {
     "retention.ms": "-1",
     "file.delete.delay.ms": "1000",
 }
-CHECKED_OFTEN = ("--set", "log.retention.check.interval.ms=1000")
+CHECKED_OFTEN = ("--set", "log.initial.task.delay.ms=1000", "--set", "log.retention.check.interval.ms=1000")
 SYNCING_CONNECTIONS = 8
 SYNCED_REQUESTS = 1000
 READ_BYTES = 64 * 1024

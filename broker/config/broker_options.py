@@ -221,7 +221,7 @@ class BrokerOptions(GroupOptions, TransactionOptions):
         minimum=4, unit="bytes", dynamic=CLUSTER_WIDE,
     )
     log_initial_task_delay_ms = Option(
-        "log.initial.task.delay.ms", LONG, 30_000, "How long after the start work in the background begins.",
+        "log.initial.task.delay.ms", LONG, 30_000, "How long after the start retention and recovery points begin.",
         minimum=0, unit="ms", deviation=_INTERNAL,
     )
     log_local_retention_bytes = Option(

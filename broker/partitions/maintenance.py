@@ -1,5 +1,7 @@
 """What is done to the logs by the clock (LogManager.startup): retention, checkpoints, forgetting, removing files.
 
+Retention and recovery points begin `log.initial.task.delay.ms` after the start, the others after their interval.
+
 | job | every | what |
 |---|---|---|
 | retention | `log.retention.check.interval.ms` | segments go by time, size and log start (`log/retention.py`) |
@@ -50,9 +52,11 @@ class Maintenance:
 
     def start(self) -> None:
         config = self._config
-        jobs: tuple[tuple[str, Callable[[], int], Job], ...] = (
+        after_start: tuple[tuple[str, Callable[[], int], Job], ...] = (
             ("retention", lambda: config.log_retention_check_interval_ms, self.delete_old_segments),
             ("recovery points", lambda: config.log_flush_offset_checkpoint_interval_ms, self.write_recovery_points),
+        )
+        after_interval: tuple[tuple[str, Callable[[], int], Job], ...] = (
             (
                 "high watermarks",
                 lambda: config.replica_high_watermark_checkpoint_interval_ms,
@@ -62,16 +66,20 @@ class Maintenance:
             ("in-sync sets", lambda: config.replica_lag_time_max_ms // 2, self.check_in_sync),
             ("compaction", lambda: config.log_cleaner_backoff_ms, self._cleaner.clean_what_is_due),
         )
-        for name, interval_ms, job in jobs:
-            self._tasks.start(self._repeat(name, interval_ms, job), name)
+        for name, interval_ms, job in after_start:
+            self._tasks.start(self._repeat(name, config.log_initial_task_delay_ms, interval_ms, job), name)
+        for name, interval_ms, job in after_interval:
+            self._tasks.start(self._repeat(name, interval_ms(), interval_ms, job), name)
 
-    async def _repeat(self, name: str, interval_ms: Callable[[], int], job: Job) -> None:
+    async def _repeat(self, name: str, first_ms: int, interval_ms: Callable[[], int], job: Job) -> None:
+        wait_ms = first_ms
         while True:
-            await self._environment.sleep(max(1, interval_ms()))
+            await self._environment.sleep(max(1, wait_ms))
             try:
                 await job()
             except (KafkaError, OSError) as error:
                 logger.error("%s: this time it could not be done: %s", name, error)
+            wait_ms = interval_ms()
 
     async def check_in_sync(self) -> None:
         """Looks for followers that have lagged behind for too long."""

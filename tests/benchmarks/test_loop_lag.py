@@ -18,7 +18,8 @@ def test_shares_are_told_by_the_bounds_of_their_buckets() -> None:
 def test_segments_roll_and_go_while_records_are_synced_and_cold_logs_are_read(tmp_path: Path) -> None:
     plan = Plan(run_bytes=8 * MEBIBYTE, filling_bytes=128 * MEBIBYTE)
     bench = Bench(plan, tmp_path, [], lambda line: None)
-    with running_odradek(tmp_path / "data", ("--set", "log.retention.check.interval.ms=20")) as server:
+    often = ("--set", "log.initial.task.delay.ms=20", "--set", "log.retention.check.interval.ms=20")
+    with running_odradek(tmp_path / "data", often) as server:
         busy = Busy(bench, server)
         text = busy.run()
     assert "synced" in text

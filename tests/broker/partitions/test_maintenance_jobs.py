@@ -29,6 +29,7 @@ pytestmark = pytest.mark.virtual_time
 
 NO_SETTINGS: Mapping[str, str] = {}
 BY_TIME = {"retention.ms": "10000"}
+FIRST_S = 30
 CHECK_S = 300
 
 
@@ -72,9 +73,10 @@ async def running(disk: MemoryDisk | None = None, settings: Mapping[str, str] = 
 async def test_retention_runs_at_its_interval_and_files_go_a_minute_later() -> None:
     async with running() as broker:
         partition = await broker.topic()
-        broker.fill()
         broker.upkeep.start()
-        await asyncio.sleep(CHECK_S - 1)
+        await asyncio.sleep(FIRST_S + 1)
+        broker.fill()
+        await asyncio.sleep(CHECK_S - 2)
         assert partition.log.base_offsets == [0, 2, 4]
         await asyncio.sleep(2)
         assert partition.log.base_offsets == [6]
@@ -85,8 +87,22 @@ async def test_retention_runs_at_its_interval_and_files_go_a_minute_later() -> N
         assert not [name for name in broker.context.disk.list_dir(directory) if name.endswith(".deleted")]
 
 
+async def test_retention_and_recovery_points_begin_half_a_minute_after_the_start() -> None:
+    async with running() as broker:
+        partition = await broker.topic()
+        broker.fill()
+        broker.upkeep.start()
+        await asyncio.sleep(FIRST_S - 1)
+        assert partition.log.log_start_offset == 0
+        assert not broker.context.disk.exists(f"{DATA_DIR}/{RECOVERY_POINTS}")
+        await asyncio.sleep(2)
+        assert partition.log.log_start_offset == 6
+        assert broker.context.disk.exists(f"{DATA_DIR}/{RECOVERY_POINTS}")
+
+
 async def test_an_interval_that_is_changed_counts_from_the_next_time() -> None:
-    async with running(settings={"log.retention.check.interval.ms": "1000"}) as broker:
+    settings = {"log.initial.task.delay.ms": "1000", "log.retention.check.interval.ms": "1000"}
+    async with running(settings=settings) as broker:
         partition = await broker.topic(configs={"retention.ms": "500"})
         broker.upkeep.start()
         broker.fill()
@@ -116,7 +132,7 @@ async def test_checkpoints_are_written_where_anything_moved() -> None:
         broker.fill()
         broker.upkeep.start()
         writes.clear()
-        await asyncio.sleep(61)
+        await asyncio.sleep(FIRST_S + 1)
         paths = [f"{DATA_DIR}/{name}" for name in (RECOVERY_POINTS, HIGH_WATERMARKS)]
         assert [writes.count(path) for path in paths] == [1, 1], "not with every interval"
         assert [read_offsets(broker.context.disk, path) for path in paths] == [{("orders", 0): 4}, {("orders", 0): 6}]
