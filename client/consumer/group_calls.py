@@ -70,9 +70,13 @@ class GroupCalls(ConsumerBase):
         return frozenset() if self._group is None else self._group.topics
 
     def group_metadata(self) -> Identity:
-        """As what this consumer commits at the moment. Raises NoGroup."""
+        """As what this consumer commits what it has been handed out. Raises NoGroup.
+
+        As with Java's consumer the generation is that of the newest complete rebalance: with it a transaction commits
+        no offset of a partition that another member has been given since.
+        """
         self._check(may_be_closing=True)
-        return self._session().identity
+        return self._session().settled
 
     # ------------------------------------------------------------------------------------------------ transactions
     def offsets_for_transaction(self, last: object | None = None) -> OffsetsToCommit:

@@ -146,6 +146,11 @@ class GroupSession:
         return self._membership.identity
 
     @property
+    def settled(self) -> Identity:
+        """As `Membership.settled`."""
+        return self.identity if self._membership is None or not self.is_member else self._membership.settled
+
+    @property
     def topics(self) -> frozenset[str]:
         return self._watch.topics
 

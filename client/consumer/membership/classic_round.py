@@ -68,6 +68,11 @@ class ClassicRound(GroupMember):
         return Identity(self.settings.group_id, self._member_id, self._generation, self.settings.group_instance_id)
 
     @property
+    def settled(self) -> Identity:
+        is_member = self._generation != NO_GENERATION
+        return self.identity._replace(generation=self._owned_generation if is_member else NO_GENERATION)
+
+    @property
     def has_ended(self) -> bool:
         return not MOVES[self.state]
 

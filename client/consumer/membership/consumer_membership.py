@@ -84,6 +84,10 @@ class ConsumerMembership(GroupMember):
         return Identity(self.settings.group_id, self._member_id, self._epoch, self.settings.group_instance_id)
 
     @property
+    def settled(self) -> Identity:
+        return self.identity
+
+    @property
     def is_stable(self) -> bool:
         return self.state is State.STABLE
 

@@ -46,6 +46,12 @@ class Membership(Protocol):
     @property
     def identity(self) -> Identity: ...
     @property
+    def settled(self) -> Identity:
+        """With the generation of what it owns, which is older while a rebalance is between JoinGroup and SyncGroup:
+        what it had may be another's in the one that it has joined."""
+        ...
+
+    @property
     def coordinator(self) -> int | None:
         """The node to send commits to; None: it is looked for, or nobody needs it."""
         ...

@@ -56,6 +56,21 @@ def syncing() -> Driven:
     return driven
 
 
+def test_it_commits_by_the_generation_of_what_it_owns_until_it_has_its_assignment() -> None:
+    driven = Driven(COOPERATIVE)
+    assert driven.member.settled.generation == -1
+    driven.stable()
+    before = driven.member.settled
+    driven.beats(ErrorCode.REBALANCE_IN_PROGRESS)
+    driven.asks(Join)
+    driven.joined(6)
+    assert driven.member.identity.generation == 6
+    assert driven.member.settled == before
+    assert before.generation < 6
+    driven.synced("a0 b0")
+    assert driven.member.settled == driven.member.identity
+
+
 def beating() -> Driven:
     driven = Driven(COOPERATIVE).stable()
     driven.wait(3_000)
