@@ -125,12 +125,17 @@ class Clients:
     def wait_for_reading(self, timeout_s: float = PROGRESS_TIMEOUT_S) -> None:
         """Until every reader has been given as much as is acknowledged now."""
         self.look()
-        wanted = sum(client.acknowledged_count for client in self.producers)
+        wanted = self.acknowledged_count
         deadline = time.monotonic() + timeout_s
         while late := [each.name for each in self.readers if each.read_count < wanted]:
             assert time.monotonic() < deadline, f"{late} have not read everything in {timeout_s} s"
             time.sleep(LOOK_S)  # between two looks
             self.look()
+
+    @property
+    def acknowledged_count(self) -> int:
+        """Of all producers, as far as it was looked at."""
+        return sum(client.acknowledged_count for client in self.producers)
 
     def look(self) -> None:
         for client in self.all:

@@ -1,8 +1,7 @@
 """Rounds with a consumer group: something happens to its coordinator while members of five libraries come and go.
 
     with GroupStory("SIGKILL, coordinator", cluster) as story:
-        for _ in range(ROUNDS):
-            story.round(killed)                 # group_faults.py
+        story.rounds("SIGKILL, coordinator", killed)            # group_faults.py
 
 Producers write to a topic of twelve partitions, and one group reads it: kafka-python, Java's consumer and ours commit
 and wait, aiokafka and one consumer of librdkafka commit in the background, and another one of librdkafka is static. In
@@ -39,7 +38,7 @@ from tests.cluster.members import GROUP, STATIC, Members
 from tests.cluster.offsets_register import register_beside
 from tests.cluster.raised_epochs import excused
 from tests.cluster.real_cluster import NODES, TOPIC, RealCluster, create_topic, is_whole
-from tests.cluster.rounds import SEED, check_logs, doubled_in, everything, history_of
+from tests.cluster.rounds import ROUNDS, SEED, check_logs, doubled_in, everything, history_of
 from tests.compat.watermarks import log_ends
 
 GROUP_TOPIC: Final = "shared"
@@ -55,7 +54,9 @@ class GroupStory:
         """`bootstrap`: where clients find it, if not where its brokers listen."""
         self.cluster = cluster
         self.rng = random.Random(f"{SEED} {what}")
-        self.figures = Figures(f"group: {what}")
+        self.what = what
+        self.figures: list[Figures] = []
+        """Of each kind of round."""
         partitions, where = len(GROUP_ASSIGNMENTS), bootstrap or cluster.bootstrap
         self.clients = Clients(cluster.processes, where, GROUP_TOPIC, partitions, kinds=PRODUCERS, burst=5)
         self.members = Members(cluster.processes, where, GROUP_TOPIC, partitions)
@@ -64,7 +65,7 @@ class GroupStory:
         self.register = cluster.processes.add(Client(job, cluster.processes.log_file("register")))
 
     def __enter__(self) -> Self:
-        print(f"\n{self.figures.what}: PROCESS_SEED={SEED}")  # noqa: T201 - for the report
+        print(f"\ngroup: {self.what}: PROCESS_SEED={SEED}")  # noqa: T201 - for the report
         create_topic(self.cluster, GROUP_TOPIC, assignments=GROUP_ASSIGNMENTS)
         create_offsets_topic(self.cluster, GROUP)
         self.clients.start()
@@ -76,7 +77,16 @@ class GroupStory:
 
     # -- a round ------------------------------------------------------------------------------------------------------
 
-    def round(self, fault: GroupFault) -> None:
+    def rounds(self, what: str, fault: GroupFault) -> None:
+        """As many of this kind as ROUNDS says."""
+        figures, before = Figures(f"group: {what}"), self.clients.acknowledged_count
+        self.figures.append(figures)
+        for _ in range(ROUNDS):
+            figures.gaps_ms.append(self._round(fault))
+        figures.acknowledged_count = self.clients.acknowledged_count - before
+
+    def _round(self, fault: GroupFault) -> float:
+        """The longest gap between two commits of it, in ms."""
         from_ms = now_ms()
         before, during, after = self.rng.choice(self._moves())
         before()
@@ -91,7 +101,7 @@ class GroupStory:
         acknowledged = self._acknowledged_ends()
         self.members.wait_until_settled()
         self.members.wait_until_committed(acknowledged)
-        self.figures.gaps_ms.append(longest_commit_gap_ms(self.members.history(), from_ms, now_ms()))
+        return longest_commit_gap_ms(self.members.history(), from_ms, now_ms())
 
     def _moves(self) -> Sequence[tuple[Callable[[], None], Callable[[], None], Callable[[], None]]]:
         """Who goes and comes before, during, and after the fault."""
@@ -168,9 +178,9 @@ class GroupStory:
         verdict = check(history)
         if not verdict.is_content:
             verdict = excused(verdict, doubled_in(self.cluster, GROUP_TOPIC, len(GROUP_ASSIGNMENTS)))
-        self.figures.acknowledged_count = sum(client.acknowledged_count for client in self.clients.producers)
-        self.figures.finding_count = len(verdict.findings)
-        self.figures.report()
+        for figures in self.figures:
+            figures.finding_count = len(verdict.findings)
+            figures.report()
         print(f"excused: {verdict.counts()}; came again: {dict(self.members.came_again)}")  # noqa: T201 - for the report
         verdict.check()
         assert self.clients.failures() == [], "a send failed, in the time that its client gives it"

@@ -1,13 +1,14 @@
 """Rounds: something happens to a cluster under load, again and again, and in the end all that was promised is checked.
 
-    with Story("SIGKILL, leader", cluster, seed) as story:
-        for _ in range(ROUNDS):
-            story.round(fault)                  # fault(cluster, rng) returns when all is repaired
+    with Story("SIGKILL, leader", cluster) as story:
+        story.rounds("SIGKILL, leader", fault)  # fault(cluster, rng) returns when all is repaired
 
-Producers and readers of three libraries work all the while. After each round the cluster must become whole again by
-itself, and every producer must get on. In the end nobody sends any more, every reader must come to the end, all is read
-from beginning to end once more, and the checker of the simulator judges what all of them were told; besides, no send
-has failed, no broker has logged an error of its own, and the brokers' logs are the same byte for byte.
+Several kinds of faults happen to one cluster, one after the other (`lots`): to start a cluster and its clients, and to
+look through all of it in the end, takes longer than two rounds. Producers and readers of three libraries work all the
+while. After each round the cluster must become whole again by itself, and every producer must get on. In the end nobody
+sends any more, every reader must come to the end, all is read from beginning to end once more, and the checker of the
+simulator judges what all of them were told; besides, no send has failed, no broker has logged an error of its own, and
+the brokers' logs are the same byte for byte.
 
 PROCESS_ROUNDS sets how many (1), PROCESS_SEED repeats a run's choices as far as processes can be repeated.
 """
@@ -16,10 +17,10 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import pytest
 
@@ -42,8 +43,24 @@ FINAL: Final = "final"
 OWN_ERROR: Final = re.compile(r"Traceback \(most recent call last\)|\b(ERROR|CRITICAL) ")
 """What no fault excuses in a broker's log, or in one of our client's."""
 
+KINDS_A_CLUSTER: Final = 5
+
 Fault = Callable[[RealCluster, random.Random], None]
 not_when_short: Final = pytest.mark.skipif(IS_SHORT, reason="left to `make rounds`: it takes a while")
+
+
+def lots(kinds: Iterable[str], *, size: int = KINDS_A_CLUSTER) -> list[Any]:
+    """Parameters `whats`: so many kinds of rounds at most are a tuple, as happens to one cluster."""
+    return [pytest.param(whats, id=" | ".join(whats)) for whats in batched(kinds, size)]
+
+
+def batched(kinds: Iterable[str], size: int) -> Iterator[tuple[str, ...]]:
+    """As even as it can be: 7 in lots of 5 are 4 and 3."""
+    left = list(kinds)
+    for number in range(-(-len(left) // size), 0, -1):
+        take = -(-len(left) // number)
+        yield tuple(left[:take])
+        del left[:take]
 
 
 class Story:
@@ -58,10 +75,13 @@ class Story:
         bootstrap: str | None = None,
         kinds: Sequence[str] = PRODUCERS + READERS,
     ) -> None:
-        """`bootstrap`: where clients find it, if not where its brokers listen."""
+        """`what`: names the choices of its rounds. `bootstrap`: where clients find it, if not where its brokers
+        listen."""
         self.cluster = cluster
         self.rng = random.Random(f"{SEED} {what}")
-        self.figures = Figures(what)
+        self.what = what
+        self.figures: list[Figures] = []
+        """Of each kind of round."""
         self.clients = Clients(
             cluster.processes,
             bootstrap or cluster.bootstrap,
@@ -72,21 +92,27 @@ class Story:
         )
 
     def __enter__(self) -> Self:
-        print(f"\n{self.figures.what}: PROCESS_SEED={SEED}")  # noqa: T201 - for the report
+        print(f"\n{self.what}: PROCESS_SEED={SEED}")  # noqa: T201 - for the report
         self.clients.start()
         self.clients.wait_for_progress(50)
         return self
 
-    def round(self, fault: Fault) -> float:
+    def rounds(self, what: str, fault: Fault) -> None:
+        """As many of this kind as ROUNDS says."""
+        figures, before = Figures(what), self.clients.acknowledged_count
+        self.figures.append(figures)
+        for _ in range(ROUNDS):
+            figures.gaps_ms.append(self._round(fault))
+        figures.acknowledged_count = self.clients.acknowledged_count - before
+
+    def _round(self, fault: Fault) -> float:
         """The longest gap in it, in ms."""
         from_ms = now_ms()
         fault(self.cluster, self.rng)
         self.cluster.wait_until_whole()
         self.cluster.happened("heal", "")
         self.clients.wait_for_progress(100)
-        gap_ms = longest_gap_ms(self.clients.history(), from_ms, now_ms())
-        self.figures.gaps_ms.append(gap_ms)
-        return gap_ms
+        return longest_gap_ms(self.clients.history(), from_ms, now_ms())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -111,9 +137,9 @@ class Story:
         verdict = check(history, self.cluster.deletions)
         if not verdict.is_content:
             verdict = excused(verdict, doubled_in(self.cluster, TOPIC, len(ASSIGNMENTS)))
-        self.figures.acknowledged_count = sum(client.acknowledged_count for client in self.clients.producers)
-        self.figures.finding_count = len(verdict.findings)
-        self.figures.report()
+        for figures in self.figures:
+            figures.finding_count = len(verdict.findings)
+            figures.report()
         if count := self.clients.stood_still():
             print(f"{count} of librdkafka's consumers stood still (librdkafka_reader.py)")  # noqa: T201 - for the report
         if count := sum(each.excuse == EXCUSE for each in verdict.excused):

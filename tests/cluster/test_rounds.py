@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.rounds import check_logs, log_of
+from tests.cluster.rounds import batched, check_logs, log_of
 
 
 def test_an_error_of_a_brokers_own_is_found_and_shown(tmp_path: Path) -> None:
@@ -26,3 +26,13 @@ def test_a_log_is_the_same_in_other_segments(tmp_path: Path) -> None:
             (tmp_path / name / f"{2 * index:020d}.log").write_bytes(part)
             (tmp_path / name / f"{2 * index:020d}.index").write_bytes(b"-")
     assert log_of(tmp_path / "one") == log_of(tmp_path / "other") == b"abcdef"
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes"), [(0, []), (1, [1]), (5, [5]), (6, [3, 3]), (7, [4, 3]), (14, [5, 5, 4]), (20, [5, 5, 5, 5])]
+)
+def test_kinds_are_divided_evenly_and_each_is_there_once(count: int, sizes: list[int]) -> None:
+    kinds = [f"kind {number}" for number in range(count)]
+    found = list(batched(kinds, 5))
+    assert [len(each) for each in found] == sizes
+    assert [kind for each in found for kind in each] == kinds

@@ -24,7 +24,8 @@ How = Literal["SIGKILL", "SIGSTOP"]
 @not_when_short
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGSTOP"])
 def test_acks_all_goes_on_without_etcd_and_consumers_wait(how: How, tmp_path: Path) -> None:
-    with plain_cluster(tmp_path) as cluster, Story(f"etcd away for {AWAY_S:.0f} s, {how}", cluster) as story:
+    what = f"etcd away for {AWAY_S:.0f} s, {how}"
+    with plain_cluster(tmp_path) as cluster, Story(what, cluster) as story:
 
         def away(cluster: RealCluster, rng: Random) -> None:
             del rng
@@ -42,8 +43,7 @@ def test_acks_all_goes_on_without_etcd_and_consumers_wait(how: How, tmp_path: Pa
             _bring_back(cluster, how)
             story.clients.wait_for_reading()
 
-        for _ in range(ROUNDS):
-            story.round(away)
+        story.rounds(what, away)
 
 
 def _take_away(cluster: PlainCluster, how: How) -> None:

@@ -37,6 +37,7 @@ def test_with_two_it_goes_on_and_with_one_it_waits(how: How, tmp_path: Path) -> 
     with plain_cluster(tmp_path, *options, assignments=LEADER_1) as cluster, Story(what, cluster) as story:
 
         def stops(cluster: RealCluster, rng: Random) -> None:
+            cluster.wait_until(lambda: cluster.leaders() == [1] * len(ASSIGNMENTS))
             order = [2, 3]
             rng.shuffle(order)
             first, second = (cluster.brokers[number - 1] for number in order)
@@ -56,9 +57,7 @@ def test_with_two_it_goes_on_and_with_one_it_waits(how: How, tmp_path: Path) -> 
             for broker in (first, second):
                 _go_on(cluster, broker, how)
 
-        for _ in range(ROUNDS):
-            cluster.wait_until(lambda: cluster.leaders() == [1] * len(ASSIGNMENTS))
-            story.round(stops)
+        story.rounds(what, stops)
 
 
 def probe(cluster: RealCluster) -> str | None:

@@ -5,7 +5,7 @@ By a relay, which always works, and by namespaces where the user is root. The na
 `test_networks.py` fails where neither works.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -29,9 +29,9 @@ from tests.cluster.network_faults import (
     reset,
     slowed,
 )
-from tests.cluster.rounds import IS_SHORT, ROUNDS, Fault, Story, not_when_short
+from tests.cluster.rounds import IS_SHORT, KINDS_A_CLUSTER, ROUNDS, Fault, Story, lots, not_when_short
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 90 * ROUNDS)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 90 * ROUNDS * KINDS_A_CLUSTER)]
 
 CUTS: Final[dict[str, tuple[Side, Way]]] = {f"cut from {side}, {way}": (side, way) for side in SIDES for way in WAYS}
 BY_RELAY: Final[dict[str, Callable[[RelayedCluster], Fault]]] = {
@@ -49,23 +49,21 @@ BY_NAMESPACES: Final[dict[str, Callable[[NamespacedCluster], Fault]]] = {
 
 
 @not_when_short
-@pytest.mark.parametrize("what", ["any"] if IS_SHORT else list(BY_RELAY))
-def test_nothing_is_lost_or_doubled_through_a_relay(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("whats", lots(["any"] if IS_SHORT else BY_RELAY))
+def test_nothing_is_lost_or_doubled_through_a_relay(whats: Sequence[str], tmp_path: Path) -> None:
     with (
         relayed_cluster(tmp_path) as cluster,
-        Story(f"relay: {what}", cluster, bootstrap=cluster.advertised) as story,
+        Story(f"relay: {whats[0]}", cluster, bootstrap=cluster.advertised) as story,
     ):
-        fault = BY_RELAY[what](cluster)
-        for _ in range(ROUNDS):
-            story.round(fault)
+        for what in whats:
+            story.rounds(f"relay: {what}", BY_RELAY[what](cluster))
 
 
 @not_when_short
-@pytest.mark.parametrize("what", ["any"] if IS_SHORT else list(BY_NAMESPACES))
-def test_nothing_is_lost_or_doubled_between_namespaces(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("whats", lots(["any"] if IS_SHORT else BY_NAMESPACES))
+def test_nothing_is_lost_or_doubled_between_namespaces(whats: Sequence[str], tmp_path: Path) -> None:
     if reason := why_not():
         pytest.skip(reason)
-    with namespaced_cluster(tmp_path) as cluster, Story(f"namespaces: {what}", cluster) as story:
-        fault = BY_NAMESPACES[what](cluster)
-        for _ in range(ROUNDS):
-            story.round(fault)
+    with namespaced_cluster(tmp_path) as cluster, Story(f"namespaces: {whats[0]}", cluster) as story:
+        for what in whats:
+            story.rounds(f"namespaces: {what}", BY_NAMESPACES[what](cluster))

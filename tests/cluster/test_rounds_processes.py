@@ -1,9 +1,10 @@
 """Processes that are killed, paused and restarted under load: nothing acknowledged is lost, nothing is doubled.
 
-Each test is one cluster and as many rounds of one kind as PROCESS_ROUNDS says. Without it there is one round each of
-the most telling kind.
+Each test is one cluster, a few kinds of rounds, and as many rounds of each as PROCESS_ROUNDS says. Without it there is
+one round of the most telling kind.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +24,10 @@ from tests.cluster.process_faults import (
     restarted,
 )
 from tests.cluster.real_cluster import plain_cluster
-from tests.cluster.rounds import IS_SHORT, ROUNDS, Fault, Story, not_when_short
+from tests.cluster.rounds import IS_SHORT, KINDS_A_CLUSTER, ROUNDS, Fault, Story, lots, not_when_short
 from tests.cluster.whole_process import cluster_in_one
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 90 * ROUNDS)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 90 * ROUNDS * KINDS_A_CLUSTER)]
 
 KINDS: Final[dict[str, Fault]] = {
     "SIGKILL, leader": killed("leader"),
@@ -53,15 +54,15 @@ KINDS: Final[dict[str, Fault]] = {
 TELLING: Final = "SIGKILL, leader, while its followers stand still"
 
 
-@pytest.mark.parametrize("what", [TELLING] if IS_SHORT else KINDS)
-def test_nothing_is_lost_or_doubled(what: str, tmp_path: Path) -> None:
-    with plain_cluster(tmp_path) as cluster, Story(what, cluster) as story:
-        for _ in range(ROUNDS):
-            story.round(KINDS[what])
+@pytest.mark.parametrize("whats", lots([TELLING] if IS_SHORT else KINDS))
+def test_nothing_is_lost_or_doubled(whats: Sequence[str], tmp_path: Path) -> None:
+    with plain_cluster(tmp_path) as cluster, Story(whats[0], cluster) as story:
+        for what in whats:
+            story.rounds(what, KINDS[what])
 
 
 @not_when_short
 def test_nothing_is_lost_or_doubled_when_three_brokers_in_one_process_are_killed(tmp_path: Path) -> None:
-    with cluster_in_one(tmp_path) as cluster, Story("SIGKILL, three brokers in one process", cluster) as story:
-        for _ in range(ROUNDS):
-            story.round(all_killed)
+    what = "SIGKILL, three brokers in one process"
+    with cluster_in_one(tmp_path) as cluster, Story(what, cluster) as story:
+        story.rounds(what, all_killed)

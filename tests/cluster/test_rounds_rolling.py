@@ -13,9 +13,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180 + 120 * ROUNDS)]
 
 @not_when_short
 def test_no_send_fails_when_all_brokers_are_restarted_one_after_the_other(tmp_path: Path) -> None:
-    with plain_cluster(tmp_path) as cluster, Story("rolling restart", cluster, is_patient=True) as story:
-        for _ in range(ROUNDS):
-            story.round(_all_restarted)
+    what = "rolling restart"
+    with plain_cluster(tmp_path) as cluster, Story(what, cluster, is_patient=True) as story:
+        story.rounds(what, _all_restarted)
 
 
 def _all_restarted(cluster: RealCluster, rng: Random) -> None:

@@ -1,6 +1,7 @@
 """Brokers for the clients' tests, how many records each client sends (`COMPAT_RECORDS`), and which tests run
-(`COMPAT_PART`: all; what is `telling`, as `make test` does; the `rest`, for whoever has done that; or what is
-`foreign`, as `make foreign` does, which takes minutes a test and belongs to no other part)."""
+(`COMPAT_PART`: all; what is `telling`, as `make test` does; the `rest`, for whoever has done that; what is telling and
+not in the rest, the `first` part for whoever will do that; or what is `foreign`, as `make foreign` does, which takes
+minutes a test and belongs to no other part)."""
 
 import os
 from collections.abc import Generator
@@ -11,7 +12,7 @@ from tests.compat.clusters import KEEPS_OLD_RECORDS, ODRADEK, OURS, THREE_BROKER
 from tests.one_for_spark import WITH_SPARK
 
 OPTIONS = {"num.partitions": "2"} | KEEPS_OLD_RECORDS
-ALL, TELLING, REST, FOREIGN = "all", "telling", "rest", "foreign"
+ALL, TELLING, FIRST, REST, FOREIGN = "all", "telling", "first", "rest", "foreign"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -33,7 +34,7 @@ def parts_of(item: pytest.Item) -> set[str]:
     if "only_in_compat" in marked or ("three_brokers" in marked and TELLING not in marked):
         return {ALL, REST}
     counts = isinstance(item, pytest.Function) and "record_count" in item.fixturenames
-    return {ALL, TELLING, REST} if counts else {ALL, TELLING}
+    return {ALL, TELLING, REST} if counts else {ALL, TELLING, FIRST}
 
 
 @pytest.fixture(scope="session")
