@@ -148,7 +148,7 @@ def test_our_own_snippet_writes_a_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.slow
+@pytest.mark.only_in_compat
 def test_the_snippet_of_spark_reads_a_record(tmp_path: Path) -> None:
     with OdradekBroker(tmp_path / "data") as broker:
         with KafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
