@@ -38,7 +38,7 @@ FOUND_BY: Final[dict[str, int]] = {
     "a directory is taken by its name": 3,
     "new topics have replicas on live brokers alone": 180,
     "a coordinator answers before the high watermark": 1,
-    "a coordinator reads above the high watermark": 2,
+    "a coordinator reads above the high watermark": 29,
     "a coordinator begins without its log": 1,
     "commits of any generation are taken": 23,
     "commits of any member epoch are taken": 90,
