@@ -5,7 +5,7 @@ waited longest. Rows are printed, and added to the file that ROUNDS_TABLE names.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -57,3 +57,25 @@ class Figures:
             is_new = not file.exists()
             with file.open("a") as table:
                 table.write((HEAD if is_new else "") + self.row())
+
+
+class FiguresByKind:
+    """Of the kinds of rounds that happen to one cluster, one after the other."""
+
+    def __init__(self) -> None:
+        self._all: list[Figures] = []
+
+    def measure(self, what: str, count: int, one: Callable[[], float], acknowledged: Callable[[], int]) -> None:
+        """So many rounds of one kind. `one` is a round, and answers its longest gap in ms; `acknowledged`: how many
+        records are, by then."""
+        figures, before = Figures(what), acknowledged()
+        self._all.append(figures)
+        for _ in range(count):
+            figures.gaps_ms.append(one())
+        figures.acknowledged_count = acknowledged() - before
+
+    def report(self, finding_count: int) -> None:
+        """What is found in the history is found of all of them."""
+        for figures in self._all:
+            figures.finding_count = finding_count
+            figures.report()

@@ -16,6 +16,7 @@ what all were told (odradek/testing/sim/checking/check_groups.py).
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from types import TracebackType
 from typing import Final, Self
@@ -32,7 +33,7 @@ from tests.cluster.coordinators import (
     offsets_at,
     wait_until_offsets_are_whole,
 )
-from tests.cluster.gaps import Figures
+from tests.cluster.gaps import FiguresByKind
 from tests.cluster.group_faults import GroupFault
 from tests.cluster.members import GROUP, STATIC, Members
 from tests.cluster.offsets_register import register_beside
@@ -55,8 +56,7 @@ class GroupStory:
         self.cluster = cluster
         self.rng = random.Random(f"{SEED} {what}")
         self.what = what
-        self.figures: list[Figures] = []
-        """Of each kind of round."""
+        self.figures = FiguresByKind()
         partitions, where = len(GROUP_ASSIGNMENTS), bootstrap or cluster.bootstrap
         self.clients = Clients(cluster.processes, where, GROUP_TOPIC, partitions, kinds=PRODUCERS, burst=5)
         self.members = Members(cluster.processes, where, GROUP_TOPIC, partitions)
@@ -79,11 +79,9 @@ class GroupStory:
 
     def rounds(self, what: str, fault: GroupFault) -> None:
         """As many of this kind as ROUNDS says."""
-        figures, before = Figures(f"group: {what}"), self.clients.acknowledged_count
-        self.figures.append(figures)
-        for _ in range(ROUNDS):
-            figures.gaps_ms.append(self._round(fault))
-        figures.acknowledged_count = self.clients.acknowledged_count - before
+        self.figures.measure(
+            f"group: {what}", ROUNDS, partial(self._round, fault), lambda: self.clients.acknowledged_count
+        )
 
     def _round(self, fault: GroupFault) -> float:
         """The longest gap between two commits of it, in ms."""
@@ -178,9 +176,7 @@ class GroupStory:
         verdict = check(history)
         if not verdict.is_content:
             verdict = excused(verdict, doubled_in(self.cluster, GROUP_TOPIC, len(GROUP_ASSIGNMENTS)))
-        for figures in self.figures:
-            figures.finding_count = len(verdict.findings)
-            figures.report()
+        self.figures.report(len(verdict.findings))
         print(f"excused: {verdict.counts()}; came again: {dict(self.members.came_again)}")  # noqa: T201 - for the report
         verdict.check()
         assert self.clients.failures() == [], "a send failed, in the time that its client gives it"

@@ -18,6 +18,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -29,7 +30,7 @@ from odradek.testing.sim.checking.history import History, Phase, Placed, Polled,
 from odradek.testing.sim.checking.numbered import decoded
 from tests.cluster.client_session import now_ms
 from tests.cluster.clients import PRODUCERS, READERS, Clients
-from tests.cluster.gaps import Figures, longest_gap_ms
+from tests.cluster.gaps import FiguresByKind, longest_gap_ms
 from tests.cluster.raised_epochs import EXCUSE, excused, under_two_epochs
 from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster
 from tests.compat.producer_load import read_back
@@ -49,9 +50,9 @@ Fault = Callable[[RealCluster, random.Random], None]
 not_when_short: Final = pytest.mark.skipif(IS_SHORT, reason="left to `make rounds`: it takes a while")
 
 
-def lots(kinds: Iterable[str], *, size: int = KINDS_A_CLUSTER) -> list[Any]:
+def lots(kinds: Iterable[str]) -> list[Any]:
     """Parameters `whats`: so many kinds of rounds at most are a tuple, as happens to one cluster."""
-    return [pytest.param(whats, id=" | ".join(whats)) for whats in batched(kinds, size)]
+    return [pytest.param(whats, id=" | ".join(whats)) for whats in batched(kinds, KINDS_A_CLUSTER)]
 
 
 def batched(kinds: Iterable[str], size: int) -> Iterator[tuple[str, ...]]:
@@ -80,8 +81,7 @@ class Story:
         self.cluster = cluster
         self.rng = random.Random(f"{SEED} {what}")
         self.what = what
-        self.figures: list[Figures] = []
-        """Of each kind of round."""
+        self.figures = FiguresByKind()
         self.clients = Clients(
             cluster.processes,
             bootstrap or cluster.bootstrap,
@@ -99,11 +99,7 @@ class Story:
 
     def rounds(self, what: str, fault: Fault) -> None:
         """As many of this kind as ROUNDS says."""
-        figures, before = Figures(what), self.clients.acknowledged_count
-        self.figures.append(figures)
-        for _ in range(ROUNDS):
-            figures.gaps_ms.append(self._round(fault))
-        figures.acknowledged_count = self.clients.acknowledged_count - before
+        self.figures.measure(what, ROUNDS, partial(self._round, fault), lambda: self.clients.acknowledged_count)
 
     def _round(self, fault: Fault) -> float:
         """The longest gap in it, in ms."""
@@ -137,9 +133,7 @@ class Story:
         verdict = check(history, self.cluster.deletions)
         if not verdict.is_content:
             verdict = excused(verdict, doubled_in(self.cluster, TOPIC, len(ASSIGNMENTS)))
-        for figures in self.figures:
-            figures.finding_count = len(verdict.findings)
-            figures.report()
+        self.figures.report(len(verdict.findings))
         if count := self.clients.stood_still():
             print(f"{count} of librdkafka's consumers stood still (librdkafka_reader.py)")  # noqa: T201 - for the report
         if count := sum(each.excuse == EXCUSE for each in verdict.excused):

@@ -1,7 +1,9 @@
 """Gaps between acknowledgements, in histories made by hand."""
 
+import pytest
+
 from odradek.testing.sim.checking.history import Acknowledged, Polled, Record
-from tests.cluster.gaps import Figures, longest_gap_ms
+from tests.cluster.gaps import Figures, FiguresByKind, longest_gap_ms
 
 
 def acknowledged(at_ms: float, partition: int = 0) -> Record:
@@ -31,3 +33,14 @@ def test_a_row_says_how_often_and_how_long() -> None:
     figures = Figures("SIGKILL, leader", [250.0, 1_500.0, 750.0], acknowledged_count=12_345)
     assert figures.row() == "| SIGKILL, leader | 3 | 12,345 | 0.75 s | 1.50 s | none |\n"
     assert Figures("nothing yet", finding_count=2).row() == "| nothing yet | 0 | 0 | – | – | 2 |\n"
+
+
+def test_each_kind_has_its_own_rounds_and_acknowledgements(capsys: pytest.CaptureFixture[str]) -> None:
+    figures, counts, gaps = FiguresByKind(), iter((10, 30, 30, 35)), iter((100.0, 300.0, 2_000.0, 4_000.0))
+    for what in ("SIGKILL", "SIGSTOP"):
+        figures.measure(what, 2, lambda: next(gaps), lambda: next(counts))
+    figures.report(1)
+    assert capsys.readouterr().out.splitlines() == [
+        "| SIGKILL | 2 | 20 | 0.20 s | 0.30 s | 1 |",
+        "| SIGSTOP | 2 | 5 | 3.00 s | 4.00 s | 1 |",
+    ]

@@ -95,7 +95,7 @@ async def test_retention_and_recovery_points_begin_half_a_minute_after_the_start
         await asyncio.sleep(FIRST_S - 1)
         assert partition.log.log_start_offset == 0
         assert not broker.context.disk.exists(f"{DATA_DIR}/{RECOVERY_POINTS}")
-        await asyncio.sleep(2)
+        await asyncio.sleep(2)  # of virtual time, as all here
         assert partition.log.log_start_offset == 6
         assert broker.context.disk.exists(f"{DATA_DIR}/{RECOVERY_POINTS}")
 
