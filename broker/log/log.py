@@ -276,7 +276,8 @@ class Log:
     def advance_log_start(self, offset: int) -> None:
         """Moves the log start forward and deletes the segments before it, never the active one.
 
-        The caller has written the checkpoint before. A segment that cannot be deleted now goes with the next call.
+        The caller has written the checkpoint before, or deletes one segment a call and syncs the directory after each:
+        else a loss of power may leave a log with a hole. A segment that cannot be deleted now goes with the next call.
         Raises KafkaError: OFFSET_OUT_OF_RANGE behind the log end.
         """
         if offset > self.log_end_offset:

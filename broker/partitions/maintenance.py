@@ -17,7 +17,7 @@ nothing to do.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from odradek.broker.config.broker_config import BrokerConfig
@@ -115,10 +115,26 @@ class Maintenance:
             return
         if decided.must_roll:
             log.roll(self._environment.now_ms())
-        log.advance_log_start(decided.log_start_offset)
-        for reason in decided.reasons:
-            logger.info("%s: deleted %s", log.directory, reason)
-        partition.reader.notify()
+        if await self._advance_log_start(partition, log.segments.base_offsets[1 : decided.segment_count + 1]):
+            for reason in decided.reasons:
+                logger.info("%s: deleted %s", log.directory, reason)
+
+    async def _advance_log_start(self, partition: Partition, offsets: Sequence[int]) -> bool:
+        """Moves the log start from each offset to the next, the name of each deleted segment durable before the next
+        one goes: so a loss of power leaves no hole, and a disk that is full needs no room for a checkpoint.
+
+        False if this broker's term as the leader ended meanwhile: the log may be another one then.
+        """
+        log, leader_epoch = partition.log, partition.leader_epoch
+        try:
+            for offset in offsets:
+                if not partition.is_leader or partition.leader_epoch != leader_epoch:
+                    return False
+                log.advance_log_start(offset)
+                await self._environment.run_blocking(self._disk.sync_dir, log.directory)
+        finally:
+            partition.reader.notify()
+        return True
 
     def _decided(self, partition: Partition) -> Retention:
         log, config = partition.log, partition.config

@@ -21,6 +21,7 @@ from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record, iterate_records
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import Buffer
+from odradek.testing.sim.world.losing_disk import LosingDisk
 
 DIRECTORY = "data/orders-0"
 T0 = 1_700_000_000_000
@@ -347,6 +348,10 @@ class FaultyDisk(MemoryDisk):
     def sync_dir(self, path: str) -> None:
         self._single()
         super().sync_dir(path)
+
+
+class FaultyLosingDisk(FaultyDisk, LosingDisk):
+    """Fails at a step, and knows what a loss of power would leave."""
 
 
 def full() -> OSError:

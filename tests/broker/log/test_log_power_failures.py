@@ -54,6 +54,9 @@ class PowerFailures(RuleBasedStateMachine):
         self.has_run = False
         self.has_lost_power = self.has_gaps = False
         """What was lost was not at the end: there are offsets without a batch."""
+        self.hidden_gap = -1
+        """Before the log start a segment is gone that begins here, and older ones are there: a deletion undone in part.
+        With what such a log knows of producers, and where a cut to before its start ends, it need not be exact."""
 
     @initialize(config=configs)
     def configure(self, config: LogConfig) -> None:
@@ -66,6 +69,7 @@ class PowerFailures(RuleBasedStateMachine):
         self._append(batch(*[T0] * count, value=value))
 
     @rule(count=st.integers(1, 2), producer_id=st.integers(0, 2))
+    @precondition(lambda self: not self.has_hidden_gap)
     def append_idempotent(self, count: int, producer_id: int) -> None:
         epoch, known = self.model.producers().get(producer_id, (0, []))
         self._append(batch(*[T0] * count, producer=(producer_id, epoch, known[-1][1] + 1 if known else 0)))
@@ -115,7 +119,7 @@ class PowerFailures(RuleBasedStateMachine):
         self.checkpoint = self.log.recovery_point
 
     @rule(data=st.data())
-    @precondition(lambda self: not self.has_gaps)
+    @precondition(lambda self: not self.has_gaps and not self.has_hidden_gap)
     def truncate(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(self.log.base_offsets[0], self.model.log_end_offset), "offset")
         self.log.truncate_to(offset)
@@ -130,6 +134,10 @@ class PowerFailures(RuleBasedStateMachine):
         offset = data.draw(st.integers(start, max(start, self.log.durable_offset)), "offset")
         self.log.advance_log_start(offset)
         self.model.advance_log_start(offset)
+
+    @property
+    def has_hidden_gap(self) -> bool:
+        return self.hidden_gap > self.log.base_offsets[0]
 
     # -- ends -----------------------------------------------------------------------------------------------------
 
@@ -149,11 +157,14 @@ class PowerFailures(RuleBasedStateMachine):
     @rule(seed=st.integers(0, 1 << 32), share=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
     def lose_power(self, seed: int, share: float) -> None:
         self.has_lost_power = True
-        durable_offset = self.log.durable_offset
+        durable_offset, base_offsets = self.log.durable_offset, self.log.base_offsets
         note(f"power fails; {durable_offset} of {self.model.log_end_offset} offsets are durable")
         self.log.close_without_flush()
         self._open(self.disk.after_power_failure(Fate(random.Random(seed), share)))
         self._check_what_was_durable(durable_offset)
+        gone = set(base_offsets).difference(self.log.base_offsets)
+        hidden = (offset for offset in gone if offset < self.log.log_start_offset)
+        self.hidden_gap = max(hidden, default=self.hidden_gap)
         self._take_over_what_is_there()
 
     def _open(self, disk: LosingDisk, *, is_clean: bool = False) -> None:

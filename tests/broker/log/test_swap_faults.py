@@ -12,14 +12,10 @@ import pytest
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import Content
 from odradek.protocol.primitives import Buffer
-from odradek.testing.sim.world.losing_disk import LosingDisk, Outcome
+from odradek.testing.sim.world.losing_disk import Outcome
 from tests.broker.keeping import DATA_DIR, DIRECTORY, Read
-from tests.broker.log.logs import Crash, FaultyDisk, contents, full
+from tests.broker.log.logs import Crash, FaultyDisk, FaultyLosingDisk, contents, full
 from tests.broker.log.swap import Staged
-
-
-class FaultyLosingDisk(FaultyDisk, LosingDisk):
-    """Fails at a step, and knows what a loss of power would leave."""
 
 
 def work(staged: Staged) -> None:

@@ -4,19 +4,24 @@ What is kept is compared with all that was appended: deleted is a beginning of t
 whatever fails in between. What it means for consumers, and when which job runs: test_upkeep_jobs.py.
 """
 
+import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import pytest
 
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.log.checkpoint import LOG_START_OFFSETS
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.testing.sim.world.losing_disk import Fate
 from tests.broker.keeping import DATA_DIR, DIRECTORY, Kept, read
-from tests.broker.log.logs import T0, Crash, FaultyDisk, error_of, full
+from tests.broker.log.logs import T0, Crash, FaultyDisk, FaultyLosingDisk, error_of, full
 
 RETENTION_MS = 1000
 BY_TIME = {"retention.ms": str(RETENTION_MS)}
 SPACING_MS = 100
+FATES = 3
+"""How often power fails at one step."""
 DELAY_S = 61
 """After `file.delete.delay.ms`."""
 
@@ -314,6 +319,47 @@ def test_a_process_that_dies_at_any_step_leaves_a_right_log(everything: bool) ->
         kept.kill_and_start()
         assert live_and_retired(kept)[1] == 0
         check_end(kept, everything=everything)
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["some of it", "all of it"])
+def test_power_that_fails_at_any_step_leaves_a_log_without_a_hole(everything: bool) -> None:
+    """Of names that were changed since the last sync of the directory any may be on the device, and any other not."""
+    rng = random.Random()
+    for step in steps_of(everything=everything):
+        disk = FaultyLosingDisk()
+        kept = aged(disk, everything=everything)
+        kept.run(kept.partition.durability.sync_all())
+        for directory in ("", DATA_DIR):
+            disk.sync_dir(directory)
+        disk.fail_at(step, Crash, for_good=True)
+        with suppress(Crash):  # with the last steps done before, there may be fewer
+            work(kept)
+        for _ in range(FATES):
+            seed = rng.getrandbits(32)
+            left = disk.after_power_failure(Fate(random.Random(seed)))
+            assert read_contiguously(Kept(BY_TIME, disk=left, segment_bytes=160)), (step, seed)
+
+
+def read_contiguously(kept: Kept) -> bool:
+    """Whether a consumer gets every offset from the log's start to its end."""
+    return kept.read.offsets == list(range(kept.log.log_start_offset, kept.log.log_end_offset))
+
+
+def test_a_leader_whose_term_ends_meanwhile_deletes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be cut by its next leader, and what stands there then is another record."""
+    kept = filled()
+    kept.environment.time_ms = T0 + 7 * SPACING_MS + RETENTION_MS + 1
+    partition, log = kept.partition, kept.log
+    sync_dir = kept.disk.sync_dir
+
+    def end_term(path: str) -> None:
+        sync_dir(path)
+        if partition.is_leader:
+            partition.become_follower(1, partition.leader_epoch + 1)
+
+    monkeypatch.setattr(kept.disk, "sync_dir", end_term)
+    kept.retain()
+    assert (log.log_start_offset, log.base_offsets) == (2, [2, 4, 6, 8, 10])
 
 
 @pytest.mark.parametrize("for_good", [False, True], ids=["once", "until it is healed"])
