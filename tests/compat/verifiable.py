@@ -17,6 +17,7 @@ from tests.compat.foreign_process import ForeignProcess
 
 TOOLS: Final = "org.apache.kafka.tools"
 HEAP: Final = ("-Xmx96m",)
+KEYS: Final = 100
 
 
 def verifiable_command(name: str, bootstrap: str, topic: str, *words: str) -> list[str]:
@@ -42,9 +43,9 @@ class VerifiableProducer(VerifiableProcess):
     """Sends with acks=all until it is stopped."""
 
     def __init__(self, bootstrap: str, topic: str, directory: Path, throughput: int) -> None:
-        super().__init__(
-            "VerifiableProducer", bootstrap, topic, directory, "--acks", "-1", "--throughput", str(throughput)
-        )
+        """`throughput`: records a second. They have keys, so that all partitions get some at any time."""
+        words = ("--acks", "-1", "--throughput", str(throughput), "--repeating-keys", str(KEYS))
+        super().__init__("VerifiableProducer", bootstrap, topic, directory, *words)
 
     @property
     def acknowledged(self) -> dict[int, set[int]]:
@@ -87,6 +88,11 @@ class VerifiableConsumer(VerifiableProcess):
             elif event["name"] == "partitions_revoked":
                 owned -= named
         return owned
+
+    @property
+    def commits(self) -> int:
+        """How often its group's coordinator has said that offsets are committed."""
+        return sum(event["success"] for event in self.events("offsets_committed"))
 
     @property
     def revocations(self) -> int:
