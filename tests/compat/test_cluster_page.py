@@ -51,6 +51,7 @@ def done_to_brokers(example: Example, brokers: dict[int, OdradekBroker]) -> bool
     return False
 
 
+@pytest.mark.only_in_compat
 def test_every_command_of_the_page_does_what_stands_there(tmp_path: Path) -> None:
     examples = examples_of(PAGE)
     assert len(examples) >= 12

@@ -22,6 +22,7 @@ def examples() -> list[Example]:
     return examples_of(PAGE)
 
 
+@pytest.mark.only_in_compat
 def test_every_command_of_the_page_does_what_stands_there(tmp_path: Path) -> None:
     found = examples()
     assert len(found) >= 30

@@ -114,6 +114,7 @@ def test_example_interceptors(server: OdradekBroker) -> None:
     assert {name for headers in traces for name, _ in headers} == {"trace-id"}
 
 
+@pytest.mark.only_in_compat
 @pytest.mark.parametrize(
     "settings",
     [
@@ -145,6 +146,7 @@ def test_the_first_snippet_of_the_page_sends_an_order(server: OdradekBroker) -> 
     assert (order.key(), order.value()) == (b"customer-7", b"two coffees")
 
 
+@pytest.mark.only_in_compat
 def test_the_second_snippet_of_the_page_copies_each_order_once(server: OdradekBroker) -> None:
     sent = [b"order %d" % number for number in range(2_500)]
     asyncio.run(send(server, sent))

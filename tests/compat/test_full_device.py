@@ -90,6 +90,7 @@ def all_there(broker: OdradekBroker, acknowledged: dict[int, int]) -> bool:
     return {offset: found.get(offset) for offset in acknowledged} == acknowledged
 
 
+@pytest.mark.only_in_compat
 @pytest.mark.java
 def test_a_full_device_loses_nothing_and_goes_on_when_there_is_room(mounted: Path) -> None:
     fillers = [mounted / f"filler-{number}" for number in range(3)]
