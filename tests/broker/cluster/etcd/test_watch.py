@@ -153,7 +153,7 @@ async def test_a_connection_that_nobody_answers_is_given_up(etcd_server: EtcdSer
         etcd_store(f"etcd://127.0.0.1:{wire.port}/{prefix}", {"metadata.request.timeout.ms": "300"}) as store,
     ):
         revision = await write(writer, 0)
-        async with asyncio.timeout(30), aclosing(store.watch("/", revision)) as changes:
+        async with asyncio.timeout(60), aclosing(store.watch("/", revision)) as changes:
             await write(writer, 1)
             await anext(changes)
             wire.leave()
