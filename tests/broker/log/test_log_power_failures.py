@@ -163,8 +163,7 @@ class PowerFailures(RuleBasedStateMachine):
         self._open(self.disk.after_power_failure(Fate(random.Random(seed), share)))
         self._check_what_was_durable(durable_offset)
         gone = set(base_offsets).difference(self.log.base_offsets)
-        hidden = (offset for offset in gone if offset < self.log.log_start_offset)
-        self.hidden_gap = max(hidden, default=self.hidden_gap)
+        self.hidden_gap = max([self.hidden_gap, *(offset for offset in gone if offset < self.log.log_start_offset)])
         self._take_over_what_is_there()
 
     def _open(self, disk: LosingDisk, *, is_clean: bool = False) -> None:
