@@ -25,6 +25,7 @@ from xdist.remote import Producer
 
 from processes.etcd_server import EtcdServer
 from tests.one_for_spark import OneForSpark
+from tests.stuck_tests import StuckTests
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -45,6 +46,7 @@ examples, and `make properties` takes many runs of them."""
 def pytest_configure(config: pytest.Config) -> None:
     shorten_stacks()
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", QUICK_SPARK)
+    config.pluginmanager.register(StuckTests(os.dup(2)))
     config.addinivalue_line("markers", "virtual_time: runs on a loop whose clock jumps from timer to timer")
 
 
