@@ -34,8 +34,6 @@ class Retention(NamedTuple):
     """So many segments go, from the front."""
     must_roll: bool
     """They are all: an empty one is to be made before they go."""
-    log_start_offset: int
-    """Where the log starts then: to be moved before they go."""
     reasons: tuple[str, ...]
     """A line for each rule that let segments go."""
     warning: str | None
@@ -80,7 +78,6 @@ def deletable(
     return Retention(
         segment_count=count,
         must_roll=count == len(segments),
-        log_start_offset=max(log_start_offset, ends[count - 1]) if count else log_start_offset,
         reasons=tuple(reasons),
         warning=_warning(segments[count:], now_ms) if deletes and retention_ms >= 0 else None,
     )

@@ -123,7 +123,8 @@ class Maintenance:
         """Moves the log start from each offset to the next, the name of each deleted segment durable before the next
         one goes: so a loss of power leaves no hole, and a disk that is full needs no room for a checkpoint.
 
-        False if this broker's term as the leader ended meanwhile: the log may be another one then.
+        False if a segment could not be deleted, or if this broker's term as the leader ended meanwhile: the log may
+        be another one then. What is left goes with the next round.
         """
         log, leader_epoch = partition.log, partition.leader_epoch
         try:
@@ -131,6 +132,8 @@ class Maintenance:
                 if not partition.is_leader or partition.leader_epoch != leader_epoch:
                     return False
                 log.advance_log_start(offset)
+                if log.segments.base_offsets[0] < offset:
+                    return False
                 await self._environment.run_blocking(self._disk.sync_dir, log.directory)
         finally:
             partition.reader.notify()

@@ -49,7 +49,7 @@ def decide(
 
 
 def test_without_limits_everything_stays() -> None:
-    assert decide(now_ms=NOW + 10**12) == Retention(0, False, 0, (), None)
+    assert decide(now_ms=NOW + 10**12) == Retention(0, False, (), None)
 
 
 def test_what_lies_before_the_log_start_goes_whatever_the_policy_is() -> None:
@@ -57,15 +57,13 @@ def test_what_lies_before_the_log_start_goes_whatever_the_policy_is() -> None:
         for deletes in (False, True):
             retention = decide(log_start_offset=log_start_offset, deletes=deletes)
             assert (retention.segment_count, retention.must_roll) == (count, False), "never the active one"
-            assert retention.log_start_offset == log_start_offset
     assert decide(log_start_offset=20).reasons == ("2 segments, 0 to 10, before the log start offset 20",)
 
 
 def test_by_size_goes_what_leaves_as_much_as_is_to_be_kept() -> None:
     for retention_bytes, count in ((401, 0), (400, 0), (301, 0), (300, 1), (299, 1), (200, 2), (1, 3), (0, 4)):
         retention = decide(retention_bytes=retention_bytes)
-        assert (retention.segment_count, retention.log_start_offset) == (count, 10 * count)
-        assert retention.must_roll == (count == 4)
+        assert (retention.segment_count, retention.must_roll) == (count, count == 4)
     assert decide(retention_bytes=250).reasons == ("segment 0: retention.bytes=250, 300 bytes are left",)
 
 
@@ -93,22 +91,17 @@ def test_nothing_goes_that_the_high_watermark_has_not_passed() -> None:
 def test_an_empty_active_segment_stays() -> None:
     log = [*FOUR[:3], SegmentFacts(30, 0, modified_ms=0)]
     retention = decide(log, log_end_offset=30, high_watermark=30, retention_ms=0, retention_bytes=0, now_ms=NOW + HOUR)
-    assert (retention.segment_count, retention.must_roll, retention.log_start_offset) == (3, False, 30)
+    assert (retention.segment_count, retention.must_roll) == (3, False)
 
 
 def test_the_rules_follow_one_another_and_each_says_why() -> None:
     retention = decide(log_start_offset=12, retention_bytes=200, retention_ms=5_000)
     assert retention.segment_count == 3
-    assert retention.log_start_offset == 30
     assert [reason.partition(" ")[2] for reason in retention.reasons] == [
         "0 before the log start offset 12",
         "10: retention.bytes=200, 200 bytes are left",
         f"20: retention.ms=5000, the newest is of {NOW - 10_000} ms",
     ]
-
-
-def test_the_log_start_never_falls_back() -> None:
-    assert decide(log_start_offset=17, retention_bytes=300).log_start_offset == 17
 
 
 def test_without_timestamps_the_files_own_time_counts() -> None:
@@ -157,9 +150,9 @@ def deletable_by_kafka(
     retention_bytes: int,
     retention_ms: int,
     now_ms: int,
-) -> tuple[int, bool, int]:
-    """UnifiedLog.deleteOldSegments, step by step on a list that gets shorter: how many went, whether the active one was
-    rolled, and the log start."""
+) -> tuple[int, bool]:
+    """UnifiedLog.deleteOldSegments, step by step on a list that gets shorter: how many went, and whether the active one
+    was rolled."""
     log = list(log)
     count, rolled = 0, False
 
@@ -196,7 +189,7 @@ def deletable_by_kafka(
         delete_while(is_excess)
     if retention_ms >= 0:
         delete_while(lambda segment, _: now_ms - segment.timestamp_ms > retention_ms)
-    return count, rolled, log_start_offset
+    return count, rolled
 
 
 @given(
@@ -235,5 +228,5 @@ def test_it_decides_as_kafka_does(
     expected = deletable_by_kafka(
         log, log_start_offset, high_watermark, log_end_offset, retention_bytes, retention_ms, now_ms
     )
-    assert (found.segment_count, found.must_roll, found.log_start_offset) == expected
+    assert (found.segment_count, found.must_roll) == expected
     assert (found.segment_count > 0) == bool(found.reasons)

@@ -362,6 +362,29 @@ def test_a_leader_whose_term_ends_meanwhile_deletes_no_more(monkeypatch: pytest.
     assert (log.log_start_offset, log.base_offsets) == (2, [2, 4, 6, 8, 10])
 
 
+def test_a_segment_that_cannot_be_deleted_ends_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next deletion takes two, whose names may reach the device in another order: a hole."""
+    kept = filled()
+    kept.environment.time_ms = T0 + 7 * SPACING_MS + RETENTION_MS + 1
+    log, sync_dir, first = kept.log, kept.disk.sync_dir, list[int]()
+
+    def note(path: str) -> None:
+        first.append(log.base_offsets[0])
+        sync_dir(path)
+
+    def fail_once(old: str, new: str) -> None:
+        del old, new
+        monkeypatch.undo()
+        monkeypatch.setattr(kept.disk, "sync_dir", note)
+        raise full()
+
+    monkeypatch.setattr(kept.disk, "rename", fail_once)
+    kept.retain()
+    assert (first, log.base_offsets[0]) == ([], 0)
+    kept.retain()
+    assert first == [2, 4, 6, 8]
+
+
 @pytest.mark.parametrize("for_good", [False, True], ids=["once", "until it is healed"])
 @pytest.mark.parametrize("everything", [False, True], ids=["some of it", "all of it"])
 def test_a_disk_that_fails_at_any_step_leaves_a_right_log(everything: bool, for_good: bool) -> None:
