@@ -1,6 +1,6 @@
 """What is gathered for the checker: commits with their writers, losses that brokers announce, log starts that move."""
 
-from odradek.testing.sim.checking.cluster_history import PartitionStored, RecordsDeleted, UncleanElection
+from odradek.testing.sim.checking.cluster_history import PartitionStored, RecordsDeleted, TopicStored, UncleanElection
 from odradek.testing.sim.checking.history import Happened
 from odradek.testing.sim.cluster.faults import Action, Faults
 from odradek.testing.sim.cluster.workload import ProducerAcks
@@ -82,3 +82,21 @@ def test_what_retention_takes_is_known_to_be_deleted() -> None:
     deleted = [each for each in result.evidence.records if isinstance(each, RecordsDeleted)]
     assert deleted
     assert deleted[-1].before_offset > 0
+
+
+def test_a_topic_that_lives_between_two_looks_into_a_broker_that_is_alone_is_known() -> None:
+    """One deleted and made anew twice within 0.1 s: three topics of one name, and the offsets of each begin at 0."""
+
+    def script(faults: Faults) -> list[Action]:
+        def make_anew() -> None:
+            faults.operators.make_anew("orders", 2, 1, {}, pause_ms=0.0)
+
+        return [(2.0, make_anew), (2.05, make_anew)]
+
+    scenario = Scenario(
+        partitions=2, producers=(ProducerAcks(1, is_idempotent=False),), interval_ms=5.0, safety_s=4.0, faults=0
+    )
+    result = simulate(1, scenario, script)
+    assert result.violations == []
+    states = [each for each in result.evidence.records if isinstance(each, TopicStored)]
+    assert {each.topic for each in states if each.partition_count} == {"orders", "orders#2", "orders#3"}

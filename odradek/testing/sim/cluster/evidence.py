@@ -32,7 +32,8 @@ from odradek.broker.cluster.keys import (
     parse_partition,
     topic_key,
 )
-from odradek.broker.cluster.store import Change, Entry, Event
+from odradek.broker.cluster.state import State
+from odradek.broker.cluster.store import Change, Compacted, Event
 from odradek.broker.replica.partition import Partition
 from odradek.testing.sim.checking.cluster_history import (
     ClusterRecord,
@@ -75,7 +76,8 @@ class Evidence:
         self._stopping: set[int] = set()
         self.topic_changed: Callable[[str, int], object] = _ignore
         """Called with a topic's name and how many partitions it has now; 0: it is gone."""
-        self._revision = 0  # of a store of a broker's own, as far as it was looked at
+        self._own: State | None = None  # of a broker that is alone, as its newest process has it or had it
+        self._revision = 0  # of that, as far as it was looked at
         self._log_starts: dict[TopicPartition, int] = {}
         self._looked_ms = 0.0
         world.logged = self._logged
@@ -100,8 +102,11 @@ class Evidence:
         for event in change.events:
             if event.key == CONTROLLER_KEY:
                 self.controller = None if event.value is None else decode_controller(event.value)
+        self._take_change(change, broker_id_of(host, self.brokers.ids) if host else None)
+
+    def _take_change(self, change: Change, writer: int | None) -> None:
         for event in sorted(change.events, key=lambda each: not each.key.startswith(TOPICS_PREFIX)):
-            self._take(event, change.revision, broker_id_of(host, self.brokers.ids) if host else None)
+            self._take(event, change.revision, writer)
 
     def _take(self, event: Event, revision: int, writer: int | None) -> None:
         kind, name = parse_key(event.key)
@@ -169,20 +174,35 @@ class Evidence:
         self.options.setdefault(identity, []).append(stored)
 
     def _look_into_own_store(self) -> None:
-        """Of a broker that is alone. What was written and overwritten between two looks is not seen."""
+        """Of a broker that is alone, or was until it ended: all commits since the last look."""
         broker = self.brokers.broker(self.brokers.machines[0])
         own: Any = None if broker is None else broker._store  # pyright: ignore
-        if own is None or own._state.revision <= self._revision:
-            return
-        entries: dict[str, Entry] = own._state.read("/").entries
+        if self._own is not None:
+            self._follow(self._own)
+        if own is not None and own._state is not self._own:
+            self._own = own._state
+            self._follow(own._state)
+
+    def _follow(self, own: State) -> None:
+        """A start forgets how its store came to be what it is. Then what was overwritten before it is not seen."""
+        try:
+            changes = own.changes("/", self._revision)
+        except Compacted:
+            self._compare(own)
+        else:
+            for change in changes:
+                self._take_change(change, None)
+        self._revision = max(self._revision, own.revision)
+
+    def _compare(self, own: State) -> None:
+        entries = own.read("/").entries
         for name in self.topics.stored_names():
             if topic_key(name) not in entries:
-                self._take(Event(topic_key(name), None), own._state.revision, None)
+                self._take(Event(topic_key(name), None), own.revision, None)
         found = sorted(entries.items(), key=lambda each: (not each[0].startswith(TOPICS_PREFIX), each[1].revision))
         for key, entry in found:
             if entry.revision > self._revision:
                 self._take(Event(key, entry.value), entry.revision, None)
-        self._revision = own._state.revision
 
     # -- the brokers -----------------------------------------------------------------------------------------------
 
