@@ -63,6 +63,7 @@ def test_what_is_acknowledged_is_where_it_was_acknowledged(broker: Ours) -> None
     assert consumed(broker, "java-load", partition, count) == expected
 
 
+@pytest.mark.only_in_compat
 def test_the_performance_tool_sends_as_many_as_it_says(broker: Ours, record_count: int) -> None:
     create(broker, "java-speed")
     settings = ("--throughput", "-1", "--record-size", "100", "--num-records", str(record_count))
@@ -80,6 +81,7 @@ def offsets(broker: Ours, topic: str, time: str = "latest") -> dict[int, int]:
     return {int(partition): int(offset) for partition, offset in found}
 
 
+@pytest.mark.only_in_compat
 def test_a_topics_life(broker: Ours, tmp_path: Path) -> None:
     """Created, described, enlarged, shortened, deleted: by Kafka's own administration."""
     replicas = broker_count(broker)
@@ -107,6 +109,7 @@ def test_a_topics_life(broker: Ours, tmp_path: Path) -> None:
     assert "java-life" not in tool(broker, "TopicCommand", "--list").splitlines()
 
 
+@pytest.mark.only_in_compat
 def test_options_are_set_and_shown(broker: Ours) -> None:
     create(broker, "java-options")
     entity = ("--entity-type", "topics", "--entity-name", "java-options")
@@ -120,6 +123,7 @@ def test_options_are_set_and_shown(broker: Ours) -> None:
     assert "retention.ms" not in run_tool(main, *here, "--describe", *entity)
 
 
+@pytest.mark.only_in_compat
 def test_replicas_are_moved_and_leaders_elected(broker: Ours, tmp_path: Path) -> None:
     """As kafka-reassign-partitions and kafka-leader-election do it, with a throttle, until both say that it is done."""
     if broker_count(broker) == 1:
@@ -146,6 +150,7 @@ def _until(broker: Ours, name: str, said: str, *arguments: str) -> None:
     eventually(lambda: said in tool(broker, name, *arguments), True)
 
 
+@pytest.mark.only_in_compat
 def test_the_cluster_is_described(broker: Ours) -> None:
     count = broker_count(broker)
     versions = tool(broker, "BrokerApiVersionsCommand")
@@ -158,6 +163,7 @@ def test_the_cluster_is_described(broker: Ours) -> None:
     assert re.search(r"LeaderId: +[0-3]\b", quorum), quorum
 
 
+@pytest.mark.only_in_compat
 def test_groups_that_have_rebalanced_are_described(broker: Ours) -> None:
     """Why they have is told in a tagged field that Java's AdminClient passes over."""
     create(broker, "java-groups")
