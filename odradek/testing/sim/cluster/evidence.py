@@ -174,7 +174,8 @@ class Evidence:
         self.options.setdefault(identity, []).append(stored)
 
     def _look_into_own_store(self) -> None:
-        """Of a broker that is alone, or was until it ended: all commits since the last look."""
+        """Of a broker that is alone, or was until it ended: all topics since the last look, and what stands now of all
+        else. When a commit was made is not known, so no state is told that was overwritten by then."""
         broker = self.brokers.broker(self.brokers.machines[0])
         own: Any = None if broker is None else broker._store  # pyright: ignore
         if self._own is not None:
@@ -190,8 +191,14 @@ class Evidence:
         except Compacted:
             self._compare(own)
         else:
+            newest = {event.key: change.revision for change in changes for event in change.events}
             for change in changes:
-                self._take_change(change, None)
+                told = tuple(
+                    event
+                    for event in change.events
+                    if event.key.startswith(TOPICS_PREFIX) or newest[event.key] == change.revision
+                )
+                self._take_change(Change(change.revision, told), None)
         self._revision = max(self._revision, own.revision)
 
     def _compare(self, own: State) -> None:
