@@ -111,7 +111,7 @@ COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
     "consume": (_consume, "Print the records of a topic."),
     "configs": (_configs, "Show and change options of topics, groups and brokers."),
     "brokers": (_brokers, "List the brokers of a cluster."),
-    "partitions": (_partitions, "Move partitions to other brokers, and elect their leaders."),
+    "partitions": (_partitions, "Move and spread partitions, and elect their leaders."),
     "groups": (_groups, "List, describe, reset and delete consumer groups."),
     "transactions": (_transactions, "List, describe and abort transactions."),
     "producers": (_producers, "Show the producers of topics, and their open transactions."),

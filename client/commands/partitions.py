@@ -1,4 +1,4 @@
-"""`odradek partitions`: moves partitions to other brokers, and elects their leaders."""
+"""`odradek partitions`: moves partitions to other brokers, spreads them, and elects their leaders."""
 
 import sys
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ THROTTLE_MIN: Final = 1
 
 @click.group(epilog=EXIT_CODES_HELP)
 def partitions() -> None:
-    """Move partitions to other brokers, and elect their leaders."""
+    """Move and spread partitions, and elect their leaders."""
 
 
 @partitions.command("reassign", epilog=EXIT_CODES_HELP)
@@ -71,6 +71,46 @@ async def reassign(
             await cancel_moves(admin, list(wanted), as_json=as_json)
         else:
             await move(admin, wanted, throttle, wait=wait, as_json=as_json)
+
+
+@partitions.command("spread", epilog=EXIT_CODES_HELP)
+@click.option("--brokers", metavar="ID,ID,…", help="Over these. Default: over all that are registered.")
+@click.option("--execute", is_flag=True, help="Do it, and return when it is done. Without, it is only told.")
+@click.option(
+    "--throttle", type=click.IntRange(THROTTLE_MIN), metavar="BYTES",
+    help="Copy at most so many bytes a second on each broker.",
+)  # fmt: skip
+@click.option("--lot", type=click.IntRange(1), default=50, show_default=True, help="So many partitions at a time.")
+@click.option(
+    "--fewer-replicas", is_flag=True, help="Partitions with more replicas than there are brokers get one on each."
+)
+@json_option
+@on_target
+async def spread(
+    target: Target,
+    brokers: str | None,
+    execute: bool,
+    throttle: int | None,
+    lot: int,
+    fewer_replicas: bool,
+    as_json: bool,
+) -> None:
+    """Spread all partitions evenly over brokers.
+
+    Of each topic, and of all together, each broker gets as many replicas as any other, give or take one, and is as
+    often the preferred leader. Internal topics are spread, too; replicas stay on as many racks as there are, and what
+    can stay where it is stays. Tells what would move; --execute does it, in lots. When that was interrupted, the same
+    command goes on. Throttles are removed at the end.
+    """
+    from odradek.client.commands.spreading.spread import Wanted
+    from odradek.client.commands.spreading.spread import spread as carry_out
+
+    if throttle is not None and not execute:
+        raise click.UsageError("--throttle belongs to --execute: give both, or neither")
+    ids = None if brokers is None else parse_replicas(brokers, "--brokers")
+    async with target.admin() as admin:
+        wanted = Wanted(ids, fewer_replicas, throttle, lot)
+        await carry_out(admin, wanted, execute=execute, as_json=as_json)
 
 
 def _wanted(

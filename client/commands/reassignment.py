@@ -5,7 +5,7 @@ done or cancelled: of the topics always, of the brokers when no other partition 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import click
@@ -22,7 +22,7 @@ from odradek.client.errors.base import ClientError
 from odradek.client.errors.client_errors import InvalidPartition
 from odradek.client.topic_partition import TopicPartition
 
-__all__ = ["cancel_moves", "list_moves", "move"]
+__all__ = ["cancel_moves", "list_moves", "move", "moved", "sentence_of"]
 
 LOOK_S: Final = 0.5
 """Between two looks whether it is done."""
@@ -69,6 +69,41 @@ async def move(
 ) -> None:
     """Begins moves, and with `wait` returns when they are done. Raises ItemsFailed, CommandFailed."""
     failures = Failures()
+    begun = await moved(admin, targets, rate_bytes, failures, wait=wait, tell=_silent if as_json else print_line)
+    if begun and rate_bytes is not None and not wait:
+        click.echo("The throttle stays until the same command is given with --wait, or with --cancel.", err=True)
+    if as_json:
+        print_json(
+            [
+                {
+                    "topic": each.topic,
+                    "partition": each.partition,
+                    "replicas_before": list(before),
+                    "replicas": list(targets[each]),
+                    "is_done": wait,
+                }
+                for each, before in begun.items()
+            ]
+        )
+    elif begun and wait:
+        print_line("done")
+    failures.tell()
+
+
+async def moved(
+    admin: Admin,
+    targets: Mapping[TopicPartition, Sequence[int]],
+    rate_bytes: int | None,
+    failures: Failures,
+    *,
+    wait: bool,
+    tell: Callable[[str], None],
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Begins moves, and with `wait` returns when they are done: those that have begun, with the replicas of before.
+
+    `tell` is given a sentence for each; what keeps one from beginning is added to `failures`. Raises CommandFailed,
+    ClientError.
+    """
     present = await _present(admin, targets, failures)
     targets = {each: targets[each] for each in present}
     unlimited: Sequence[int] = ()
@@ -80,34 +115,16 @@ async def move(
             await _unthrottle(admin, list(targets))
             raise
     begun = await failures.or_done(admin.alter_partition_reassignments(targets), targets) if targets else []
-    if not as_json:
-        for each in begun:
-            print_line(_sentence(each, present[each], targets[each]))
+    for each in begun:
+        tell(sentence_of(each, present[each], targets[each]))
     if begun and unlimited:
         absent = f"{broker_ids(unlimited)}, which {'is' if len(unlimited) == 1 else 'are'} not there"
         click.echo(f"The rate is not set on {absent}: give the same command again when that has changed.", err=True)
     if begun and wait:
         await _wait_for(admin, {each: targets[each] for each in begun}, failures, is_throttled=rate_bytes is not None)
-        if not as_json:
-            print_line("done")
-    elif begun and rate_bytes is not None:
-        click.echo("The throttle stays until the same command is given with --wait, or with --cancel.", err=True)
-    elif rate_bytes is not None and targets:
+    elif not begun and rate_bytes is not None and targets:
         await _unthrottle(admin, list(targets))  # nothing has begun
-    if as_json:
-        print_json(
-            [
-                {
-                    "topic": each.topic,
-                    "partition": each.partition,
-                    "replicas_before": list(present[each]),
-                    "replicas": list(targets[each]),
-                    "is_done": wait,
-                }
-                for each in begun
-            ]
-        )
-    failures.tell()
+    return {each: present[each] for each in begun}
 
 
 async def _present(
@@ -178,10 +195,16 @@ async def _unthrottle(admin: Admin, partitions: Sequence[TopicPartition]) -> Non
         await throttle.remove(limited, rates_too=not moving)
 
 
-def _sentence(partition: TopicPartition, before: Sequence[int], after: Sequence[int]) -> str:
+def sentence_of(partition: TopicPartition, before: Sequence[int], after: Sequence[int]) -> str:
     if list(before) == list(after):
         return f"{partition} is on {broker_ids(after)} already"
+    if set(before) == set(after):
+        return f"{partition} stays on {broker_ids(after)}, and {after[0]} is to lead it"
     return f"{partition} moves from {broker_ids(before)} to {broker_ids(after)}"
+
+
+def _silent(_sentence: str) -> None:
+    """For those who print JSON at the end."""
 
 
 def _as_json(partition: TopicPartition, moving: Reassignment) -> dict[str, object]:

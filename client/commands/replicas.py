@@ -31,14 +31,14 @@ def broker_ids(numbers: Iterable[int] | None) -> str | None:
     return ",".join(map(str, numbers or ())) or None
 
 
-def parse_replicas(text: str) -> list[int]:
-    """The inverse, for one broker at least. Raises UsageError."""
+def parse_replicas(text: str, option: str = "--replicas") -> list[int]:
+    """The inverse, for one broker at least, of what an option says. Raises UsageError."""
     written = text.split(",")
     if not all(re.fullmatch("[0-9]{1,10}", each) and int(each) <= ID_MAX for each in written):
-        raise click.UsageError(f"--replicas {text}: write ids of brokers, from 0 to {ID_MAX}, as in 1,2,3")
+        raise click.UsageError(f"{option} {text}: write ids of brokers, from 0 to {ID_MAX}, as in 1,2,3")
     found = [int(each) for each in written]
     if len(set(found)) != len(found):
-        raise click.UsageError(f"--replicas {text}: names a broker twice")
+        raise click.UsageError(f"{option} {text}: names a broker twice")
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from odradek.client.admin.admin import Admin
-from odradek.client.admin.configs import ConfigChange, ConfigEntry, ConfigResource
+from odradek.client.admin.configs import ConfigChange, ConfigEntry, ConfigResource, ConfigSource
 from odradek.client.admin.replication import Reassignment
 from odradek.client.topic_partition import TopicPartition
 
@@ -68,6 +68,16 @@ class Throttle:
         resources = [ConfigResource.topic(topic) for topic in dict.fromkeys(topics)]
         found = await self._admin.describe_configs(resources, [LEADERS, FOLLOWERS])
         return [resource.name for resource, entries in found.items() if is_throttled(entries)]
+
+    async def brokers_limited(self) -> list[int]:
+        """The brokers that have a rate set, whether it holds for any replica or not."""
+        resources = [ConfigResource.broker(each.node_id) for each in (await self._admin.describe_cluster()).brokers]
+        found = await self._admin.describe_configs(resources, RATES)
+        return [
+            int(resource.name)
+            for resource, entries in found.items()
+            if any(entry.source is ConfigSource.DYNAMIC_BROKER for entry in entries.values())
+        ]
 
     async def remove(self, topics: Iterable[str], *, rates_too: bool) -> None:
         """Takes the options of the topics away, and with `rates_too` the rates of all brokers. Raises ItemsFailed."""

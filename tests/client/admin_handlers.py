@@ -272,11 +272,17 @@ class Served:
         return DeleteRecordsResponse(topics=topics)
 
     def describe_cluster(self, call: Call) -> Response:
-        listed = [each for each in self.cluster.brokers.values() if not each.is_fenced]
+        request = call.exchange.request
+        assert isinstance(request, DescribeClusterRequest)
+        all_of_them = self.cluster.brokers.values()
+        listed = [each for each in all_of_them if request.include_fenced_brokers or not each.is_fenced]
         return DescribeClusterResponse(
             cluster_id=CLUSTER_ID,
             controller_id=self.cluster.controller_id,
-            brokers=[DescribeClusterBroker(broker_id=each.node_id, host=each.host, port=each.port) for each in listed],
+            brokers=[
+                DescribeClusterBroker(broker_id=each.node_id, host=each.host, port=each.port, is_fenced=each.is_fenced)
+                for each in listed
+            ],
         )
 
     def describe_log_dirs(self, call: Call) -> Response:
