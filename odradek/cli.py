@@ -84,9 +84,10 @@ def _cluster() -> click.Command:
     """`status` asks brokers; the others are the broker's, or work on the store of the metadata."""
     from odradek.broker.launch.cluster_command import run
     from odradek.broker.offline.rescue.command import backup, rebuild, restore
+    from odradek.broker.offline.take.command import take
     from odradek.client.commands.cluster import cluster
 
-    for command in (run, backup, restore, rebuild):
+    for command in (run, take, backup, restore, rebuild):
         cluster.add_command(command)
     return cluster
 

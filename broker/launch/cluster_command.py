@@ -51,6 +51,6 @@ def run(
     directory = None if memory else data_dir or "odradek-cluster"
     try:
         settings = cluster_settings(count, parse_address(listen, "--listen"), directory, load_static(None, assignments))
-    except (ConfigError, ListenerError) as error:
+    except (ConfigError, ListenerError, OSError) as error:
         raise click.ClickException(str(error)) from error
     sys.exit(run_cluster(settings, directory))

@@ -1,7 +1,8 @@
 """Several brokers in one process: a whole cluster for tests and laptops, with one metadata store.
 
     DIR/metadata     the store
-    DIR/broker-1     the data directory of broker 1, in rack-1, on the first port; and so on
+    DIR/broker-1     the data directory of broker 1, in rack-1, on the first port; and so on. The first id is another
+                     one where a broker of `odradek serve` was taken, which keeps its own
 
 They are brokers as any others, and talk to one another over sockets. What one process cannot have is a broker that dies
 by itself: when the process is killed all of them are, and what was acknowledged stands in their files.
@@ -20,6 +21,13 @@ from odradek.broker.cluster.store import MetadataStore
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.config.security_protocol import parse_protocol_map
+from odradek.broker.directories.cluster_layout import (
+    FIRST_ID,
+    broker_directory,
+    check_whole,
+    first_broker_id,
+    metadata_directory,
+)
 from odradek.broker.directories.data_directory import LOCK_FILE
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.launch.broker_settings import with_defaults
@@ -33,15 +41,14 @@ from odradek.runtime.environment import Environment
 from odradek.runtime.signal import Signal
 from odradek.runtime.tasks import Tasks
 
-METADATA_DIRECTORY = "metadata"
-
 
 def cluster_settings(count: int, listener: Listener, data_dir: str | None, static: dict[str, str]) -> list[Settings]:
-    """The settings of brokers 1 to `count`, on consecutive ports, or on free ones with port 0. Raises ConfigError,
-    ListenerError."""
+    """The settings of `count` brokers, on consecutive ports, or on free ones with port 0. Their ids begin with 1, or
+    with the first one that has a directory. Raises ConfigError, ListenerError, OSError."""
     settings: list[Settings] = []
+    first_id = FIRST_ID if data_dir is None else first_broker_id(FileDisk(), data_dir)
     for number in range(count):
-        node_id = number + 1
+        node_id = first_id + number
         here = listener._replace(port=listener.port + number if listener.port else 0)
         config = BrokerConfig(
             {
@@ -54,7 +61,7 @@ def cluster_settings(count: int, listener: Listener, data_dir: str | None, stati
             }
         )
         check_protocols([here], parse_protocol_map(config.listener_security_protocol_map))
-        directories = None if data_dir is None else [posixpath.join(data_dir, f"broker-{node_id}")]
+        directories = None if data_dir is None else [broker_directory(data_dir, node_id)]
         settings.append(Settings([here], {here.name: here}, directories, node_id, config))
     return settings
 
@@ -126,20 +133,21 @@ async def stop_all(brokers: Sequence[Broker]) -> None:
 
 @asynccontextmanager
 async def _store(data_dir: str | None, environment: Environment) -> AsyncGenerator[MetadataStore]:
-    """Raises StartRefused, StoreDamaged, OSError."""
+    """Raises StartRefused, ForeignDirectory, StoreDamaged, OSError."""
     if data_dir is None:
         store: MetadataStore = MemoryStore()
         yield store
         await store.close()
         return
     disk, tasks = FileDisk(), Tasks(environment.loop)
-    directory = posixpath.join(data_dir, METADATA_DIRECTORY)
+    directory = metadata_directory(data_dir)
     try:
         disk.make_dir(directory)
         lock = disk.lock(posixpath.join(directory, LOCK_FILE))
     except OSError as error:
         raise StartRefused(f"the directory {directory} cannot be used: {error.strerror or error}") from error
     try:
+        check_whole(disk, data_dir)
         store = EmbeddedStore.open(disk, directory, run_blocking=environment.run_blocking, tasks=tasks)
         try:
             yield store

@@ -1,3 +1,3 @@
 """Commands that work on files of brokers that do not run: `dump` reads, `adopt` takes over from Kafka, `rescue` saves,
-restores and rebuilds the metadata.
+restores and rebuilds the metadata, `take` moves a broker into a cluster and back.
 """

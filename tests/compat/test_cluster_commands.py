@@ -83,6 +83,7 @@ def test_replicas_move_and_brokers_go_and_come_back(nodes: Nodes, tmp_path: Path
     odradek.run("topics", "create", "lone", "--replica-assignment", "3")
     _all_is_well(odradek)
     asyncio.run(_admin_is_answered_by_the_controller(nodes[2]))
+    _a_crowded_broker_is_relieved(odradek)
     _a_move_is_throttled_and_waited_for(odradek)
     _a_slow_move_is_listed_and_cancelled(odradek, nodes[1], tmp_path)
     _a_broker_is_missed(odradek, nodes[3])
@@ -229,6 +230,23 @@ def _a_preferred_leader_is_elected(odradek: Commands, node: Node) -> None:
         return odradek.json("topics", "describe", "orders")[0]["partitions"][2]["leader"]
 
     eventually(leader, 3)
+
+
+def _a_crowded_broker_is_relieved(odradek: Commands) -> None:
+    """What is spread already stays where it is."""
+    before = [replicas(odradek, "orders", index) for index in range(3)]
+    odradek.run("topics", "create", "crowded", "--replica-assignment", "1,1,1,1,1")
+    told = odradek.json("partitions", "spread")
+    assert {each["topic"] for each in told} == {"crowded"}
+    assert [(each["replicas_before"], each["is_done"]) for each in told] == [([1], False)] * 3
+    assert [replicas(odradek, "crowded", index) for index in range(5)] == [[1]] * 5
+    odradek.run("partitions", "spread", "--execute", "--lot", "2", "--throttle", "10000000")
+    assert sorted(replicas(odradek, "crowded", index) for index in range(5)) == [[1], [1], [2], [2], [3]]
+    assert [replicas(odradek, "orders", index) for index in range(3)] == before
+    assert throttles(odradek) == []
+    assert odradek.json("partitions", "spread", "--execute") == []
+    odradek.run("topics", "delete", "crowded")
+    eventually(lambda: "crowded" in [each["name"] for each in odradek.json("topics", "list")], False)
 
 
 def _their_directories_tell_who_had_what(odradek: Commands, nodes: Nodes) -> None:

@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES_MAX = 130
 """More than what click takes (85) and a command (12), less than asyncio would add."""
 DOOR = re.compile(
-    r"odradek\.broker(\.launch(\.(\w+_command|log_level_option))?|\.offline(\.(adopt|dump|rescue)(\.command)?)?)?"
+    r"odradek\.broker(\.launch(\.(\w+_command|log_level_option))?|\.offline(\.(adopt|dump|rescue|take)(\.command)?)?)?"
 )
 """Modules of the broker with commands and their options alone, and the packages they are in, which import nothing."""
 HEAVY = re.compile(

@@ -167,7 +167,7 @@ async def _carry_out(
 async def _lead(admin: Admin, targets: Mapping[TopicPartition, Sequence[int]], failures: Failures) -> None:
     """Has the preferred leaders lead: nobody else does for some minutes."""
     topics = await failures.or_results(admin.describe_topics(dict.fromkeys(each.topic for each in targets)))
-    others = [name for name, each in _partitions(topics) if name in targets and each.leader != each.replicas[0]]
+    others = [name for name, each in _partitions(topics) if name in targets and each.leader != targets[name][0]]
     if others:
         await failures.or_results(admin.elect_leaders(others))
 

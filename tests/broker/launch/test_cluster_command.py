@@ -6,6 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from odradek.broker.directories.cluster_layout import NOTE_FILE, TakeNote
+from odradek.broker.directories.meta_properties import MetaProperties
 from odradek.broker.launch.cluster_command import run
 
 
@@ -13,6 +15,16 @@ def test_memory_and_a_directory_exclude_each_other(tmp_path: Path) -> None:
     result = CliRunner().invoke(run, ["--memory", "--data-dir", str(tmp_path)])
     assert result.exit_code == click.UsageError.exit_code
     assert "exclude each other" in result.output
+
+
+def test_nothing_is_started_where_a_take_has_not_ended(tmp_path: Path) -> None:
+    known = MetaProperties("Rk9P4m2xT0eXK1m0Vb7n1w", 0, "x1cP0mQnTq6vVtJzW8h3lQ")
+    (tmp_path / NOTE_FILE).write_bytes(TakeNote("/serve", known).encode())
+    result = CliRunner().invoke(run, ["--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)])
+    assert result.exit_code == 1
+    assert f"give `odradek cluster take /serve --data-dir {tmp_path}` again" in result.output
+    assert not (tmp_path / "metadata" / "metadata.log").exists()
+    assert not (tmp_path / "broker-1").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Several brokers in one process: their settings, and a cluster in memory that starts, replicates, and stops."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,15 @@ def test_brokers_have_consecutive_ports_their_own_directories_and_racks() -> Non
     assert second.config.broker_rack == "rack-2"
     assert second.config.node_id == 2
     assert [each.listeners[0].port for each in cluster_settings(2, FREE, None, {})] == [0, 0]
+
+
+def test_ids_begin_with_the_first_that_has_a_directory(tmp_path: Path) -> None:
+    """As that of a broker of `odradek serve` which was taken into the cluster."""
+    (tmp_path / "broker-0").mkdir()
+    settings = cluster_settings(2, LISTENER, str(tmp_path), {})
+    assert [each.node_id for each in settings] == [0, 1]
+    assert [each.data_dirs for each in settings] == [[f"{tmp_path}/broker-0"], [f"{tmp_path}/broker-1"]]
+    assert [each.listeners[0].port for each in settings] == [9092, 9093]
 
 
 @pytest.mark.parametrize(("count", "factor", "minimum"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])

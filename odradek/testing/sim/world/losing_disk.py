@@ -7,14 +7,15 @@
 Of a file the content at its last sync is safe. What was changed since is kept, dropped, or kept page by page: a page
 that was never written reads as zeros, and the size may be the old one, the new one, or between. Of a directory the
 names at its last sync are safe. Each creation, renaming and removal since happened or did not, whichever the
-order, but a renaming is never half done. That is less than ext4 gives, and all that POSIX does.
+order, but a renaming is never half done: one from a directory to another is safe in both once either is synced, as it
+is one transaction of the journal. That is less than ext4 gives, and all that POSIX does.
 """
 
 import posixpath
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from odradek.broker.disk.disk import File
 from odradek.broker.disk.memory_disk import Content, MemoryDisk
@@ -63,17 +64,31 @@ class Chosen:
 ALL_IS_LOST = Fate(random.Random(0), 0.0)
 ALL_IS_KEPT = Fate(random.Random(0), 1.0)
 
-Names = dict[str, Content | None]
-"""What a directory holds; None stands for a directory."""
-Change = Callable[[Names], None]
+Names = dict[str, "Content | _Safe"]
+"""What a directory holds."""
 
 
-@dataclass
+@dataclass(eq=False)
+class _Change:
+    """What was done to a name. `other`: the directory and the change that a renaming makes with this one, or not."""
+
+    name: str
+    apply: Callable[[Names], None]
+    other: "tuple[_Safe, _Change] | None" = None
+
+
+@dataclass(eq=False)
 class _Safe:
     """What the device holds of one directory, and what was done to its names since."""
 
-    names: Names = field(default_factory=dict[str, Content | None])
-    changes: list[tuple[str, Change]] = field(default_factory=list[tuple[str, Change]])
+    names: Names = field(default_factory=dict[str, "Content | _Safe"])
+    changes: list[_Change] = field(default_factory=list[_Change])
+
+    def settle(self, change: _Change) -> None:
+        """It is safe before those that came before it, of which no other one of the name counts any more."""
+        at = self.changes.index(change)
+        self.changes[: at + 1] = [each for each in self.changes[:at] if each.name != change.name]
+        change.apply(self.names)
 
 
 class LosingDisk(MemoryDisk):
@@ -83,24 +98,30 @@ class LosingDisk(MemoryDisk):
         super().__init__()
         self._synced: dict[int, tuple[Content, bytes]] = {}
         self._safe: dict[str, _Safe] = {"": _Safe()}
+        """By the path at which a directory is now."""
 
-    def after_power_failure(self, outcome: Outcome) -> "LosingDisk":
+    def after_power_failure(self, outcome: Outcome) -> Self:
         """The disk as the next start finds it. All that is left is safe then."""
-        after = LosingDisk()
-        self._revive("", after, outcome)
+        after = type(self)()
+        self._revive(self._safe[""], "", after, outcome, {})
         return after
 
-    def _revive(self, path: str, after: "LosingDisk", outcome: Outcome) -> None:
-        safe = self._safe[path]
+    def _revive(
+        self, safe: _Safe, path: str, after: "LosingDisk", outcome: Outcome, decided: dict[_Change, bool]
+    ) -> None:
         names = dict(safe.names)
-        for name, change in safe.changes:
-            if outcome.is_kept(name):
-                change(names)
+        for change in safe.changes:
+            if change not in decided:
+                decided[change] = outcome.is_kept(change.name)
+                if change.other is not None:
+                    decided[change.other[1]] = decided[change]
+            if decided[change]:
+                change.apply(names)
         for name, content in sorted(names.items()):
             below = posixpath.join(path, name)
-            if content is None:
+            if isinstance(content, _Safe):
                 after.make_dir(below)
-                self._revive(below, after, outcome)
+                self._revive(content, below, after, outcome, decided)
             else:
                 after.write_whole(below, self._left_of(name, content, outcome))
         after.sync_dir(path)
@@ -126,15 +147,20 @@ class LosingDisk(MemoryDisk):
     def sync_dir(self, path: str) -> None:
         super().sync_dir(path)
         safe = self._safe[_normal(path)]
-        for _, change in safe.changes:
-            change(safe.names)
-        safe.changes.clear()
+        changes, safe.changes = safe.changes, []
+        for change in changes:
+            change.apply(safe.names)
+            if change.other is not None:
+                parent, its_other = change.other
+                its_other.other = None
+                if its_other in parent.changes:
+                    parent.settle(its_other)
 
     # -- what changes names ---------------------------------------------------------------------------------------
 
     def _change(self, path: str, change: Callable[[Names, str], None]) -> None:
         parent, name = posixpath.split(_normal(path))
-        self._safe[parent].changes.append((name, lambda names: change(names, name)))
+        self._safe[parent].changes.append(_Change(name, lambda names: change(names, name)))
 
     def open(self, path: str, size_bytes: int | None = None) -> File:
         is_new = not self.exists(path)
@@ -157,12 +183,14 @@ class LosingDisk(MemoryDisk):
         super().make_dir(path)
         if path not in self._safe:
             self.make_dir(posixpath.dirname(path))
-            self._safe[path] = _Safe()
-            self._change(path, lambda names, name: names.update({name: None}))
+            made = self._safe[path] = _Safe()
+            self._change(path, lambda names, name: names.update({name: made}))
 
     def rename(self, source: str, target: str) -> None:
-        assert not self.is_dir(source), "directories stay where they are in these tests"
-        assert posixpath.dirname(source) == posixpath.dirname(target)
+        source, target = _normal(source), _normal(target)
+        if self.is_dir(source) or posixpath.dirname(source) != posixpath.dirname(target):
+            self._rename_over_directories(source, target)
+            return
         super().rename(source, target)
         old = posixpath.basename(source)
 
@@ -171,6 +199,19 @@ class LosingDisk(MemoryDisk):
                 names[name] = names.pop(old)
 
         self._change(target, change)
+
+    def _rename_over_directories(self, source: str, target: str) -> None:
+        """Also of a directory, with all that is known of what is below it."""
+        moved: Content | _Safe = self._safe[source] if self.is_dir(source) else self._content(source)
+        super().rename(source, target)
+        for path in [path for path in self._safe if path == source or path.startswith(f"{source}/")]:
+            self._safe[target + path.removeprefix(source)] = self._safe.pop(path)
+        (old_parent, old), (new_parent, new) = posixpath.split(source), posixpath.split(target)
+        leaves = _Change(old, lambda names: _forget(names, old))
+        comes = _Change(new, lambda names: names.update({new: moved}))
+        leaves.other, comes.other = (self._safe[new_parent], comes), (self._safe[old_parent], leaves)
+        self._safe[old_parent].changes.append(leaves)
+        self._safe[new_parent].changes.append(comes)
 
     def remove(self, path: str) -> None:
         super().remove(path)

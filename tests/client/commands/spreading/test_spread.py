@@ -188,6 +188,13 @@ async def test_what_was_killed_between_throttle_and_move_leaves_no_rate() -> Non
 
 
 @pytest.mark.virtual_time
+async def test_a_cluster_without_topics_has_nothing_to_spread(capsys: Printed) -> None:
+    with replicated_cluster(2) as (scripted, _, _):
+        assert await ran(scripted, partitions, "spread", "--execute") is None
+        assert capsys.readouterr().out.startswith("0 of 0 partition(s) change, 0 replica(s) are copied; each broker of")
+
+
+@pytest.mark.virtual_time
 async def test_a_move_under_way_counts_as_done_and_is_waited_for() -> None:
     with replicated_cluster(2, orders=2) as (scripted, _, replicated):
         all_on_first(replicated, orders=2)
