@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo          real flights through kafka-python, Spark, a group of two and an exactly-once copy, SIGKILL for each, everything compared"
-	@echo "make test          style, types, imports, unit, and most of compat at 10,000 records a client"
+	@echo "make test          style, types, imports, unit but whole histories, most of compat at 10,000 records a client"
 	@echo "make test ONLY=broker/log   the tests that mirror this folder"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients, Apache Kafka's tools and Spark, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client; COMPAT_PART=rest: what make test leaves"
@@ -32,7 +32,7 @@ help:
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
 	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster, groups, transactions or clients, ONLY=NAME: a part of it"
-	@echo "make sim           150 histories from seeds, in virtual time; SEED=N: one of them again"
+	@echo "make sim           histories of stories and 150 from seeds, in virtual time; SEED=N: one of them again"
 	@echo "make properties    every property test RUNS=$(RUNS) times, with other examples each time"
 	@echo "make soak          SOAK_SEEDS=$(SOAK_SEEDS) of them, resumable, and 200 for each mistake put in on purpose; 20 rounds; properties"
 	@echo "make requirements  compiles requirements/ from pyproject.toml"
@@ -48,6 +48,7 @@ mirrors = $(if $(filter %.py,$1),$(wildcard tests/$(dir $1)test_$(basename $(not
 # do the checkers of types. ONLY=broker/log: the tests that mirror this folder, or this file, and nothing else.
 test: export COMPAT_RECORDS = 10000
 test: export COMPAT_PART = $(if $(ONLY),all,telling)
+test: export SIM_PART = $(if $(ONLY),all,telling)
 ifdef ONLY
 test: $(STAMP) java $(CONNECTOR) $(KAFKA)
 	$(BIN)/python -m pytest $(foreach each,$(patsubst odradek/testing/sim%,sim%,$(ONLY)),$(call mirrors,$(each))) -n 2 --dist loadscope
@@ -91,9 +92,10 @@ rounds: $(STAMP) java $(KAFKA)
 		$(BIN)/python -m pytest tests/cluster -k test_rounds_ -n 4 --dist worksteal; \
 		code=$$?; cat rounds.md; exit $$code
 
-# Histories from seeds, and each mistake that is put in on purpose. SEED=7, or several: these alone, as a failing one is
-# printed.
+# Histories of stories and from seeds, and each mistake that is put in on purpose. SEED=7, or several: these alone, as a
+# failing one is printed.
 sim: $(STAMP)
+	$(if $(SEED),,$(BIN)/python -m pytest tests/sim -m only_in_sim -n 2)
 	$(BIN)/python -m tests.sim $(if $(SEED),$(SEED),--seeds 150 --recorded --jobs 2)
 
 # What Hypothesis has examples of, RUNS times: each run has others.

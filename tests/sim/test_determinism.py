@@ -24,7 +24,7 @@ def digests() -> dict[int, str]:
     return {int(line[0]): line[1] for line in lines if len(line) == 2}
 
 
-@pytest.mark.slow
+@pytest.mark.only_in_sim
 @pytest.mark.timeout(600)
 def test_four_seeds_do_the_same_in_two_fresh_processes() -> None:
     first = digests()

@@ -49,6 +49,7 @@ def test_a_byte_that_differs_on_a_follower_is_found() -> None:
     assert [each for each in violations if Anomaly.REPLICAS_DIFFER.value in each]
 
 
+@pytest.mark.only_in_sim
 @pytest.mark.parametrize("canary", FOUND)
 def test_it_is_found(canary: str) -> None:
     story, anomaly = FOUND[canary]

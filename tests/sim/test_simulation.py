@@ -216,6 +216,7 @@ def test_in_some_seeds_a_story_of_transactions_is_all_that_goes_wrong() -> None:
     assert all(each.safety_s >= UNDISTURBED_S and not each.has_default_times for each in alone)
 
 
+@pytest.mark.only_in_sim
 @pytest.mark.parametrize("name", TRANSACTION_STORIES)
 def test_a_story_of_transactions_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
     desks = Desks((Desk("writer", work_ms=100.0),), (Desk("copier"),))
@@ -231,6 +232,7 @@ def test_members_are_cut_off_and_coordinators_have_stories_in_some_of_these() ->
     assert not any(scenario.group_stories for scenario in reading if not scenario.has_store)
 
 
+@pytest.mark.only_in_sim
 @pytest.mark.parametrize("name", GROUP_STORIES)
 def test_a_story_of_groups_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
     result = simulate(3, replace(CLUSTER, safety_s=16.0, seats=(Seat(), Seat()), group_stories=(name,)))
@@ -238,6 +240,7 @@ def test_a_story_of_groups_is_told_to_its_end_and_nothing_is_found(name: str) ->
     assert any(not each.error for each in result.history.of(CommitAnswered))
 
 
+@pytest.mark.only_in_sim
 @pytest.mark.parametrize("name", OPERATOR_STORIES)
 def test_a_story_of_operators_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
     result = simulate(3, replace(CLUSTER, safety_s=16.0, operator_stories=(name,)))
@@ -273,6 +276,7 @@ def test_partitions_that_are_added_are_written_to_and_read() -> None:
     assert {poll.partition for poll in result.history.of(Polled) if poll.client == "r1"} == {0, 1, 2}
 
 
+@pytest.mark.only_in_sim
 @pytest.mark.parametrize("name", (*STORIES, *STORIES_ALONE))
 def test_a_story_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
     result = simulate(3, replace(CLUSTER if name in STORIES else QUIET, safety_s=16.0, stories=(name,)))
@@ -280,6 +284,7 @@ def test_a_story_is_told_to_its_end_and_nothing_is_found(name: str) -> None:
     assert result.history.of(Acknowledged)
 
 
+@pytest.mark.only_in_sim
 def test_a_mistake_put_in_is_found() -> None:
     name = "acknowledged before the high watermark"
     with sung(CANARIES[name]):
