@@ -60,6 +60,7 @@ DISKS = {
     "broker/disk/file_slice.py": "a part of it",
     "odradek/runtime/environment.py": "the boot id of the machine, a seam, too",
     "client/network/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",
+    "odradek/runtime/worker_main.py": "asks the kernel, in /proc, to end a worker first",
 }
 
 

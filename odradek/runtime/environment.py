@@ -14,17 +14,22 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from ssl import SSLContext
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
+from odradek.runtime.own_program import own_program
 from odradek.runtime.stall_watch import StallListener, watch_stalls
 from odradek.runtime.tls_transport import start_tls
+from odradek.runtime.worker import GiveWay, Talk, Worker, WorkerInThread, WorkerUnavailable
+from odradek.runtime.worker_process import WorkerProcess
 
 __all__ = ["NS_PER_MS", "Environment", "Forkable", "ThreadFuture", "loop_factory", "tell_when_forked"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_D = TypeVar("_D")
 
 
 NS_PER_MS: Final = 1_000_000
@@ -170,6 +175,25 @@ class Environment:
     def give_way(self) -> None:
         """For a helper thread with much to compute: lets the loop's thread run, if that has something to do."""
         time.sleep(0)
+
+    async def start_worker(
+        self, module: str, serve: Callable[[_D, GiveWay], Talk], disk: _D, *, in_process: bool
+    ) -> Worker:
+        """Starts a worker (worker.py) for long work on files.
+
+        `in_process`: it is a process, which runs `module`, serves as `serve` does, and opens the files by itself. Else
+        `serve` works on `disk` in helper threads. Raises WorkerUnavailable.
+        """
+        if not in_process:
+            return WorkerInThread(self._answered, self.give_way, partial(serve, disk))
+        try:
+            program = own_program(module)
+        except OSError as error:
+            raise WorkerUnavailable(str(error)) from error
+        return await WorkerProcess.start(self, program)
+
+    async def _answered(self, function: Callable[[bytes], bytes], question: bytes) -> bytes:
+        return await self.run_computing(function, question)
 
     def run_threadsafe(self, coroutine: Coroutine[Any, Any, _T]) -> ThreadFuture[_T]:
         """Runs a coroutine in the loop on behalf of another thread, which may wait for the future."""
