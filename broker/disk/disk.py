@@ -108,6 +108,11 @@ class File(Protocol):
 class Disk(Protocol):
     """A tree of files. Paths are text; every method raises OSError as the operating system would."""
 
+    @property
+    def is_visible_outside(self) -> bool:
+        """Whether another process finds these files by the same paths."""
+        ...
+
     def open(self, path: str, size_bytes: int | None = None) -> File:
         """The file for reading and appending, created when missing. One `File` at a time for each path.
 

@@ -57,6 +57,10 @@ class FileDisk:
         self._page_cache = PageCache()
 
     @property
+    def is_visible_outside(self) -> bool:
+        return True
+
+    @property
     def open_descriptors(self) -> int:
         return len(self._descriptors)
 

@@ -159,6 +159,10 @@ class MemoryDisk:
         self._cached_only = CachedOnly()
         self._warmed = WarmedRanges()
 
+    @property
+    def is_visible_outside(self) -> bool:
+        return False
+
     def write(self, content: Content, data: Buffer) -> None:
         """Adds `data` at the end of a file. On OSError a part of it may have been added."""
         if self.size_bytes_max is not None:

@@ -3,7 +3,7 @@
     <offset>.log  .index  .timeindex  .txnindex     a segment
     <offset>.snapshot                               the producers before that offset
     *.deleted                                       a removal under way: finished
-    *.cleaned                                       a compaction that did not come to its end: removed
+    *.<nonce>.cleaned                               a compaction that did not come to its end: removed
     *.swap                                          one that did: what it replaces goes, and it takes the place
     *.tmp                                           half of a small file: removed
 
@@ -12,6 +12,7 @@ Indexes without a log are removed. Files that no Kafka log has are left alone, a
 
 import logging
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from odradek.broker.disk.disk import Disk
@@ -31,11 +32,15 @@ from odradek.broker.log.snapshots import SNAPSHOT_SUFFIX
 logger = logging.getLogger(__name__)
 
 CLEANED_SUFFIX = ".cleaned"
+"""Behind the nonce of the round that wrote it: the worker of a broker that was killed may write for a while yet."""
 SWAP_SUFFIX = ".swap"
 UNSYNCED = ".odradek-unsynced"
 """Its presence says that a sync of this log failed, so that the page cache cannot be trusted (recovery.py)."""
 _TEMPORARY = (LEADER_EPOCHS + ".tmp", PARTITION_METADATA + ".tmp")
-_NAME = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.deleted|\.cleaned|\.swap|\.tmp)?")
+_NAME = re.compile(
+    r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.deleted|(?:\.[0-9a-f]{16})?\.cleaned|\.swap|\.tmp)?"
+)
+_REMOVED = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
 _OFFSET_MAX = 2**63 - 1
 
 
@@ -74,7 +79,7 @@ def _finish(disk: Disk, directory: str) -> dict[str, int]:
     sizes = disk.sizes(directory)
     for name in sorted(sizes):
         found = _NAME.fullmatch(name)
-        if name in _TEMPORARY or (found is not None and found[3] in (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
+        if name in _TEMPORARY or (found is not None and found[3] and found[3].endswith(_REMOVED)):
             disk.remove(f"{directory}/{name}")
             logger.info("%s/%s: removed, which the last process did not get to", directory, name)
             del sizes[name]
@@ -115,6 +120,19 @@ def _complete_swap(disk: Disk, directory: str, base_offset: int, sizes: dict[str
             remove_files(disk, retire_files(disk, directory, int(found[1])))
     rename_swapped(disk, directory, base_offset)
     logger.info("%s: took the place of the segments up to offset %d", path, last_offset)
+
+
+def cleaned_path(directory: str, base_offset: int, suffix: str, nonce: str) -> str:
+    """What a round of compaction, named by its nonce, calls a file of the segment that it writes."""
+    return f"{segment_path(directory, base_offset, suffix)}.{nonce}{CLEANED_SUFFIX}"
+
+
+def remove_cleaned(disk: Disk, directory: str, nonce: str) -> None:
+    """Removes all that a round wrote and that has not taken a segment's place. Raises OSError."""
+    for name in disk.list_dir(directory):
+        if name.endswith(f".{nonce}{CLEANED_SUFFIX}"):
+            with suppress(FileNotFoundError):  # a helper thread that stops removes what it wrote
+                disk.remove(f"{directory}/{name}")
 
 
 def rename_swapped(disk: Disk, directory: str, base_offset: int) -> None:

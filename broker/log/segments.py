@@ -8,7 +8,7 @@ once; removing it takes time, and is left to whoever takes `take_retired`.
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from odradek.broker.log.aborted import CorruptTransactionIndex
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.index import OffsetIndex, TimeIndex
-from odradek.broker.log.leftovers import CLEANED_SUFFIX, SWAP_SUFFIX, rename_swapped
+from odradek.broker.log.leftovers import SWAP_SUFFIX, cleaned_path, rename_swapped
 from odradek.broker.log.producers import AbortedTxn, Producers
 from odradek.broker.log.recovery import replay
 from odradek.broker.log.segment import LOG_SUFFIX, Segment, segment_path
@@ -38,6 +38,13 @@ class Source(NamedTuple):
     """The rows, of this and later segments, that overlap it."""
 
 
+class Standing(NamedTuple):
+    """A segment at one moment: what was read of it then is what it holds, as long as it is the same and was not cut."""
+
+    segment: Segment
+    cuts: int
+
+
 class Written(NamedTuple):
     """A segment that compaction wrote, to take the place of those that it was made of."""
 
@@ -47,6 +54,11 @@ class Written(NamedTuple):
     size_bytes: int
     suffixes: list[str]
     """Which files it has; the log comes first."""
+    nonce: str
+    """Of the round, in the names of these files."""
+    made_of: Sequence[Standing] = ()
+    """The segments as they were when the round began. A log that was cut and grew again may have others of the same
+    base offsets."""
 
 
 class Segments:
@@ -226,6 +238,14 @@ class Segments:
             for segment in chosen
         ]
 
+    def standing(self, end_offset: int) -> dict[int, Standing]:
+        """By base offset, the segments that `sources` tells of, as they are now."""
+        return {
+            segment.base_offset: Standing(segment, segment.cuts)
+            for segment in self._list[:-1]
+            if segment.base_offset < end_offset
+        }
+
     def begin_swap(self, written: Written) -> bool:
         """First of two steps: `written` gets names by which a start, too, knows that it counts (`.swap`).
 
@@ -236,7 +256,8 @@ class Segments:
             return False
         for suffix in reversed(written.suffixes):
             path = segment_path(self._directory, written.base_offset, suffix)
-            self._disk.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
+            cleaned = cleaned_path(self._directory, written.base_offset, suffix, written.nonce)
+            self._disk.rename(cleaned, path + SWAP_SUFFIX)
         return True
 
     def complete_swap(self, written: Written, config: LogConfig) -> bool:
@@ -278,12 +299,20 @@ class Segments:
             self._disk.remove(segment_path(self._directory, written.base_offset, suffix) + SWAP_SUFFIX)
 
     def stands(self, written: Written) -> bool:
-        """Whether the segments that `written` was made of are there, one after another, and grow no more."""
+        """Whether the segments that `written` was made of are there, one after another, as they were, and grow no
+        more."""
         bases = self.base_offsets
         if written.base_offset not in bases[:-1]:
             return False
         first = bases.index(written.base_offset)
-        return bases[first : first + len(written.replaces)] == written.replaces and written.replaces[-1] != bases[-1]
+        if bases[first : first + len(written.replaces)] != written.replaces or written.replaces[-1] == bases[-1]:
+            return False
+        return self.are_unchanged(written.made_of)
+
+    def are_unchanged(self, standing: Iterable[Standing]) -> bool:
+        """Whether these segments are part of the log still, and hold what they held."""
+        present = {id(segment) for segment in self._list}
+        return all(id(was.segment) in present and was.segment.cuts == was.cuts for was in standing)
 
 
 def _name(written: Written, suffix: str) -> str:

@@ -1,14 +1,16 @@
 """Compacts the logs of topics with `cleanup.policy=compact`, the dirtiest first (LogCleaner.scala).
 
 Which log is due is decided by `log/cleanable.py`, what stays of it by `log/compaction.py`. Files are read and written
-by a helper thread (`log/rewriting.py`); in between, in the loop, the segments are swapped one group at a time. Where
-the round ended is written down, so that the next one begins there. If anything fails, the log stays as it is: what was
-swapped already is a log that was compacted a little further, nothing more.
+by a worker, most often a process (`compaction_round.py`); in between, in the loop, the segments are swapped one group
+at a time. Where the round ended is written down, so that the next one begins there. If anything fails, the log stays as
+it is: what was swapped already is a log that was compacted a little further, nothing more.
+
+The worker's answer may come late: the topic may have been deleted and made anew, and the log may have been cut. So what
+it wrote takes a place only if the segments that it was made of are the same ones as when the round began.
 """
 
-import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from odradek.broker.config.broker_config import BrokerConfig
@@ -16,22 +18,20 @@ from odradek.broker.directories.checkpoints import Key
 from odradek.broker.disk.cold_reads import read_without_blocking
 from odradek.broker.disk.disk import Disk
 from odradek.broker.log.cleanable import Cleanable, cleanable, dirtiest, grouped
-from odradek.broker.log.compaction import Cleaning, last_records
-from odradek.broker.log.offset_map import OffsetMap, OffsetMapBuilder
-from odradek.broker.log.rewriting import build_map, discard, write_group
-from odradek.broker.log.segments import Source, Written
+from odradek.broker.log.compaction import last_records
+from odradek.broker.log.compaction_messages import MapBuilt, Nonce, Round
+from odradek.broker.log.segment_facts import SegmentFacts
+from odradek.broker.log.segments import Standing
 from odradek.broker.log.uncleanable import UncleanableLog
+from odradek.broker.partitions.compaction_round import CompactionRound, CompactionRounds, SegmentGone
 from odradek.broker.partitions.table import Partitions
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import breathe
+from odradek.runtime.worker import WorkerEnded
 
 logger = logging.getLogger(__name__)
-
-
-class Stopped(Exception):
-    """The broker stops, and what a helper thread is compacting is not wanted any more."""
 
 
 class Throttle:
@@ -62,29 +62,22 @@ class Cleaner:
         self._partitions = partitions
         self._uncleanable: dict[Partition, str] = {}
         """Why a log is left alone until its directory is opened anew."""
-        self._is_stopped = False
+        self._rounds = CompactionRounds(disk, environment)
 
     async def clean_what_is_due(self) -> None:
         """Compacts log after log until none is due."""
-        try:
-            await self._clean_what_is_due()
-        except asyncio.CancelledError:
-            self._is_stopped = True
-            raise
-
-    def _give_way(self) -> None:
-        """Called by the helper thread, batch by batch. Raises Stopped."""
-        if self._is_stopped:
-            raise Stopped
-        self._environment.give_way()
-
-    async def _clean_what_is_due(self) -> None:
         interrupted: set[Partition] = set()
         while self._config.log_cleaner_enable and (found := await self._dirtiest(interrupted)) is not None:
             partition, plan = found
             try:
                 if not await self._clean(partition, plan):
                     interrupted.add(partition)
+            except WorkerEnded as error:
+                interrupted.add(partition)
+                logger.warning(
+                    "%s: its compaction ended early, and is tried again in %d ms: the worker failed: %s",
+                    *(partition.log.directory, self._config.log_cleaner_backoff_ms, error),
+                )
             except UncleanableLog as error:
                 self._leave_alone(partition, "%s: %s", error)
             except (KafkaError, OSError, ValueError) as error:
@@ -141,57 +134,85 @@ class Cleaner:
     async def _clean(self, partition: Partition, plan: Cleanable) -> bool:
         """One round. False when it ended early, for segments went meanwhile, or the device did not take them.
 
-        Raises UncleanableLog, KafkaError, OSError.
+        Raises UncleanableLog, WorkerEnded, KafkaError, OSError.
         """
         started_ms = self._environment.monotonic_ms()
-        log, config, environment = partition.log, partition.config, self._environment
-        if not await self._settled(partition, plan.first_uncleanable_offset):
+        log, environment = partition.log, self._environment
+        async with self._rounds.begin(log.directory) as round_:
+            if not await self._settled(partition, plan.first_uncleanable_offset):
+                return False
+            facts = log.segments.facts()
+            standing = log.segments.standing(plan.first_uncleanable_offset)
+            try:
+                built = await self._rewrite(partition, plan, round_, facts, standing)
+            except SegmentGone:
+                return False
+            except UncleanableLog:
+                if log.segments.are_unchanged(standing.values()):
+                    raise
+                return False  # what could not be read was what another log had left in the middle of it
+        if built is None:
             return False
-        io_bytes = self._config.log_cleaner_io_buffer_size
-        offset_map = OffsetMap(
-            plan.first_dirty_offset,
-            self._config.log_cleaner_dedupe_buffer_size,
-            self._config.log_cleaner_io_buffer_load_factor,
+        await self._note(partition, built.end_offset)
+        counts = round_.counts
+        logger.info(
+            "%s: compacted up to offset %d: %d of %d records stay, %d of %d bytes; %.1f s",
+            *(log.directory, built.end_offset, counts.records_kept, counts.records_read),
+            *(counts.bytes_kept, counts.bytes_read, (environment.monotonic_ms() - started_ms) / 1000),
         )
-        sources = {source.base_offset: source for source in log.segments.sources(plan.first_uncleanable_offset)}
-        facts = log.segments.facts()
-        cleaning = Cleaning(
-            offset_map,
-            last_records(log.producers.states()),
-            log_start_offset=log.log_start_offset,
-            first_uncleanable_offset=plan.first_uncleanable_offset,
-            delete_retention_ms=config.delete_retention_ms,
-            now_ms=environment.now_ms(),
-        )
-        dirty = [source for source in sources.values() if source.next_offset > plan.first_dirty_offset]
-        builder = OffsetMapBuilder(offset_map)
-        throttle = Throttle(environment, self._config.log_cleaner_io_max_bytes_per_second)
-        try:
-            await environment.run_computing(build_map, self._disk, dirty, builder, io_bytes, self._give_way)
-        except FileNotFoundError:
-            return False
-        await throttle.moved(builder.bytes_read)
+        if counts.keyless_records:
+            logger.warning("%s: dropped %d records without key", log.directory, counts.keyless_records)
+        return True
+
+    async def _rewrite(
+        self,
+        partition: Partition,
+        plan: Cleanable,
+        round_: CompactionRound,
+        facts: Sequence[SegmentFacts],
+        standing: Mapping[int, Standing],
+    ) -> MapBuilt | None:
+        """Has the worker read the log and write what stays of it, and puts that into its place, group by group. None
+        when the round ends early.
+
+        Raises UncleanableLog, SegmentGone, WorkerEnded, KafkaError, OSError.
+        """
+        config = partition.config
+        throttle = Throttle(self._environment, self._config.log_cleaner_io_max_bytes_per_second)
+        built = await round_.build_map(self._round_over(partition, plan, round_.nonce))
+        await throttle.moved(built.bytes_read)
         groups = grouped(
             facts,
-            end_offset=cleaning.end_offset,
+            end_offset=built.end_offset,
             first_uncleanable_offset=plan.first_uncleanable_offset,
             segment_bytes=config.segment_bytes,
             segment_index_bytes=config.segment_index_bytes,
         )
         for group in groups:
-            chosen = [sources[facts.base_offset] for facts in group if facts.base_offset in sources]
-            if not chosen or not await self._replace(partition, chosen, cleaning, io_bytes):
-                return False
-            await throttle.moved(builder.bytes_read + cleaning.bytes_read + cleaning.bytes_kept)
-        await self._note(partition, cleaning.end_offset)
-        logger.info(
-            "%s: compacted up to offset %d: %d of %d records stay, %d of %d bytes; %.1f s",
-            *(log.directory, cleaning.end_offset, cleaning.records_kept, cleaning.records_read),
-            *(cleaning.bytes_kept, cleaning.bytes_read, (environment.monotonic_ms() - started_ms) / 1000),
+            chosen = [standing[facts.base_offset] for facts in group if facts.base_offset in standing]
+            if not chosen or not await self._replace(partition, chosen, round_):
+                return None
+            await throttle.moved(built.bytes_read + round_.counts.bytes_read + round_.counts.bytes_kept)
+        return built
+
+    def _round_over(self, partition: Partition, plan: Cleanable, nonce: Nonce) -> Round:
+        """What the worker is told."""
+        log, config = partition.log, partition.config
+        return Round(
+            log.directory,
+            nonce,
+            log.segments.sources(plan.first_uncleanable_offset),
+            last_records(log.producers.states()),
+            log_start_offset=log.log_start_offset,
+            first_dirty_offset=plan.first_dirty_offset,
+            first_uncleanable_offset=plan.first_uncleanable_offset,
+            delete_retention_ms=config.delete_retention_ms,
+            now_ms=self._environment.now_ms(),
+            index_interval_bytes=config.index_interval_bytes,
+            dedupe_buffer_bytes=self._config.log_cleaner_dedupe_buffer_size,
+            load_factor=self._config.log_cleaner_io_buffer_load_factor,
+            io_bytes=self._config.log_cleaner_io_buffer_size,
         )
-        if cleaning.keyless_records:
-            logger.warning("%s: dropped %d records without key", log.directory, cleaning.keyless_records)
-        return True
 
     async def _settled(self, partition: Partition, end_offset: int) -> bool:
         """Whether everything before `end_offset` is on the device, with what is derived from it, and no start will ask
@@ -204,24 +225,11 @@ class Cleaner:
         await self._partitions.written.write_recovery_points()
         return partition in self._partitions and partition.log.recovery_point >= end_offset
 
-    async def _replace(self, partition: Partition, sources: list[Source], cleaning: Cleaning, io_bytes: int) -> bool:
+    async def _replace(self, partition: Partition, made_of: list[Standing], round_: CompactionRound) -> bool:
         """Compacts one group of segments. False when they went meanwhile, and the round ends."""
         log, environment = partition.log, self._environment
-        try:
-            written: Written = await environment.run_computing(
-                write_group,
-                self._disk,
-                log.directory,
-                sources,
-                cleaning,
-                partition.config.index_interval_bytes,
-                io_bytes,
-                self._give_way,
-            )
-        except FileNotFoundError:
-            return False
+        written = await round_.write_group(made_of)
         if partition not in self._partitions or not log.segments.begin_swap(written):
-            await environment.run_blocking(discard, self._disk, log.directory, written.base_offset)
             return False
         try:
             await environment.run_blocking(self._disk.sync_dir, log.directory)

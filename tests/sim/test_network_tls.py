@@ -4,10 +4,11 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from odradek.testing.sim.world.environment import SimEnvironment
+from odradek.testing.sim.world.environment import Serve, SimEnvironment
 from odradek.testing.sim.world.process import Process
 from tests.client.certificates import Certificates, make_certificates
 from tests.sim.support import Bench
@@ -68,6 +69,10 @@ class Asking(asyncio.Protocol):
         self.is_lost.set()
 
 
+def no_worker(owner: Process, serve: Serve) -> NoReturn:
+    raise AssertionError(f"{owner} has nothing to compact for {serve}")
+
+
 class Pair:
     """A server and a client, each with the environment of its process."""
 
@@ -81,7 +86,7 @@ class Pair:
 
     def environment(self, process: Process) -> SimEnvironment:
         network = self.bench.network
-        return SimEnvironment(process, network, network.names[process.name], process.rng, "boot")
+        return SimEnvironment(process, network, network.names[process.name], process.rng, "boot", no_worker)
 
     async def serve(self, served: ssl.SSLContext | None) -> None:
         server, _ = await self.environment(self.server).listen(self.accept, "", PORT, ssl=served)

@@ -42,6 +42,7 @@ from odradek.testing.sim.directed.stage import Director, Stage
 from odradek.testing.sim.directed.transactions import TRANSACTION_STORIES
 from odradek.testing.sim.scenario import TOPIC, Scenario
 from odradek.testing.sim.world.machine import Machine, Main, Running
+from odradek.testing.sim.world.worker import WorkerFaults
 from odradek.testing.sim.world.world import World
 
 SETUP_S: Final = 20.0
@@ -65,6 +66,9 @@ GROUP_STORIES_FROM_S: Final = 3.0
 """When there is a group."""
 COMPACTION_S: Final = 3.0
 """Within it a segment is rolled and compacted, where a scenario's topic is."""
+WORKERS_DIE: Final = 0.1
+WORKERS_LATE: Final = 0.1
+"""Of the questions that brokers ask their workers, the shares after which the worker dies, and answers late."""
 ALL_STORIES: Final = STORIES | STORIES_ALONE | OPERATOR_STORIES | GROUP_STORIES | TRANSACTION_STORIES
 
 Script = Callable[[Faults], list[Action]]
@@ -135,6 +139,8 @@ class _Run:
         assert len(scenario.directories) in (1, scenario.brokers), "for each broker, or the same for all"
         directories = scenario.directories * (scenario.brokers // len(scenario.directories))
         self.brokers = Brokers(world, directories, options)
+        for machine in self.brokers.machines:
+            machine.worker_faults = WorkerFaults(death_share=WORKERS_DIE, late_share=WORKERS_LATE)
         self.rules = scenario.rules(self.brokers.ids)
         self.workload = Workload(
             world, self.brokers.bootstrap, TOPIC, scenario.partitions, has_keys=scenario.is_compacted

@@ -14,6 +14,7 @@ from odradek.broker.disk.memory_disk import Content, MemoryDisk
 from odradek.broker.log.aborted import encode_row
 from odradek.broker.log.compaction import Cleaning, LastRecord
 from odradek.broker.log.config import LogConfig
+from odradek.broker.log.leftovers import cleaned_path
 from odradek.broker.log.offset_map import OffsetMap, OffsetMapBuilder
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.rewriting import WRITE_BYTES, batches_of, build_map, discard, write_group
@@ -28,6 +29,7 @@ from tests.broker.log.logs import DIRECTORY, T0, FaultyDisk, full
 IO_BYTES = 1 << 16
 MUCH = 1 << 20
 INTERVAL = 200
+NONCE = "0123456789abcdef"
 
 
 def no_way() -> None:
@@ -60,11 +62,11 @@ def cleaning(first_dirty_offset: int = 0, *, keys: dict[bytes, int] | None = Non
 
 
 def group(disk: MemoryDisk, sources: Sequence[Source], round_: Cleaning, interval: int = INTERVAL) -> Written:
-    return write_group(disk, DIRECTORY, sources, round_, interval, IO_BYTES, no_way)
+    return write_group(disk, DIRECTORY, sources, round_, interval, IO_BYTES, no_way, NONCE)
 
 
 def cleaned(disk: MemoryDisk, base_offset: int, suffix: str) -> bytes:
-    return disk.read_whole(segment_path(DIRECTORY, base_offset, suffix) + ".cleaned")
+    return disk.read_whole(cleaned_path(DIRECTORY, base_offset, suffix, NONCE))
 
 
 def records(count: int, start: int = 0, value_bytes: int = 10) -> list[bytes]:
@@ -271,7 +273,7 @@ def test_large_segments_are_written_piece_by_piece() -> None:
     source = written(disk, 0, batches)
     disk.largest = 0
     ways: list[None] = []
-    made = write_group(disk, DIRECTORY, [source], cleaning(), INTERVAL, IO_BYTES, lambda: ways.append(None))
+    made = write_group(disk, DIRECTORY, [source], cleaning(), INTERVAL, IO_BYTES, lambda: ways.append(None), NONCE)
     assert cleaned(disk, 0, ".log") == b"".join(batches)
     assert made.size_bytes == len(b"".join(batches))
     assert WRITE_BYTES <= disk.largest < WRITE_BYTES + 2 * 60_000
@@ -312,7 +314,7 @@ def test_a_disk_that_fails_keeps_no_half_of_it(for_good: bool) -> None:
             assert error.errno == errno.ENOSPC
             disk.heal()
             if for_good:
-                discard(disk, DIRECTORY, 0)
+                discard(disk, DIRECTORY, 0, NONCE)
             assert disk.list_dir(DIRECTORY) == before
         else:
             break
@@ -335,7 +337,7 @@ def test_who_is_stopped_between_two_batches_leaves_nothing() -> None:
             raise Stopped
 
     with pytest.raises(Stopped):
-        write_group(disk, DIRECTORY, [source], cleaning(), INTERVAL, IO_BYTES, stop)
+        write_group(disk, DIRECTORY, [source], cleaning(), INTERVAL, IO_BYTES, stop, NONCE)
     assert disk.list_dir(DIRECTORY) == [f"{0:020d}.log"]
     with pytest.raises(Stopped):
         ways.clear()
@@ -347,6 +349,6 @@ def test_what_is_not_wanted_is_removed_and_nothing_else() -> None:
     source = written(disk, 0, records(4))
     group(disk, [source], cleaning())
     assert len(disk.list_dir(DIRECTORY)) == 4
-    discard(disk, DIRECTORY, 0)
-    discard(disk, DIRECTORY, 0)
+    discard(disk, DIRECTORY, 0, NONCE)
+    discard(disk, DIRECTORY, 0, NONCE)
     assert disk.list_dir(DIRECTORY) == [f"{0:020d}.log"]

@@ -37,6 +37,7 @@ CONFIG = LogConfig(segment_bytes=150, index_interval_bytes=60)
 
 OWN_TIMES = struct.pack(">qi", T0 + 3, 1)
 """An entry by which a compacted segment is told from the others."""
+NONCE = "0123456789abcdef"
 
 
 def filled(disk: Disk | None = None, count: int = 10) -> Log:
@@ -57,14 +58,14 @@ def merged(disk: Disk, log: Log, *numbers: int, rows: tuple[AbortedTxn, ...] = (
     base_offset = segments[0].base_offset
     path = f"{log.directory}/{base_offset:020d}"
     data = b"".join(disk.read_whole(segment.file.path) for segment in segments)
-    disk.write_new(f"{path}.log.cleaned", [data])
+    disk.write_new(f"{path}.log.{NONCE}.cleaned", [data])
     suffixes = [".log", ".index", ".timeindex"]
     for suffix, content in ((".index", b""), (".timeindex", OWN_TIMES)):
-        disk.write_new(f"{path}{suffix}.cleaned", [content])
+        disk.write_new(f"{path}{suffix}.{NONCE}.cleaned", [content])
     if rows:
-        disk.write_new(f"{path}.txnindex.cleaned", [encode_row(row) for row in rows])
+        disk.write_new(f"{path}.txnindex.{NONCE}.cleaned", [encode_row(row) for row in rows])
         suffixes.append(".txnindex")
-    return Written(base_offset, [segment.base_offset for segment in segments], len(data), suffixes)
+    return Written(base_offset, [segment.base_offset for segment in segments], len(data), suffixes, NONCE)
 
 
 # ----------------------------------------------------------------------------------------------------- coming and going
@@ -217,7 +218,7 @@ def test_the_segment_behind_the_gap_is_read_where_nothing_of_a_group_is_left() -
     disk = MemoryDisk()
     log = filled(disk)
     written = merged(disk, log, 1, 2)._replace(size_bytes=0)
-    disk.write_whole(f"{DIRECTORY}/{2:020d}.log.cleaned", b"")
+    disk.write_whole(f"{DIRECTORY}/{2:020d}.log.{NONCE}.cleaned", b"")
     log.segments.begin_swap(written)
     log.segments.complete_swap(written, CONFIG)
     for offset in (2, 3, 4, 5, 6):
@@ -398,8 +399,8 @@ def test_a_segment_of_which_only_the_first_record_is_left_goes_too() -> None:
     disk = MemoryDisk()
     log = filled(disk)
     written = merged(disk, log, 1, 2)
-    whole = disk.read_whole(f"{DIRECTORY}/{2:020d}.log.cleaned")
-    disk.write_whole(f"{DIRECTORY}/{2:020d}.log.cleaned", whole[: len(whole) * 3 // 4])
+    whole = disk.read_whole(f"{DIRECTORY}/{2:020d}.log.{NONCE}.cleaned")
+    disk.write_whole(f"{DIRECTORY}/{2:020d}.log.{NONCE}.cleaned", whole[: len(whole) * 3 // 4])
     log.segments.begin_swap(written)
     again = open_log(disk, CONFIG, recovery_point=8)
     assert again.base_offsets == [0, 2, 6, 8]

@@ -35,6 +35,7 @@ from tests.broker.wire import connected, produced, settings
 
 AB = ("a", "b")
 SECOND, THIRD = (BrokerState(broker_id, {LISTENER: ("127.0.0.1", 9)}) for broker_id in (7, 8))
+NONCE = "0123456789abcdef"
 WAIT_S = 10.0
 
 
@@ -388,8 +389,8 @@ async def fail_swap(context: Context, disk: FailingDisk) -> None:
     log = partition.log
     log.roll(0)
     content = disk.read_whole(log.segments[0].file.path)
-    disk.write_new(log.segments[0].file.path + ".cleaned", [content])
-    written = Written(0, [0], len(content), [".log"])
+    disk.write_new(log.segments[0].file.path + f".{NONCE}.cleaned", [content])
+    written = Written(0, [0], len(content), [".log"], NONCE)
     assert log.segments.begin_swap(written)
     disk.fail(log.directory, reads=False)
     with pytest.raises(KafkaError, match="Input/output error"):

@@ -14,6 +14,7 @@ import pytest
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Context
+from odradek.broker.log.compaction_messages import kind_of
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
 from odradek.broker.partitions.cleaner import Cleaner, Throttle
@@ -31,7 +32,14 @@ pytestmark = pytest.mark.virtual_time
 
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 NO_SETTINGS: Mapping[str, str] = {}
-STEPS = ["build_map", "write_group", "sync_dir"]
+STEPS = ["BuildMap", "WriteGroup", "sync_dir"]
+
+
+def name_of(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """What a helper thread does: a function by its name, and a worker by what it is asked."""
+    if args and isinstance(args[0], bytes):
+        return kind_of(args[0]).__name__
+    return getattr(function, "__name__", "")
 
 
 class Gate(VirtualEnvironment):
@@ -48,7 +56,7 @@ class Gate(VirtualEnvironment):
         self.held, self.after = name, after
 
     async def run_blocking(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        is_held = getattr(function, "__name__", "") == self.held
+        is_held = name_of(function, args) == self.held
         if is_held and not self.after:
             await self._wait()
         result = function(*args, **kwargs)
@@ -249,6 +257,33 @@ async def test_a_topic_deleted_meanwhile_takes_nothing_along(
 
 
 @EVERYWHERE
+@pytest.mark.parametrize("offset", [0, 4, 5, 7])
+async def test_a_log_cut_meanwhile_and_filled_again_keeps_what_it_holds(
+    offset: int, step: str, after: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after an unclean election. Its segments have the base offsets of those that were read, and other records."""
+    async with running() as broker:
+        partition = await broker.topic()
+        await broker.fill()
+        bases = list(partition.log.segments.base_offsets)
+        task = await broker.held(step, after=after)
+        partition.log.truncate_to(offset)
+        for number in range(20 - offset):
+            record: KeyValue = (b"key-%d" % number, b"other-%d" % number)
+            append(partition, data_batch(0, record, timestamp_ms=T0))
+        assert set(bases) & set(partition.log.segments.base_offsets)
+        broker.gate.open.set()
+        await task
+        kept = {b"key-%d" % number: b"other-%d" % number for number in range(20 - offset)}
+        found = broker.read().values
+        assert {key: found[key] for key in kept} == kept
+        assert leftovers(broker) == []
+        assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+        await broker.cleaner.clean_what_is_due()
+        assert {key: broker.read().values[key] for key in kept} == kept
+
+
+@EVERYWHERE
 async def test_a_broker_that_stops_meanwhile_finds_everything_at_its_next_start(step: str, after: bool) -> None:
     disk = MemoryDisk()
     async with running(disk) as broker:
@@ -279,7 +314,7 @@ async def test_options_that_change_meanwhile_count_from_the_next_round() -> None
     async with running() as broker:
         partition = await broker.topic()
         await broker.fill()
-        task = await broker.held("write_group", after=False)
+        task = await broker.held("WriteGroup", after=False)
         partition.configure(broker.context.config.topic({"cleanup.policy": "delete"}))
         broker.gate.open.set()
         await task

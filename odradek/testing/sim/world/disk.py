@@ -66,6 +66,10 @@ class SimDisk(LosingDevice):
         self._rng = rng
         self._paths: dict[int, str] = {}  # of the files that were opened, by the identity of their content
 
+    @property
+    def is_visible_outside(self) -> bool:
+        return True
+
     # -- every call ------------------------------------------------------------------------------------------------
 
     def _step(self, what: str, path: str, fail_share: float = 0.0) -> None:

@@ -7,25 +7,41 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from ipaddress import ip_address
 from ssl import SSLContext
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from odradek.runtime.environment import NS_PER_MS, Environment
 from odradek.runtime.stall_watch import StallListener
 from odradek.runtime.tls_transport import start_tls
+from odradek.runtime.worker import GiveWay, Talk, Worker
 from odradek.testing.sim.world.network import Network
 from odradek.testing.sim.world.process import Process
+from odradek.testing.sim.world.worker import WorkerDisk
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_D = TypeVar("_D")
+
+Serve = Callable[[WorkerDisk, GiveWay], Talk]
+StartWorker = Callable[[Process, Serve], Worker]
+"""Starts a worker for a process."""
 
 
 class SimEnvironment(Environment):
     """What a process sees of its machine. `boot_id` names the machine's last start."""
 
-    __slots__ = ("_boot_id", "_monotonic_s", "_rng", "address", "network", "process")
+    __slots__ = ("_boot_id", "_monotonic_s", "_rng", "_start_worker", "address", "network", "process")
 
-    def __init__(self, process: Process, network: Network, address: str, rng: random.Random, boot_id: str) -> None:
+    def __init__(
+        self,
+        process: Process,
+        network: Network,
+        address: str,
+        rng: random.Random,
+        boot_id: str,
+        start_worker: StartWorker,
+    ) -> None:
         super().__init__(process.loop)
+        self._start_worker = start_worker
         self.process = process
         self.network = network
         self.address = address
@@ -76,6 +92,15 @@ class SimEnvironment(Environment):
 
     def give_way(self) -> None:
         """A helper thread's work is one event here."""
+
+    async def start_worker(
+        self, module: str, serve: Callable[[_D, GiveWay], Talk], disk: _D, *, in_process: bool
+    ) -> Worker:
+        """The process has a disk of its own, on the same device."""
+        if not in_process:
+            return await super().start_worker(module, serve, disk, in_process=False)
+        self.process.check()
+        return self._start_worker(self.process, cast(Serve, serve))
 
     def run_threadsafe(self, coroutine: Coroutine[Any, Any, _T]) -> NoReturn:
         coroutine.close()

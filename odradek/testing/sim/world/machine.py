@@ -14,16 +14,18 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from odradek.broker.cluster.store import MetadataStore
+from odradek.runtime.worker import Worker
 from odradek.testing.sim.world.clock import Clock
 from odradek.testing.sim.world.device import LosingDevice
 from odradek.testing.sim.world.disk import DiskFaults, SimDisk
-from odradek.testing.sim.world.environment import SimEnvironment
+from odradek.testing.sim.world.environment import Serve, SimEnvironment
 from odradek.testing.sim.world.losing_disk import Outcome
 from odradek.testing.sim.world.network import Network
 from odradek.testing.sim.world.process import Cpu, Process
 from odradek.testing.sim.world.scheduler import Scheduler
 from odradek.testing.sim.world.store import SimStore
 from odradek.testing.sim.world.trace import Trace
+from odradek.testing.sim.world.worker import SimWorker, WorkerDisk, WorkerFaults
 
 CLOCK_DRIFT: Final = 0.0001
 """How much faster or slower than the world's a machine's clock may run."""
@@ -98,6 +100,7 @@ class Machine:
         self.store = store
         self.cpu = Cpu()
         self.disk_faults = DiskFaults()
+        self.worker_faults = WorkerFaults()
         self.device = LosingDevice()
         self.clock = Clock(scheduler, 0.0)
         self.running: Running | None = None
@@ -105,6 +108,8 @@ class Machine:
         self.on_exit: Callable[[Running, str], object] = _ignore
         """Called when a process has ended by itself, with the error, or with nothing."""
         self._rng = rng
+        self._worker_rng = rng
+        self._workers: list[Process] = []
         self._errors: list[str] = [] if errors is None else errors
         self._boot_id = ""
         self.is_on = False
@@ -130,6 +135,8 @@ class Machine:
         self.trace.note(self.name, "off")
         self.is_on = self.is_asleep = self.host.is_up = False
         self._end(is_silent=True)
+        for worker in self._workers:
+            worker.kill()
         self.device = self.device.after_power_failure(outcome)
 
     def lose_disk(self, directory: str | None = None) -> None:
@@ -149,6 +156,8 @@ class Machine:
         self.is_asleep = True
         self.host.is_up = False
         self.clock.sleep()
+        for worker in self._workers:
+            worker.pause()
         if self.running is not None:
             self.running.process.pause()
 
@@ -160,6 +169,8 @@ class Machine:
         self.is_asleep = False
         self.host.is_up = True
         self.clock.wake()
+        for worker in self._workers:
+            worker.resume()
         if self.running is not None:
             self.running.process.resume()
 
@@ -176,14 +187,28 @@ class Machine:
         chance = random.Random(rng.getrandbits(64))
         process = Process(name, self.scheduler, self.trace, self.clock, chance, self.cpu, self._errors)
         self.network.add_process(process, self.host)
-        entropy, faults = random.Random(rng.getrandbits(64)), random.Random(rng.getrandbits(64))
-        environment = SimEnvironment(process, self.network, self.address, entropy, self._boot_id)
+        entropy, faults_seed = random.Random(rng.getrandbits(64)), rng.getrandbits(64)
+        faults = random.Random(faults_seed)
+        self._worker_rng = random.Random(faults_seed + 1)
+        environment = SimEnvironment(process, self.network, self.address, entropy, self._boot_id, self._start_worker)
         disk = SimDisk(process, self.device, self.disk_faults, faults)
         store = None if self.store is None else self.store.client(process, self.name)
         running = self.running = Running(self, process, environment, disk, store, self.incarnation)
         self.trace.note(name, "starts")
         process.start(self._main(running, main), "main")
         return running
+
+    def _start_worker(self, owner: Process, serve: Serve) -> Worker:
+        """A process beside its owner, which lives on when that is killed."""
+        rng = self._worker_rng
+        self._workers = [worker for worker in self._workers if not worker.is_dead]
+        chance = random.Random(rng.getrandbits(64))
+        process = Process(
+            f"{owner.name}+worker", self.scheduler, self.trace, self.clock, chance, self.cpu, self._errors
+        )
+        self._workers.append(process)
+        disk = WorkerDisk(process, self.device, self.disk_faults, random.Random(rng.getrandbits(64)))
+        return SimWorker(owner, process, disk, self.worker_faults, random.Random(rng.getrandbits(64)), serve)
 
     async def _main(self, running: Running, main: Main) -> None:
         why = ""
