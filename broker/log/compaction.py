@@ -32,7 +32,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from odradek.broker.log.cleaned_transactions import CleanedTransactions
-from odradek.broker.log.offset_map import OffsetMap
+from odradek.broker.log.offset_map import Newest, OffsetMap, count_newest
 from odradek.broker.log.producers import AbortedTxn, ProducerState
 from odradek.broker.log.uncleanable import check_batch, reading
 from odradek.protocol.batches.batch import BatchHeader
@@ -74,7 +74,9 @@ class Cleaning:
         first_uncleanable_offset: int,
         delete_retention_ms: int,
         now_ms: int,
+        newest: Newest | None = None,
     ) -> None:
+        """`newest`: what the map says of most records, to be had faster. What it says of none is looked up."""
         self.records_read = 0
         self.records_kept = 0
         self.bytes_read = 0
@@ -82,6 +84,7 @@ class Cleaning:
         self.keyless_records = 0
         """Those that were dropped as invalid."""
         self._map = offset_map
+        self._newest = newest if newest is not None else Newest(offset_map.latest_offset + 1)
         self._producers = producers
         self._transactions = CleanedTransactions(log_start_offset)
         self._first_uncleanable_offset = first_uncleanable_offset
@@ -151,6 +154,8 @@ class Cleaning:
         if header.base_offset > self._map.latest_offset:
             self.records_kept += header.record_count
             return data
+        if (flags := self._newest.of(header)) is not None:
+            return self._clean_plain(header, data, flags)
         with reading(header):
             payload = unpack_records(data, header)
             places, sets_horizon = self._remaining(header, payload)
@@ -160,6 +165,19 @@ class Cleaning:
             if len(places) == header.record_count and not sets_horizon:
                 return data
             return repacked(header, payload, places, self._new_horizon_ms if sets_horizon else None)
+
+    def _clean_plain(self, header: BatchHeader, data: Buffer, flags: bytearray) -> Buffer | None:
+        """A batch of records with keys and values, each of which the map knows."""
+        count = count_newest(flags)
+        self.records_kept += count
+        if not count:
+            return None
+        if count == header.record_count:
+            return data
+        with reading(header):
+            payload = unpack_records(data, header)
+            places = zip(locate_records(payload, header), flags, strict=True)
+            return repacked(header, payload, [place for place, flag in places if flag & 1])
 
     def _remaining(self, header: BatchHeader, payload: bytes) -> tuple[list[Place], bool]:
         """The records that stay, and whether the batch gets its delete horizon now."""

@@ -87,6 +87,7 @@ class _Work:
             first_uncleanable_offset=round_.first_uncleanable_offset,
             delete_retention_ms=round_.delete_retention_ms,
             now_ms=round_.now_ms,
+            newest=builder.complete(),
         )
         return packed(MapBuilt(end_offset=self._cleaning.end_offset, bytes_read=builder.bytes_read))
 

@@ -12,6 +12,12 @@ copied into one eight times as large when it is full; while that is done, both a
 When it can grow no more, the round cleans up to there, and the next one begins there. Every round gets further, if only
 by one key.
 
+Once the map is complete, the dirty part's records are asked for a second time, one by one. So beside it stands a byte
+for each offset of the dirty part, which says whether the record is its key's newest one (`Newest`), and no key of these
+has to be found and hashed again: of 1 GB of records of 1 KiB the second pass takes 0.7 s of CPU where keys come round
+and 1.9 s where they come by chance, and took 3.3 and 3.9. It has bytes for 32 million offsets at most; what is behind
+is looked up in the map.
+
 Pure. Source: SkimpyOffsetMap.java, Cleaner.buildOffsetMap and buildOffsetMapForSegment in LogCleaner.scala.
 """
 
@@ -20,6 +26,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from math import isqrt
 from struct import Struct
+from typing import Final
 
 from odradek.broker.log.cleaned_transactions import CleanedTransactions
 from odradek.broker.log.producers import AbortedTxn
@@ -98,6 +105,11 @@ class OffsetMap:
             slot = (slot + 1 + second % (slot_count - 1)) % slot_count
         return NO_OFFSET
 
+    @property
+    def offsets(self) -> Iterable[int]:
+        """The newest offset of each key plus one, in no order; 0 where there is none."""
+        return self._offsets
+
     def _make_table(self, size: int) -> None:
         """Makes an empty table of `size` slots and a few more: their number is a prime, so that steps of any width
         come by all of them, and one is always empty, which ends a search."""
@@ -123,6 +135,51 @@ class OffsetMap:
         return True
 
 
+NEWEST_OFFSETS_MAX: Final = 32 * 1024**2
+_IS_NEWEST: Final = 1
+_BEGINS_PLAIN: Final = 2
+
+
+class Newest:
+    """Which records of the dirty part are the newest of their keys, by offset.
+
+    It knows of *plain* batches only: no offset is missing in them, and each record has a key and a value.
+    """
+
+    __slots__ = ("_first_offset", "_flags")
+
+    def __init__(self, first_offset: int) -> None:
+        self._first_offset = first_offset
+        self._flags = bytearray()
+
+    def add_plain(self, header: BatchHeader) -> None:
+        """Takes a batch all of whose records are in the map. Batches come in the order of the log."""
+        flags, start = self._flags, header.base_offset - self._first_offset
+        end = start + header.record_count
+        if end <= NEWEST_OFFSETS_MAX:
+            flags.extend(bytes(end - len(flags)))
+            flags[start] = _BEGINS_PLAIN
+
+    def complete(self, offsets: Iterable[int]) -> None:
+        """`offsets`: those of the map, each plus one, 0 for none."""
+        flags, behind, size = self._flags, self._first_offset + 1, len(self._flags)
+        for number in filter(None, offsets):
+            if number - behind < size:
+                flags[number - behind] |= _IS_NEWEST
+
+    def of(self, header: BatchHeader) -> bytearray | None:
+        """A number for each record, odd where the record is its key's newest one. None where only the map tells."""
+        start = header.base_offset - self._first_offset
+        if start < 0 or start >= len(self._flags) or not self._flags[start] & _BEGINS_PLAIN:
+            return None
+        return self._flags[start : start + header.record_count]
+
+
+def count_newest(flags: bytearray) -> int:
+    """How many records `Newest.of` calls the newest."""
+    return flags.count(_IS_NEWEST) + flags.count(_IS_NEWEST | _BEGINS_PLAIN)
+
+
 class OffsetMapBuilder:
     """Fills an `OffsetMap` with a log's dirty part, batch by batch in the order of the log."""
 
@@ -132,6 +189,7 @@ class OffsetMapBuilder:
         self.bytes_read = 0
         self._first_dirty_offset = offset_map.latest_offset + 1
         self._next_offset = 0
+        self._newest = Newest(self._first_dirty_offset)
         self._transactions = CleanedTransactions(log_start_offset=0)  # of no matter here
 
     def add_aborted(self, txns: Iterable[AbortedTxn]) -> None:
@@ -156,15 +214,27 @@ class OffsetMapBuilder:
         """All of a segment has been taken: there is nothing more before the next one, however large the gap."""
         self.map.latest_offset = max(self.map.latest_offset, next_base_offset - 1)
 
+    def complete(self) -> Newest:
+        """Nothing more comes: which records are the newest ones."""
+        self._newest.complete(self.map.offsets)
+        return self._newest
+
     def _take_keys(self, header: BatchHeader, data: Buffer) -> bool:
         first_dirty_offset, put = self._first_dirty_offset, self.map.put
         if header.last_offset < first_dirty_offset or not header.record_count:
             return True
+        is_plain = header.base_offset >= first_dirty_offset and header.record_count == header.last_offset_delta + 1
         with reading(header):
-            for offset, _, key, *_ in locate_records(unpack_records(data, header), header):
-                if key is not None and offset >= first_dirty_offset and not put(key, offset):
+            for offset, _, key, has_value, _, _ in locate_records(unpack_records(data, header), header):
+                if key is None:
+                    is_plain = False
+                    continue
+                is_plain &= has_value
+                if offset >= first_dirty_offset and not put(key, offset):
                     self.map.latest_offset = offset - 1
                     return False
+        if is_plain:
+            self._newest.add_plain(header)
         return True
 
 

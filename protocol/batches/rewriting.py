@@ -86,15 +86,25 @@ def locate_records(payload: bytes, header: BatchHeader) -> Iterator[Place]:  # n
             if not timestamp_delta_min <= timestamp_delta <= timestamp_delta_max:
                 raise ValueError("a timestamp of more than 64 bits")
 
-            delta, position = read_varint(payload, position)
+            number = payload[position]
+            if number > 127:
+                delta, position = read_varint(payload, position)
+            else:
+                delta = (number >> 1) ^ -(number & 1)
+                position += 1
             if not last < delta <= last_delta:
                 raise ValueError(f"offset delta {delta} after {last}, where {last_delta} is the batch's last")
 
-            if payload[position] == _NULL:
+            number = payload[position]
+            if number == _NULL:
                 key = None
                 position += 1
             else:
-                size, position = read_varint(payload, position)
+                if number > 127:
+                    size, position = read_varint(payload, position)
+                else:
+                    size = (number >> 1) ^ -(number & 1)
+                    position += 1
                 if size < 0:
                     raise ValueError("a key with a negative length")
                 key = payload[position : position + size]

@@ -8,7 +8,7 @@ from struct import Struct
 
 from odradek.broker.log.cleanable import Cleanable, cleanable, grouped
 from odradek.broker.log.compaction import Cleaning, LastRecord
-from odradek.broker.log.offset_map import SLOT_BYTES, OffsetMap, OffsetMapBuilder
+from odradek.broker.log.offset_map import SLOT_BYTES, Newest, OffsetMap, OffsetMapBuilder
 from odradek.broker.log.producers import AbortedTxn
 from odradek.broker.log.segment_facts import SegmentFacts
 from odradek.protocol.batches.batch import BatchHeader, pack_batch, read_header, rebuild_batch
@@ -242,7 +242,7 @@ class MemoryLog:
         """One round, as the broker does it, even when nothing is dirty: that is how old tombstones go."""
         limits = self.range(now_ms)
         offset_map = OffsetMap(limits.first_dirty_offset, keys_max * SLOT_BYTES, load_factor=1.0)
-        self._map(offset_map, limits)
+        newest = self._map(offset_map, limits)
         cleaning = Cleaning(
             offset_map,
             last_of_producers(self.appended),
@@ -250,6 +250,7 @@ class MemoryLog:
             first_uncleanable_offset=limits.first_uncleanable_offset,
             delete_retention_ms=delete_retention_ms,
             now_ms=now_ms,
+            newest=newest,
         )
         groups = grouped(
             [segment.facts for segment in self.segments],
@@ -278,7 +279,7 @@ class MemoryLog:
         self.checkpoint = cleaning.end_offset
         return done
 
-    def _map(self, offset_map: OffsetMap, limits: Cleanable) -> None:
+    def _map(self, offset_map: OffsetMap, limits: Cleanable) -> Newest:
         builder = OffsetMapBuilder(offset_map)
         for number, segment in enumerate(self.segments[:-1]):
             next_base_offset = self.segments[number + 1].base_offset
@@ -286,8 +287,9 @@ class MemoryLog:
                 continue
             builder.add_aborted(self.rows_for(number))
             if not all(builder.feed(read_header(data), data) for data in segment.batches):
-                return
+                break
             builder.end_segment(next_base_offset)
+        return builder.complete()
 
 
 # ------------------------------------------------------------------------------------------------------ the reference
