@@ -10,7 +10,7 @@ it wrote takes a place only if the segments that it was made of are the same one
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from odradek.broker.config.broker_config import BrokerConfig
@@ -142,18 +142,17 @@ class Cleaner:
             if not await self._settled(partition, plan.first_uncleanable_offset):
                 return False
             facts = log.segments.facts()
-            standing = log.segments.standing(plan.first_uncleanable_offset)
+            unread = log.segments.standing(plan.first_uncleanable_offset)
             try:
-                built = await self._rewrite(partition, plan, round_, facts, standing)
+                built = await self._rewrite(partition, plan, round_, facts, unread)
             except SegmentGone:
                 return False
             except UncleanableLog:
-                if log.segments.are_unchanged(standing.values()):
+                if log.segments.are_unchanged(unread.values()):
                     raise
                 return False  # what could not be read was what another log had left in the middle of it
         if built is None:
             return False
-        await self._note(partition, built.end_offset)
         counts = round_.counts
         logger.info(
             "%s: compacted up to offset %d: %d of %d records stay, %d of %d bytes; %.1f s",
@@ -170,17 +169,18 @@ class Cleaner:
         plan: Cleanable,
         round_: CompactionRound,
         facts: Sequence[SegmentFacts],
-        standing: Mapping[int, Standing],
+        unread: dict[int, Standing],
     ) -> MapBuilt | None:
-        """Has the worker read the log and write what stays of it, and puts that into its place, group by group. None
-        when the round ends early.
+        """Has the worker read the log and write what stays of it, puts that into its place, group by group, and writes
+        down how far the round came. None when it ends early.
+
+        `facts` and `unread` are those of the log now. Segments that were replaced are taken out of the latter.
 
         Raises UncleanableLog, SegmentGone, WorkerEnded, KafkaError, OSError.
         """
         config = partition.config
         throttle = Throttle(self._environment, self._config.log_cleaner_io_max_bytes_per_second)
         built = await round_.build_map(self._round_over(partition, plan, round_.nonce))
-        await throttle.moved(built.bytes_read)
         groups = grouped(
             facts,
             end_offset=built.end_offset,
@@ -189,10 +189,15 @@ class Cleaner:
             segment_index_bytes=config.segment_index_bytes,
         )
         for group in groups:
-            chosen = [standing[facts.base_offset] for facts in group if facts.base_offset in standing]
-            if not chosen or not await self._replace(partition, chosen, round_):
-                return None
             await throttle.moved(built.bytes_read + round_.counts.bytes_read + round_.counts.bytes_kept)
+            bases = [each.base_offset for each in group if each.base_offset in unread]
+            if not bases or not await self._replace(partition, [unread[base] for base in bases], round_):
+                return None
+            for base in bases:
+                del unread[base]
+        # At once: a log that is cut from now on lowers its checkpoint.
+        await self._note(partition, built.end_offset)
+        await throttle.moved(built.bytes_read + round_.counts.bytes_read + round_.counts.bytes_kept)
         return built
 
     def _round_over(self, partition: Partition, plan: Cleanable, nonce: Nonce) -> Round:

@@ -79,6 +79,9 @@ FOREIGN = [
     "9" * 20 + ".log",
     "notes.deleted",
     name(3, ".log.cleaned.swap"),
+    name(3, ".log.0123456789abcde.cleaned"),
+    name(3, ".log.0123456789abcdef.swap"),
+    name(3, ".log.0123456789ABCDEF.cleaned"),
     name(10, ".snapshot.swap"),
     chr(0x663) * 20 + ".log",
 ]
@@ -98,7 +101,7 @@ def test_other_files_are_left_alone_and_named_once(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot"])
-@pytest.mark.parametrize("ending", [".deleted", ".cleaned"])
+@pytest.mark.parametrize("ending", [".deleted", ".cleaned", ".0123456789abcdef.cleaned"])
 def test_removals_are_finished_and_compactions_that_were_not_are_forgotten(suffix: str, ending: str) -> None:
     disk = disk_with({**SEGMENTS, name(0, suffix) + ending: b"x", name(99, suffix) + ending: b"x"})
     tidy(disk, DIRECTORY)
@@ -183,7 +186,11 @@ def test_one_that_is_damaged_is_kept_aside_and_what_it_was_made_of_stays(
 
 
 LEFT = {
-    "a compaction under way": {**SEGMENTS, name(0, ".log.cleaned"): NEW, name(0, ".index.cleaned"): b"x"},
+    "a compaction under way": {
+        **SEGMENTS,
+        name(0, ".log.0123456789abcdef.cleaned"): NEW,
+        name(0, ".index.cleaned"): b"x",
+    },
     "a compaction that is done": {**SEGMENTS, name(0, ".txnindex"): b"old", **SWAP},
     "a removal": {**SEGMENTS, name(5, ".log.deleted"): one(5), name(5, ".index"): b"", name(5, ".timeindex"): b""},
 }

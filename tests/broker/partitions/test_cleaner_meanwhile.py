@@ -283,6 +283,17 @@ async def test_a_log_cut_meanwhile_and_filled_again_keeps_what_it_holds(
         assert {key: broker.read().values[key] for key in kept} == kept
 
 
+async def test_how_far_it_came_is_known_as_soon_as_the_last_segment_is_in_place() -> None:
+    """A log that is cut later than that lowers it again."""
+    async with running() as broker:
+        await broker.topic()
+        await broker.fill()
+        task = await broker.held("remove_cleaned", after=False)
+        assert broker.context.partitions.directories.first.checkpoints.cleaned["orders", 0] == 18
+        broker.gate.open.set()
+        await task
+
+
 @EVERYWHERE
 async def test_a_broker_that_stops_meanwhile_finds_everything_at_its_next_start(step: str, after: bool) -> None:
     disk = MemoryDisk()

@@ -134,6 +134,27 @@ def test_segments_that_somebody_took_away_do_not_keep_it_busy_for_ever() -> None
     assert kept.checkpoint == 18
 
 
+def test_a_log_that_cannot_be_read_further_on_is_left_alone_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    """What was compacted before it stays so. Each segment is a group of its own."""
+    kept = Kept(COMPACTED, segment_bytes=160, group_bytes=1)
+    for record in keyed(12, keys=12):
+        kept.append(record)
+    kept.clean()
+    path = f"{DIRECTORY}/{4:020d}.log"
+    content = bytearray(kept.disk.read_whole(path))
+    content[-1] ^= 1
+    file = kept.disk.open(path)
+    file.truncate(0)
+    file.append([content])
+    for _ in range(3):
+        for record in keyed(4, keys=1):
+            kept.append(record)
+        kept.clean()
+    assert caplog.text.count("cannot be compacted") == 1
+    assert "the batch at offset 5 cannot be compacted" in caplog.text
+    assert not kept.log.segments.base_offsets[0]
+
+
 def test_a_helper_thread_gives_up_at_the_next_batch_when_the_broker_stops() -> None:
     """A real thread, which nobody can cancel: it stands in a read when the task is cancelled that waits for it."""
     reached, goes_on = threading.Event(), threading.Event()

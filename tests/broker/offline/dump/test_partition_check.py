@@ -70,7 +70,7 @@ def test_what_is_no_part_of_the_log_is_named() -> None:
     completed = "a compacted segment, which the next start puts in its place"
     for name in (
         f"{0:020d}.log.deleted",
-        f"{0:020d}.index.cleaned",
+        f"{0:020d}.index.0123456789abcdef.cleaned",
         f"{0:020d}.log.swap",
         "leader-epoch-checkpoint.tmp",
         f"{7:020d}.timeindex",
@@ -84,7 +84,7 @@ def test_what_is_no_part_of_the_log_is_named() -> None:
         f"{ORDERS}/{0:020d}.log.swap: {completed}",
         f"{ORDERS}/{3:020d}.log.unreachable: no part of a log",
         f"{ORDERS}/notes.txt: no part of a log",
-        f"{ORDERS}: left over; a running broker or the next start removes it: {0:020d}.index.cleaned, "
+        f"{ORDERS}: left over; a running broker or the next start removes it: {0:020d}.index.0123456789abcdef.cleaned, "
         f"{0:020d}.log.deleted, {7:020d}.timeindex, leader-epoch-checkpoint.tmp",
     ]
     for number in range(3):
