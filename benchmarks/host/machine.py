@@ -2,7 +2,7 @@
 
 What is known comes from Linux: its /proc, and the clock of each process. The functions that take text are pure;
 `read_…` and others look at this machine. CPU seconds count user and system time of all threads of a process, and not
-that of its children.
+that of its children, but where it says so.
 """
 
 import mmap
@@ -78,6 +78,31 @@ def parse_read_bytes(io: str) -> int:
 
 def read_bytes(pid: int) -> int:
     return parse_read_bytes((PROC / str(pid) / "io").read_text())
+
+
+def parse_waited_ticks(stat: str) -> int:
+    """cutime + cstime of /proc/PID/stat: of children that have ended and been waited for, and theirs."""
+    fields = stat.rpartition(")")[2].split()
+    return int(fields[13]) + int(fields[14])
+
+
+def waited_cpu_seconds(pid: int) -> float:
+    """CPU seconds of the children of a process that have ended and been waited for. Raises ProcessLookupError."""
+    try:
+        return parse_waited_ticks((PROC / str(pid) / "stat").read_text()) / TICKS_PER_SECOND
+    except FileNotFoundError as error:
+        raise ProcessLookupError(f"no process has the number {pid}, or not any more") from error
+
+
+def child_pids(pid: int) -> list[int]:
+    """The children of a process that live; none where it has ended."""
+    children: list[int] = []
+    for path in (PROC / str(pid) / "task").glob("*/children"):
+        try:
+            children += map(int, path.read_text().split())
+        except OSError:  # the thread has ended since
+            continue
+    return children
 
 
 def parse_parent(stat: str) -> int:

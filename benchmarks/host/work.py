@@ -8,7 +8,13 @@ import time
 from dataclasses import dataclass
 from typing import Self
 
-from benchmarks.host.machine import busy_seconds, child_cpu_seconds, cpu_seconds, kernel_cpu_seconds
+from benchmarks.host.machine import (
+    busy_seconds,
+    child_cpu_seconds,
+    cpu_seconds,
+    kernel_cpu_seconds,
+    waited_cpu_seconds,
+)
 
 OTHER_CORES_MAX = 0.2
 """More other work than this disturbs a run, in either direction: Kafka was seen slower and faster beside it."""
@@ -18,8 +24,8 @@ DISTURBED_SHARE_MAX = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """CPU seconds of the server's processes, of processes that we started and waited for, of the kernel's threads, and
-    of everybody; and the clock's."""
+    """CPU seconds of the server's processes and of their children that have ended, of processes that we started and
+    waited for, of the kernel's threads, and of everybody; and the clock's."""
 
     server: float
     children: float
@@ -30,7 +36,11 @@ class Work:
     @classmethod
     def until_now(cls, *pids: int) -> Self:
         return cls(
-            sum(map(cpu_seconds, pids)), child_cpu_seconds(), kernel_cpu_seconds(), busy_seconds(), time.monotonic()
+            sum(map(cpu_seconds, pids)) + sum(map(waited_cpu_seconds, pids)),
+            child_cpu_seconds(),
+            kernel_cpu_seconds(),
+            busy_seconds(),
+            time.monotonic(),
         )
 
     def since(self, before: "Work") -> "Work":

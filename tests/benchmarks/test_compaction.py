@@ -4,6 +4,8 @@ The server is a real Odradek with a log of few keys; its files of compaction are
 """
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.compaction import Cleaning, check_newest, is_under_way
+from benchmarks.compaction import Cleaning, Reading, check_newest, is_under_way
 from benchmarks.harness.readback import LogDiffers
 from benchmarks.harness.results import Unavailable
 from benchmarks.harness.servers import Server, running_odradek
@@ -58,6 +60,20 @@ def test_a_compaction_lasts_from_its_first_sign_to_its_last(server: Server, tmp_
     margin_ns = 150_000_000
     assert began - margin_ns <= cleaning.first_ns <= began + margin_ns
     assert ended - margin_ns <= cleaning.last_ns <= ended + margin_ns
+
+
+def test_what_a_process_reads_that_the_server_has_started_counts(tmp_path: Path) -> None:
+    """The server is this process. What a child has read counts once, though it is the parent's in the end."""
+    path = tmp_path / "log"
+    path.write_bytes(bytes(1 << 20))
+    reads = f"open({str(path)!r}, 'rb').read(); print(1, flush=True); input()"
+    reading = Reading(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", reads], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.read(1) == b"1"
+        assert reading.since_last() >= 1 << 20
+        assert 0 <= reading.since_last() < 1 << 19
+    assert -(1 << 19) < reading.since_last() < 1 << 19
 
 
 def test_a_server_that_compacts_nothing_cannot_be_measured(server: Server) -> None:

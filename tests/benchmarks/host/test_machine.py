@@ -16,6 +16,7 @@ from benchmarks.host.machine import (
     TICKS_PER_SECOND,
     Machine,
     child_cpu_seconds,
+    child_pids,
     commit,
     cpu_seconds,
     descriptor_count,
@@ -29,9 +30,11 @@ from benchmarks.host.machine import (
     parse_parent,
     parse_read_bytes,
     parse_resident_bytes,
+    parse_waited_ticks,
     read_bytes,
     resident_bytes,
     touch_memory,
+    waited_cpu_seconds,
 )
 
 
@@ -82,6 +85,26 @@ def test_resident_memory_is_neither_virtual_nor_peak() -> None:
 
 def test_a_parent_is_found_behind_any_process_name() -> None:
     assert parse_parent("77 (a) b (c 1 2) S 42 43 44") == 42
+
+
+def test_cpu_time_of_children_is_found_behind_any_process_name() -> None:
+    stat = "77 (a) b (c 1 2) S " + " ".join(str(number) for number in range(4, 53))
+    assert parse_waited_ticks(stat) == 16 + 17
+
+
+def test_a_child_is_one_until_it_was_waited_for_and_its_time_counts_then() -> None:
+    before = waited_cpu_seconds(os.getpid())
+    busy = "import time\nwhile time.process_time() < 0.1: pass\nprint(1, flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.read(1) == b"1"
+        assert child.pid in child_pids(os.getpid())
+        assert waited_cpu_seconds(os.getpid()) == before
+    assert child.pid not in child_pids(os.getpid())
+    assert waited_cpu_seconds(os.getpid()) - before >= 0.09
+    assert child_pids(child.pid) == []
+    with pytest.raises(ProcessLookupError):
+        waited_cpu_seconds(child.pid)
 
 
 def test_what_was_read_from_the_page_cache_counts() -> None:

@@ -27,9 +27,10 @@ def test_a_watch_sees_what_is_done_in_its_block() -> None:
     assert 0 < watch.work.clock < 60
 
 
-def test_a_server_of_several_processes_is_their_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_of_several_processes_is_their_sum_with_their_children(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "cpu_seconds", {1: 1.0, 2: 2.5, 3: 7.0}.__getitem__)
-    assert Work.until_now(1, 2).server == 3.5
+    monkeypatch.setattr(work, "waited_cpu_seconds", {1: 0.0, 2: 0.25, 3: 9.0}.__getitem__)
+    assert Work.until_now(1, 2).server == 3.75
     assert Work.until_now().server == 0
 
 
