@@ -135,8 +135,7 @@ class Machine:
         self.trace.note(self.name, "off")
         self.is_on = self.is_asleep = self.host.is_up = False
         self._end(is_silent=True)
-        for worker in self._workers:
-            worker.kill()
+        self.kill_workers()
         self.device = self.device.after_power_failure(outcome)
 
     def lose_disk(self, directory: str | None = None) -> None:
@@ -234,6 +233,11 @@ class Machine:
     def kill(self) -> None:
         """SIGKILL. What the process wrote stays in the page cache."""
         self._end(is_silent=False)
+
+    def kill_workers(self) -> None:
+        """Of its process, and of those that it had: they outlive `kill`."""
+        for worker in self._workers:
+            worker.kill()
 
     def pause(self) -> None:
         """SIGSTOP."""

@@ -108,6 +108,7 @@ class World:
         """Kills whoever is left."""
         for machine in self.machines.values():
             machine.kill()
+            machine.kill_workers()
         self._log_handler.remove()
 
 
