@@ -104,14 +104,23 @@ def test_of_plain_batches_each_record_is_known() -> None:
     assert [count_newest(each) for each in flags if each is not None] == [1, 2]
 
 
+def sparse() -> bytes:
+    """A batch that has lost its first record to an earlier round."""
+    batches = [data_batch(5, (b"a", b"1"), (b"b", b"1")), data_batch(7, (b"a", b"2"))]
+    (kept, _), _ = cleaned(batches, built(batches), knows=False)
+    assert kept is not None
+    return kept
+
+
 @pytest.mark.parametrize(
     "data",
     [
         data_batch(5, (b"a", b"1"), (b"b", None)),
         data_batch(5, (b"a", b"1"), (None, b"1")),
         data_batch(3, (b"a", b"1"), (b"b", b"1"), (b"c", b"1")),
+        sparse(),
     ],
-    ids=["a tombstone", "no key", "not dirty from its start"],
+    ids=["a tombstone", "no key", "not dirty from its start", "an offset is missing"],
 )
 def test_of_others_only_the_map_tells(data: bytes) -> None:
     assert built([data], first_dirty_offset=4).newest.of(read_header(data)) is None
