@@ -53,6 +53,7 @@ SEAMS = {
     "broker/disk/atomic_file.py": "the only lock: two threads may write a checkpoint",
 }
 DISKS = {
+    "broker/cluster/socket_store/address.py": "a Unix socket, and the descriptor of its directory",
     "broker/disk/disk_descriptors.py": "a part of it",
     "broker/disk/disk_file.py": "a part of it",
     "broker/disk/disk_page_cache.py": "a part of it",

@@ -1,4 +1,5 @@
-"""The metadata store that several brokers share, opened by its address: etcd, which is an extra of the installation."""
+"""The metadata store that several brokers share, opened by its address: that of another process of this machine, or
+etcd, which is an extra of the installation."""
 
 import asyncio
 import logging
@@ -22,7 +23,12 @@ async def open_shared_store(config: BrokerConfig, environment: Environment, disk
 
     Raises ConfigError, with a sentence that says what to do, and OSError for files that cannot be read.
     """
-    if parse_store_address(config.metadata_store).kind != "etcd":
+    address = parse_store_address(config.metadata_store)
+    if address.kind == "unix":
+        from odradek.broker.cluster.socket_store.store import SocketStore
+
+        return SocketStore(environment, address.path, config.metadata_request_timeout_ms)
+    if address.kind != "etcd":
         return None
     try:
         from odradek.broker.cluster.etcd.store import open_etcd

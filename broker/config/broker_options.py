@@ -330,16 +330,17 @@ class BrokerOptions(GroupOptions, TransactionOptions):
     )
     metadata_lease_ms = Option(
         "metadata.lease.ms", INT, 2000,
-        "How long a broker may be silent towards etcd before others take its place; etcd grants whole seconds.",
+        "How long a broker may be silent towards a shared store before others take its place; etcd grants whole "
+        "seconds.",
         minimum=1000, unit="ms", deviation=OURS,
     )
     metadata_request_timeout_ms = Option(
-        "metadata.request.timeout.ms", INT, 2000, "How long etcd may take to answer.",
+        "metadata.request.timeout.ms", INT, 2000, "How long a shared store may take to answer.",
         minimum=100, unit="ms", deviation=OURS,
     )
     metadata_store = Option(
         "metadata.store", STRING, "embedded:",
-        "Where the metadata lives: `embedded:`, `memory:`, or `etcd://HOST:PORT,HOST:PORT/prefix`.",
+        "Where the metadata lives: `embedded:`, `memory:`, `unix:PATH`, or `etcd://HOST:PORT,HOST:PORT/prefix`.",
         check=check_store_address, deviation=OURS,
     )
     metrics_group_lag_max_series = Option(

@@ -2,6 +2,7 @@
 
     memory:                                 in memory, for one process and as long as it runs
     embedded:                               a file in the data directory, for one process
+    unix:PATH                               another process of this machine, which serves it on a Unix socket
     etcd://HOST:PORT,HOST:PORT/prefix       an etcd cluster, for brokers on any number of machines
 
 Each HOST is a name, an IPv4 address, or an IPv6 address in brackets; without a PORT it is etcd's own, 2379. Every key
@@ -33,20 +34,26 @@ class Endpoint(NamedTuple):
 
 
 class StoreAddress(NamedTuple):
-    """`kind` is memory, embedded or etcd; the rest is for etcd. The prefix begins with a slash and ends with none."""
+    """`kind` is memory, embedded, unix or etcd; `path` is for unix, endpoints and prefix are for etcd. The prefix
+    begins with a slash and ends with none."""
 
     kind: str
     endpoints: tuple[Endpoint, ...] = ()
     prefix: str = ""
+    path: str = ""
 
 
 def parse_store_address(text: str) -> StoreAddress:
     """Raises ValueError with what is allowed instead, in words that follow the name of the option."""
     if text in ("memory:", "embedded:"):
         return StoreAddress(text.removesuffix(":"))
+    if text.startswith("unix:"):
+        if (path := text.removeprefix("unix:")) in ("", "/") or "\0" in path:
+            raise ValueError("behind unix: there must be the path of a socket")
+        return StoreAddress("unix", path=path)
     members, slash, prefix = text.removeprefix("etcd://").partition("/")
     if not text.startswith("etcd://") or not members:
-        raise ValueError("it must be memory:, embedded: or etcd://HOST:PORT,HOST:PORT/prefix")
+        raise ValueError("it must be memory:, embedded:, unix:PATH or etcd://HOST:PORT,HOST:PORT/prefix")
     endpoints = tuple(dict.fromkeys(_parse_member(member) for member in members.split(",")))
     prefix = slash + prefix.rstrip("/")
     if not _PREFIX.fullmatch(prefix) or len(prefix) > PREFIX_SIZE_MAX:

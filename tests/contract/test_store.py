@@ -1,6 +1,7 @@
 """What every metadata store promises (broker/cluster/store.py), shown on each: etcd's meaning behind five methods."""
 
 import asyncio
+import posixpath
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from tempfile import TemporaryDirectory
@@ -8,7 +9,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from odradek.broker.cluster.embedded import EmbeddedStore
+from odradek.broker.cluster.local import LocalStore
 from odradek.broker.cluster.memory import MemoryStore
+from odradek.broker.cluster.socket_store.address import listening_socket
+from odradek.broker.cluster.socket_store.server import StoreServer
+from odradek.broker.cluster.socket_store.store import SocketStore
 from odradek.broker.cluster.store import (
     APART_MAX,
     COMMIT_BYTES_MAX,
@@ -66,12 +71,42 @@ async def embedded_with_thread() -> AsyncGenerator[MetadataStore, None]:
     await tasks.close()
 
 
+@asynccontextmanager
+async def over_a_socket(served: LocalStore) -> AsyncGenerator[MetadataStore, None]:
+    """The store of a process, as another one sees it."""
+    with TemporaryDirectory() as directory:
+        path, environment = posixpath.join(directory, "store.sock"), Environment()
+        server = StoreServer(served, environment, path)
+        await server.start(listening_socket(path))
+        store = SocketStore(environment, path, 5_000.0)
+        yield store
+        await store.close()
+        await server.close()
+        await served.close()
+
+
+def memory_over_a_socket() -> AbstractAsyncContextManager[MetadataStore]:
+    return over_a_socket(MemoryStore())
+
+
+@asynccontextmanager
+async def embedded_over_a_socket() -> AsyncGenerator[MetadataStore, None]:
+    environment = Environment()
+    tasks = Tasks(environment.loop)
+    served = EmbeddedStore.open(MemoryDisk(), "", run_blocking=environment.run_blocking, tasks=tasks)
+    async with over_a_socket(served) as store:
+        yield store
+    await tasks.close()
+
+
 STORES: dict[str, Callable[[], AbstractAsyncContextManager[MetadataStore]]] = {
     "memory": memory,
     "embedded": embedded,
     "embedded, files": embedded_on_files,
     "embedded, thread": embedded_with_thread,
     "simulated": hosted_store_client,
+    "memory, socket": memory_over_a_socket,
+    "embedded, socket": embedded_over_a_socket,
 }
 
 

@@ -1,6 +1,7 @@
 """Opens a metadata store by its address, as the option `metadata.store` has it, for who is no broker.
 
 embedded:DIR                            `metadata.log` in a data directory, which is locked meanwhile
+unix:PATH                               the socket of the process that has the store of a running cluster
 etcd://HOST:PORT,HOST:PORT/prefix       an etcd cluster, with the broker's options for it (`metadata.etcd.…`)
 """
 
@@ -26,13 +27,13 @@ async def opened(address: str, disk: Disk, options: Mapping[str, str] = NO_OPTIO
     Raises DirectoryRefused (any store that cannot be opened), OSError.
     """
     scheme, _, rest = address.partition(":")
-    if scheme == "etcd":
+    if scheme in ("etcd", "unix"):
         async with _shared({**options, "metadata.store": address}, disk) as store:
             yield store
         return
     if scheme != "embedded" or not rest:
         raise DirectoryRefused(
-            f"{address} is no address of a store that can be opened here: write embedded:DIR, or "
+            f"{address} is no address of a store that can be opened here: write embedded:DIR, unix:PATH, or "
             "etcd://HOST:PORT,HOST:PORT/prefix"
         )
     disk.make_dir(rest)
@@ -51,7 +52,7 @@ async def _shared(options: Mapping[str, str], disk: Disk) -> AsyncGenerator[Meta
         store = await open_shared_store(BrokerConfig(options), Environment(), disk)
     except ConfigError as error:
         raise DirectoryRefused(error.message) from error
-    assert store is not None, "the address is one of etcd"
+    assert store is not None, "the address is one of a store that is shared"
     try:
         yield store
     finally:

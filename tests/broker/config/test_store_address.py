@@ -16,6 +16,16 @@ def test_stores_of_one_process_have_a_name_only() -> None:
     assert parse_store_address("embedded:") == StoreAddress("embedded")
 
 
+def test_another_process_of_this_machine_has_a_path() -> None:
+    assert parse_store_address("unix:/run/a b/store.sock") == StoreAddress("unix", path="/run/a b/store.sock")
+    assert parse_store_address("unix:store.sock").path == "store.sock"
+
+
+@pytest.mark.parametrize("text", ["unix:", "unix:/", "unix:/a\0b"])
+def test_a_path_of_a_socket_is_one(text: str) -> None:
+    assert check_store_address(text) == "behind unix: there must be the path of a socket"
+
+
 @pytest.mark.parametrize(
     ("text", "endpoints", "prefix"),
     [
@@ -37,11 +47,11 @@ def test_etcd_has_members_and_a_prefix(text: str, endpoints: list[tuple[str, int
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "must be memory:, embedded: or etcd://"),
-        ("memory", "must be memory:, embedded: or etcd://"),
-        ("embedded:/x", "must be memory:, embedded: or etcd://"),
-        ("http://h:2379/x", "must be memory:, embedded: or etcd://"),
-        ("etcd:///x", "must be memory:, embedded: or etcd://"),
+        ("", "must be memory:, embedded:, unix:PATH or etcd://"),
+        ("memory", "must be memory:, embedded:, unix:PATH or etcd://"),
+        ("embedded:/x", "must be memory:, embedded:, unix:PATH or etcd://"),
+        ("http://h:2379/x", "must be memory:, embedded:, unix:PATH or etcd://"),
+        ("etcd:///x", "must be memory:, embedded:, unix:PATH or etcd://"),
         ("etcd://h:2379", "there must be /prefix"),
         ("etcd://h:2379/", "there must be /prefix"),
         ("etcd://h:2379/a b", "there must be /prefix"),
