@@ -5,6 +5,11 @@
 #
 # Clients connect to the address that the broker advertises, so from another container or machine:
 #   docker run … odradek --listen 0.0.0.0:9092 --advertise broker.example:9092
+#
+# All cores of the machine (a broker uses one): a process for each, whose ports are all published and advertised. --init
+# keeps a killed supervisor from taking its brokers with it before their logs are flushed:
+#   docker run --init --entrypoint odradek -v odradek:/data -p 9092-9095:9092-9095 … cluster run --processes --brokers 4 \
+#       --listen 0.0.0.0:9092 --advertise localhost:9092
 
 FROM python:3.12-slim AS build
 WORKDIR /source

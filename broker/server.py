@@ -457,7 +457,7 @@ class Broker:
         metadata = self.context.metadata
         try:
             self._known.close(metadata.image.followed, await metadata.store.read(CLUSTER_KEY))
-        except (OSError, StoreWentBack, MalformedMetadata) as error:
+        except (OSError, StoreClosed, StoreWentBack, MalformedMetadata) as error:
             logger.warning("the revision of the metadata is not known, and not written down: %s", error)
 
     def _close_servers(self) -> None:

@@ -82,12 +82,12 @@ def _features() -> click.Command:
 
 def _cluster() -> click.Command:
     """`status` asks brokers; the others are the broker's, or work on the store of the metadata."""
-    from odradek.broker.launch.cluster_command import run
+    from odradek.broker.launch.cluster_command import roll, run
     from odradek.broker.offline.rescue.command import backup, rebuild, restore
     from odradek.broker.offline.take.command import take
     from odradek.client.commands.cluster import cluster
 
-    for command in (run, take, backup, restore, rebuild):
+    for command in (run, roll, take, backup, restore, rebuild):
         cluster.add_command(command)
     return cluster
 

@@ -1,10 +1,9 @@
 """What options mean for one broker: from its configuration to what `Broker` is given. Pure."""
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from odradek.broker.config.broker_config import BrokerConfig, ConfigError
-from odradek.broker.config.group_options import GroupOptions
 from odradek.broker.config.listeners import parse_listener
 from odradek.broker.config.security_protocol import parse_protocol_map
 from odradek.broker.launch.listen_options import (
@@ -14,11 +13,6 @@ from odradek.broker.launch.listen_options import (
     parse_metrics_address,
 )
 from odradek.broker.server import Settings
-
-
-def with_defaults(static: Mapping[str, str], *, memory: bool) -> Mapping[str, str]:
-    """With the defaults of a broker that keeps everything in memory: tests do not wait for more members of a group."""
-    return {GroupOptions.group_initial_rebalance_delay_ms.name: "0", **static} if memory else static
 
 
 def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Settings:

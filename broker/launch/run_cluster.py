@@ -1,17 +1,14 @@
 """Several brokers in one process: a whole cluster for tests and laptops, with one metadata store.
 
-    DIR/metadata     the store
-    DIR/broker-1     the data directory of broker 1, in rack-1, on the first port; and so on. The first id is another
-                     one where a broker of `odradek serve` was taken, which keeps its own
-
+The layout of its directory is in directories/cluster_layout.py; broker 1 is in rack-1, on the first port, and so on.
 They are brokers as any others, and talk to one another over sockets. What one process cannot have is a broker that dies
 by itself: when the process is killed all of them are, and what was acknowledged stands in their files.
 """
 
 import asyncio
-import posixpath
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Final
 
 import click
 
@@ -21,39 +18,52 @@ from odradek.broker.cluster.store import MetadataStore
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.config.security_protocol import parse_protocol_map
-from odradek.broker.directories.cluster_layout import (
-    FIRST_ID,
-    broker_directory,
-    check_whole,
-    first_broker_id,
-    metadata_directory,
-)
-from odradek.broker.directories.data_directory import LOCK_FILE
+from odradek.broker.directories.cluster_layout import FIRST_ID, broker_directory, first_broker_id, metadata_directory
 from odradek.broker.disk.file_disk import FileDisk
-from odradek.broker.launch.broker_settings import with_defaults
+from odradek.broker.launch.cluster_directory import (
+    broker_ids,
+    defaults_of,
+    leave_out,
+    lock_metadata,
+    registered_ids,
+)
 from odradek.broker.launch.collector import collector_paused
 from odradek.broker.launch.listen_options import check_protocols
+from odradek.broker.launch.memory_defaults import with_defaults
 from odradek.broker.launch.run_broker import run_until_signal, warn_of_exposure
 from odradek.broker.server import Broker, Settings, disk_for, logger
-from odradek.broker.startup_errors import BrokerFailed, StartRefused
+from odradek.broker.startup_errors import BrokerFailed
 from odradek.broker.version import VERSION
 from odradek.runtime.environment import Environment
 from odradek.runtime.signal import Signal
 from odradek.runtime.tasks import Tasks
 
+BROKERS_DEFAULT: Final = 3
 
-def cluster_settings(count: int, listener: Listener, data_dir: str | None, static: dict[str, str]) -> list[Settings]:
-    """The settings of `count` brokers, on consecutive ports, or on free ones with port 0. Their ids begin with 1, or
-    with the first one that has a directory. Raises ConfigError, ListenerError, OSError."""
+
+def cluster_settings(
+    count: int,
+    listener: Listener,
+    data_dir: str | None,
+    static: Mapping[str, str],
+    *,
+    ids: Sequence[int] | None = None,
+    defaults: Mapping[str, str] | None = None,
+) -> list[Settings]:
+    """The settings of so many brokers, on consecutive ports, or on free ones with port 0. `ids`: theirs; from 1, or
+    from the first one that has a directory, by default. `defaults`: of topics, in place of as many replicas as there
+    can be. Raises ConfigError, ListenerError, OSError."""
     settings: list[Settings] = []
-    first_id = FIRST_ID if data_dir is None else first_broker_id(FileDisk(), data_dir)
-    for number in range(count):
-        node_id = first_id + number
+    if ids is None:
+        first_id = FIRST_ID if data_dir is None else first_broker_id(FileDisk(), data_dir)
+        ids = range(first_id, first_id + count)
+    for number, node_id in enumerate(ids):
         here = listener._replace(port=listener.port + number if listener.port else 0)
         config = BrokerConfig(
             {
                 "default.replication.factor": str(min(count, 3)),
                 "min.insync.replicas": "2" if count >= 3 else "1",
+                **(defaults or {}),
                 **with_defaults(static, memory=data_dir is None),
                 "node.id": str(node_id),
                 "broker.rack": f"rack-{node_id}",
@@ -66,15 +76,22 @@ def cluster_settings(count: int, listener: Listener, data_dir: str | None, stati
     return settings
 
 
-def run_cluster(settings: Sequence[Settings], data_dir: str | None) -> int:
-    """Runs the brokers until a signal stops them; the process's exit code."""
-    return run_until_signal(lambda environment, stop: _run(settings, data_dir, environment, stop))
+def run_cluster(count: int | None, listener: Listener, data_dir: str | None, static: Mapping[str, str]) -> int:
+    """Runs so many brokers until a signal stops them; None: as many as the directory has, and 3 for a new one. The
+    process's exit code."""
+    return run_until_signal(lambda environment, stop: _run(count, listener, data_dir, static, environment, stop))
 
 
 async def _run(
-    settings: Sequence[Settings], data_dir: str | None, environment: Environment, stop: asyncio.Event
+    count: int | None,
+    listener: Listener,
+    data_dir: str | None,
+    static: Mapping[str, str],
+    environment: Environment,
+    stop: asyncio.Event,
 ) -> None:
     async with _store(data_dir, environment) as store:
+        settings = await _settings(store, count, listener, data_dir, static)
         disk = FileDisk()
         brokers = [Broker(each, environment, disk_for(each, disk), store=store) for each in settings]
         started: list[Broker] = []
@@ -89,6 +106,22 @@ async def _run(
             logger.info("stopping")
         finally:
             await stop_all(started)
+
+
+async def _settings(
+    store: MetadataStore, count: int | None, listener: Listener, data_dir: str | None, static: Mapping[str, str]
+) -> list[Settings]:
+    """Of the brokers that the cluster has, or is to have. Raises StartRefused, ConfigError, MalformedMetadata,
+    OSError."""
+    known = await registered_ids(store)
+    first_id = FIRST_ID if data_dir is None else first_broker_id(FileDisk(), data_dir)
+    ids = broker_ids(known, count or len(known) or BROKERS_DEFAULT, first_id)
+    defaults: Mapping[str, str] | None = None
+    if data_dir is not None:
+        if left_out := await leave_out(store, ids, data_dir):
+            logger.warning("broker(s) %s held nothing, and are forgotten", ", ".join(map(str, left_out)))
+        defaults = defaults_of(FileDisk(), data_dir)
+    return cluster_settings(len(ids), listener, data_dir, static, ids=ids, defaults=defaults)
 
 
 async def until_stopped(running: list[Broker], environment: Environment, stop: asyncio.Event) -> None:
@@ -141,13 +174,8 @@ async def _store(data_dir: str | None, environment: Environment) -> AsyncGenerat
         return
     disk, tasks = FileDisk(), Tasks(environment.loop)
     directory = metadata_directory(data_dir)
+    lock = lock_metadata(disk, data_dir)
     try:
-        disk.make_dir(directory)
-        lock = disk.lock(posixpath.join(directory, LOCK_FILE))
-    except OSError as error:
-        raise StartRefused(f"the directory {directory} cannot be used: {error.strerror or error}") from error
-    try:
-        check_whole(disk, data_dir)
         store = EmbeddedStore.open(disk, directory, run_blocking=environment.run_blocking, tasks=tasks)
         try:
             yield store

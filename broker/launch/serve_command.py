@@ -52,9 +52,10 @@ def serve(
     Prints one line when it accepts connections. SIGTERM and SIGINT stop it cleanly.
     """
     from odradek.broker.config.broker_config import BrokerConfig, ConfigError, load_static
-    from odradek.broker.launch.broker_settings import settings_of, with_defaults
+    from odradek.broker.launch.broker_settings import settings_of
     from odradek.broker.launch.listen_options import ListenerError, parse_address
     from odradek.broker.launch.logging_format import configure_logging
+    from odradek.broker.launch.memory_defaults import with_defaults
     from odradek.broker.launch.run_broker import run
 
     configure_logging({ALL_LOGGERS: "info"} | dict(log_levels), log_format)

@@ -72,7 +72,7 @@ async def create(
     """Create topics, and wait until their partitions have leaders."""
     from odradek.client.admin.errors import ItemsFailed
     from odradek.client.admin.topics import NewTopic
-    from odradek.client.commands.warnings import MIN_INSYNC, beyond_replicas, warn
+    from odradek.client.commands.warnings import MIN_INSYNC, beyond_replicas, note_one_core, warn
     from odradek.client.errors.client_errors import TopicExists
 
     assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
@@ -89,6 +89,8 @@ async def create(
         except ItemsFailed as error:
             created = error.results
             failed = error.without(TopicExists) if if_not_exists else error
+        if partitions is None and assignments is None and not validate_only:
+            await note_one_core(admin, created.values())
     if as_json:
         print_json(
             [

@@ -14,6 +14,7 @@ import socket
 import stat
 import struct
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
@@ -51,6 +52,16 @@ def listening_socket(path: str) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+@contextmanager
+def private_directory() -> Generator[str]:
+    """A directory for a socket, of this user alone, for as long as the block runs: where the system keeps such
+    ($XDG_RUNTIME_DIR), or among temporary files. Raises OSError."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    where = runtime if runtime is not None and os.access(runtime, os.W_OK | os.X_OK) else None
+    with tempfile.TemporaryDirectory(prefix="odradek-", dir=where) as directory:
+        yield directory
 
 
 def remove_socket(path: str) -> None:

@@ -8,7 +8,7 @@ from odradek.broker.config.group_options import GroupOptions
 from odradek.broker.config.option import ConfigError, Dynamic, rows
 from odradek.broker.group.group_host import GroupOptions as ReadByGroups
 from odradek.broker.group.offset_coordinator import OffsetOptions as ReadByOffsets
-from odradek.broker.launch.broker_settings import with_defaults
+from odradek.broker.launch.memory_defaults import with_defaults
 
 GROUP_OPTIONS = rows(GroupOptions)
 OF_THE_TOPIC = {

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from odradek.broker.directories.cluster_layout import NOTE_FILE, TakeNote
 from odradek.broker.directories.meta_properties import MetaProperties
-from odradek.broker.launch.cluster_command import run
+from odradek.broker.launch.cluster_command import roll, run
 
 
 def test_memory_and_a_directory_exclude_each_other(tmp_path: Path) -> None:
@@ -36,6 +36,17 @@ def test_nothing_is_started_where_a_take_has_not_ended(tmp_path: Path) -> None:
         (["--listen", "SSL=127.0.0.1:0"], "which is not built"),
         (["--set", "listener.security.protocol.map=PLAINTEXT:SSL"], "write PLAINTEXT:PLAINTEXT"),
         (["--listen", "127.0.0.1:65534"], "65536"),
+        (["--brokers", "auto"], "need --processes"),
+        (["--brokers", "many"], "nor auto"),
+        (["--metrics", "127.0.0.1:0"], "need --processes"),
+        (["--advertise", "a:1"], "need --processes"),
+        (["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:2"], "need --processes"),
+        (["--processes", "--brokers", "51"], "is not in the range"),
+        (["--processes", "--brokers", "3", "--listen", "127.0.0.1:65534"], "begin at 65533 at the latest"),
+        (["--processes", "--brokers", "3", "--listen", "127.0.0.1:1", "--listen", "127.0.0.1:2"], "given 2 times"),
+        (["--processes", "--listen", "0.0.0.0:9092"], "add --advertise"),
+        (["--processes", "--set", "no.such.option=1"], "no.such.option"),
+        (["--processes", "--metrics", "SSL=127.0.0.1:0"], "without encryption"),
     ],
 )
 def test_what_makes_no_sense_is_said(arguments: list[str], said: str) -> None:
@@ -43,3 +54,9 @@ def test_what_makes_no_sense_is_said(arguments: list[str], said: str) -> None:
     assert result.exit_code != 0
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+def test_where_no_supervisor_runs_nothing_can_be_rolled(tmp_path: Path) -> None:
+    result = CliRunner().invoke(roll, ["--data-dir", str(tmp_path)])
+    assert result.exit_code == 1
+    assert f"Error: no `odradek cluster run --processes` runs on {tmp_path}: start one" in result.output

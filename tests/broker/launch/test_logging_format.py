@@ -75,3 +75,16 @@ def test_a_logger_may_have_a_level_of_its_own(capsys: pytest.CaptureFixture[str]
         set_level("kafka.request.logger", None)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("TRACE   kafka.request.logger: everything")
+
+
+def test_each_line_of_a_broker_among_several_says_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging({"root": "info"}, "text", broker=2)
+    logger = logging.getLogger("odradek.broker.server")
+    logger.warning("one\ntwo")
+    configure_logging({"root": "info"}, "json", broker=2)
+    logger.warning("three")
+    one, two, three = capsys.readouterr().err.splitlines()
+    assert one.startswith("[broker 2] ")
+    assert one.endswith("odradek.broker.server: one")
+    assert two == "[broker 2] two"
+    assert json.loads(three)["broker"] == 2
