@@ -89,9 +89,11 @@ class SupervisedCluster(ChildProcess):
             time.sleep(LOOK_S)  # nothing tells of a line in a log
 
     def kill_broker(self, node_id: int, number: signal.Signals = signal.SIGKILL) -> int:
-        """Signals a broker, and returns the process id that it had."""
+        """Signals a broker, and returns the process id that it had. One that is to stand still does so then."""
         pid = self.broker_pid(node_id)
         os.kill(pid, number)
+        while number == signal.SIGSTOP and state_of(pid) != "T":
+            time.sleep(LOOK_S)  # nothing tells of another process's child
         return pid
 
     def roll(self, timeout_s: float = 120.0) -> "subprocess.CompletedProcess[str]":
@@ -126,7 +128,12 @@ def until_gone(pids: "list[int]", timeout_s: float = WAIT_S) -> None:
 
 def is_alive(pid: int) -> bool:
     """Whether it runs; one that has ended and was not reaped does not."""
+    return state_of(pid) not in ("", "Z", "X")
+
+
+def state_of(pid: int) -> str:
+    """The letter that proc(5) has for it; empty when there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return ""

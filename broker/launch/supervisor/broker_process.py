@@ -29,6 +29,7 @@ from odradek.broker.launch.supervisor.control import (
     Control,
     Message,
     control_of,
+    ignore_terminal,
     receive_first,
 )
 from odradek.broker.server import Broker, Settings, disk_for
@@ -154,7 +155,7 @@ async def _run(begin: Message, sock: socket.socket, orders: list[Message]) -> in
 
 def main() -> None:
     """`sys.argv[1]` is the descriptor of the lifeline."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for the supervisor
+    ignore_terminal()
     sock = socket.socket(fileno=int(sys.argv[1]))
     try:
         message, orders = receive_first(sock)

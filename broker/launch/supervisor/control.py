@@ -12,6 +12,7 @@ the process reads the end of the stream. (A signal at the parent's death would c
 
 import asyncio
 import json
+import signal
 import socket
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -59,6 +60,13 @@ def receive_first(sock: socket.socket) -> tuple[Message, list[Message]]:
     # The supervisor sends whole lines, one a call, and a second one only after an answer or to a process that it
     # stops: half of one is not here.
     return found[0], found[1:]
+
+
+def ignore_terminal() -> None:
+    """What a terminal signals is for the supervisor. A process that stands still when its supervisor dies is hung up on
+    and woken by the kernel, for its group has no parent any more; it ends by its lifeline, as all others."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Control(asyncio.Protocol):

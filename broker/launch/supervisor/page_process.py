@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from odradek.broker.config.listeners import Listener
-from odradek.broker.launch.supervisor.control import Control, Message, control_of, receive_first
+from odradek.broker.launch.supervisor.control import Control, Message, control_of, ignore_terminal, receive_first
 from odradek.broker.launch.supervisor.merged_page import merged
 from odradek.broker.startup_errors import StartRefused, refusing_address
 
@@ -100,7 +100,7 @@ async def _run(begin: Message, sock: socket.socket, more: list[Message]) -> int:
 
 def main() -> None:
     """`sys.argv[1]` is the descriptor of the lifeline."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for the supervisor
+    ignore_terminal()
     sock = socket.socket(fileno=int(sys.argv[1]))
     try:
         message, more = receive_first(sock)

@@ -10,6 +10,9 @@ import pytest
 from odradek.broker.launch.supervisor.child import Child
 from odradek.broker.launch.supervisor.supervisor import PAGE_MODULE
 from odradek.runtime.signal import Signal
+from odradek.runtime.tasks import breathe
+
+TURNS = 5
 
 
 class Watched:
@@ -38,6 +41,11 @@ class Watched:
         return self.ending
 
 
+def has_ended(pid: int) -> None:
+    """Blocks the loop until the process has ended, and leaves its end to be learned."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 @pytest.fixture
 async def watched() -> Watched:
     return Watched()
@@ -59,6 +67,10 @@ async def test_what_a_process_says_of_its_end_is_known_with_it(watched: Watched)
     child = watched.child
     with_port_taken = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     await child.start({"listen": ["127.0.0.1", with_port_taken.sockets[0].getsockname()[1]]})
+    for _ in range(TURNS):
+        await breathe()  # it is told what it is to be
+    has_ended(child.pid)  # and what it said was not read
+    assert child.reap() is None
     assert await watched.ended() == "ended with exit code 1"
     assert "cannot serve metrics on 127.0.0.1:" in child.failure
     with_port_taken.close()

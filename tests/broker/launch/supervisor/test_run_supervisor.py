@@ -7,11 +7,13 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from odradek.broker.disk.file_disk import FileDisk
 from processes.apache_kafka import answers
 from processes.child_process import REPOSITORY
 from processes.free_ports import free_ports
@@ -157,6 +159,29 @@ def test_a_killed_supervisor_leaves_brokers_that_stop_and_the_next_one_goes_on(t
         assert all(mark.exists() for mark in marks)
         assert "Traceback" not in cluster.output
         assert "was killed" not in cluster.output
+
+
+def test_a_data_directory_that_is_in_use_yet_is_waited_for(tmp_path: Path) -> None:
+    directory = tmp_path / "data" / "broker-2"
+    directory.mkdir(parents=True)
+    lock = FileDisk().lock(str(directory / ".lock"))  # as a broker of a killed supervisor has it
+    with closing(SupervisedCluster(tmp_path / "data")) as cluster:
+        cluster.launch()
+        cluster.until_said("broker-2 is in use yet, and is waited for 30 s at most")
+        lock.release()
+        cluster.wait_until_ready()
+        cluster.stop()
+
+
+def test_a_broker_that_stands_still_ends_cleanly_when_its_supervisor_is_killed(tmp_path: Path) -> None:
+    """The kernel wakes it, and hangs up: its group is orphaned."""
+    with closing(SupervisedCluster(tmp_path / "data")) as cluster:
+        cluster.start()
+        pids = list(cluster.pids().values())
+        cluster.kill_broker(2, signal.SIGSTOP)
+        cluster.kill()
+        until_gone(pids)
+        assert (tmp_path / "data" / "broker-2" / ".kafka_cleanshutdown").exists()
 
 
 def test_the_same_directory_runs_in_one_process_and_back(tmp_path: Path) -> None:
