@@ -92,7 +92,7 @@ class SupervisedCluster(ChildProcess):
         """Signals a broker, and returns the process id that it had. One that is to stand still does so then."""
         pid = self.broker_pid(node_id)
         os.kill(pid, number)
-        while number == signal.SIGSTOP and state_of(pid) != "T":
+        while number == signal.SIGSTOP and not is_stopped(pid):
             time.sleep(LOOK_S)  # nothing tells of another process's child
         return pid
 
@@ -128,12 +128,18 @@ def until_gone(pids: "list[int]", timeout_s: float = WAIT_S) -> None:
 
 def is_alive(pid: int) -> bool:
     """Whether it runs; one that has ended and was not reaped does not."""
-    return state_of(pid) not in ("", "Z", "X")
+    return _state(Path(f"/proc/{pid}")) not in ("", "Z", "X")
 
 
-def state_of(pid: int) -> str:
-    """The letter that proc(5) has for it; empty when there is no such process."""
+def is_stopped(pid: int) -> bool:
+    """Whether all threads of a process are stopped. For the kernel it is running before that: where its parent dies, no
+    signal wakes it."""
+    return {_state(thread) for thread in Path(f"/proc/{pid}/task").iterdir()} <= {"T", ""}
+
+
+def _state(entry: Path) -> str:
+    """The letter that proc(5) has for a process or a thread; empty when there is none."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return (entry / "stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return ""

@@ -18,7 +18,7 @@ from processes.odradek_broker import OdradekBroker, settings_words
 from processes.odradek_cluster import OdradekCluster
 from tests.compat.commands import Commands
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.slow, pytest.mark.timeout(180)]
 
 PARTITIONS: Final = 6
 FIRST_RECORDS: Final = 600

@@ -24,7 +24,7 @@ from processes.supervised_cluster import SupervisedCluster, children_of, until_g
 from tests.cluster.clients import Clients
 from tests.cluster.rounds import everything, history_of
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.timeout(600)]
 
 ROUNDS = int(os.environ.get("SUPERVISED_ROUNDS", "2"))
 SEED = int(os.environ.get("SUPERVISED_SEED", "0")) or random.randrange(1, 2**31)
