@@ -1,7 +1,8 @@
 """The broker under demonstration: a child process that is started, killed without mercy, and started again.
 
 It counts as started when it has printed its ready line, `odradek VERSION ready on HOST:PORT (…)`, and its address is
-taken from there. It is signalled by its own process id only, and gone when the `with` block ends, however it ends.
+taken from there; a cluster's line has all of its brokers' addresses, with commas. It is signalled by its own process id
+only, and gone when the `with` block ends, however it ends.
 """
 
 import re
@@ -19,7 +20,7 @@ from odradek.spark_jobs.demo.steps import DemoFailed
 # Arguments for a broker that listens on HOST:PORT (port 0: a free one), with its data in a directory.
 BrokerCommand = Callable[[str, Path], list[str]]
 
-READY_LINE = re.compile(r"odradek \S+ ready on (?P<address>\S+:\d+)")
+READY_LINE = re.compile(r"odradek \S+ (?:cluster )?ready on (?P<address>\S+:\d+)")
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 
@@ -40,15 +41,15 @@ class BrokerProcess(Child):
 
     def __init__(self, command: BrokerCommand, data_directory: Path, log: Path) -> None:
         self.address = "127.0.0.1:0"
+        self.log = log
         self._command = command
         self._data_directory = data_directory
-        self._log = log
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         """Starts the broker, on the port it had before if it had one; raises DemoFailed if it does not get ready."""
         assert self._process is None, "the broker is already running"
-        with self._log.open("a", encoding="utf-8") as log:
+        with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 self._command(self.address, self._data_directory), stdout=subprocess.PIPE, stderr=log, text=True
             )
@@ -60,8 +61,13 @@ class BrokerProcess(Child):
         except Empty:
             address = None
         if address is None:
-            raise DemoFailed(f"the broker did not get ready; its log: {self._log}")
+            raise DemoFailed(f"the broker did not get ready; its log: {self.log}")
         self.address = address
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the broker is not running"
+        return self._process.pid
 
     def kill(self) -> None:
         """SIGKILL, and waits until the process is gone."""
@@ -79,7 +85,7 @@ class BrokerProcess(Child):
 
     def _follow(self, output: IO[str], addresses: "SimpleQueue[str | None]") -> None:
         """Keeps the broker's output in the log until it ends, and passes on the address; None if it ends without."""
-        with output, self._log.open("a", encoding="utf-8") as log:
+        with output, self.log.open("a", encoding="utf-8") as log:
             for line in output:
                 log.write(line)
                 log.flush()

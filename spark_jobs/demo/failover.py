@@ -88,7 +88,7 @@ class Failover:
 
 def lose_leaders(cluster: ThreeBrokers, records: Records, steps: Steps) -> Failover:
     """Runs the story; raises DemoFailed, with a text that says what is wrong, at the first difference."""
-    with steps.step("start etcd and three brokers"):
+    with steps.step("start three brokers under one command"):
         cluster.start()
     with KafkaAdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         configs = {"min.insync.replicas": "2"}
@@ -120,7 +120,7 @@ def _send(
     losses: list[Loss],
     completed: Completed,
 ) -> None:
-    """Sends everything; at a quarter and at two thirds of it a broker is killed, and started again a little later."""
+    """Sends everything; at a quarter and at two thirds of it a broker is killed, which its supervisor starts again."""
     kill_at = {len(records) // 4: False, len(records) * 2 // 3: True}
     start_at = {at + len(records) // 8: at for at in kill_at}
     with KafkaProducer(
@@ -134,7 +134,7 @@ def _send(
             if number in start_at:
                 loss = losses[-1]
                 loss.leaders_after = _wait_for_others(admin, loss)
-                cluster.start_again(loss.node_id)
+                cluster.wait_until_back(loss.node_id)
             while stream.sent - stream.count >= IN_FLIGHT_MAX and stream.first_error is None:
                 time.sleep(POLL_INTERVAL_S)
             future = producer.send(TOPIC, key=key, value=value)
@@ -160,7 +160,7 @@ def _kill_leader(cluster: ThreeBrokers, admin: KafkaAdminClient, stream: Stream,
     node_id = counts.most_common(1)[0][0]
     led = {each["partition_index"]: each["leader_epoch"] for each in partitions if each["leader_id"] == node_id}
     loss = Loss(node_id, is_controller, stream.count, time.monotonic(), led)
-    cluster.kill(node_id)
+    cluster.kill_one(node_id)
     return loss
 
 

@@ -20,7 +20,7 @@ from odradek.spark_jobs.demo.load import Digest, create_topics, load
 from odradek.spark_jobs.demo.results_group import GroupReading, ResultsGroup
 from odradek.spark_jobs.demo.spark_process import SparkProcess, Topics, committed_batches, delays_command, first_batch
 from odradek.spark_jobs.demo.steps import Completed, DemoFailed, Steps
-from odradek.spark_jobs.demo.three_brokers import MemberCommand, ThreeBrokers, odradek_member
+from odradek.spark_jobs.demo.three_brokers import ClusterCommand, ThreeBrokers, odradek_cluster
 from odradek.spark_jobs.demo.verify import (
     DIFFERENCES_SHOWN,
     Results,
@@ -48,7 +48,7 @@ class Demo:
     directory: Path
     picture: Path
     broker_command: BrokerCommand = odradek_command
-    member_command: MemberCommand = odradek_member
+    cluster_command: ClusterCommand = odradek_cluster
     streamed: int = 100_000
     max_offsets_per_trigger: int = 24_000
     topics: Topics = field(default_factory=Topics)
@@ -68,7 +68,7 @@ def run_demo(demo: Demo, console: Console) -> None:
             copied = copy_exactly_once(broker, demo.topics.flights, records, demo.directory, steps)
         with steps.step("draw the year"):
             draw_year(list(results.values()), demo.picture)
-        with ThreeBrokers(demo.directory / "cluster", demo.member_command) as cluster:
+        with ThreeBrokers(demo.directory / "cluster", demo.cluster_command) as cluster:
             failover = lose_leaders(cluster, records[: demo.streamed], steps)
     print_table(list(results.values()), console)
     console.print("Spark, after it was resumed:", *job_output.splitlines()[-3:], sep="\n  ", highlight=False)

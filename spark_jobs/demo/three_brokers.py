@@ -1,72 +1,86 @@
-"""Three brokers, a process each, on one etcd: a cluster of which one can be killed while the others go on."""
+"""Three brokers, a process each, under one command: a cluster of which one can be killed while the others go on.
 
-import contextlib
+It is `odradek cluster run --processes`. Its supervisor starts a broker again that was killed, at the same port.
+"""
+
+import os
+import signal
+import socket
+import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from odradek.spark_jobs.demo.broker_process import BrokerProcess
-from odradek.spark_jobs.demo.etcd_process import EtcdProcess
+from odradek.spark_jobs.demo.steps import DemoFailed
 
 NODE_IDS: Final = (1, 2, 3)
+BACK_TIMEOUT_S: Final = 30.0
+ANSWER_TIMEOUT_S: Final = 1.0
+POLL_INTERVAL_S: Final = 0.02
 
-# Arguments for a broker: its id, its etcd, HOST:PORT where it listens (port 0: a free one), and where its data is.
-MemberCommand = Callable[[int, str, str, Path], list[str]]
+# Arguments for a cluster whose first broker listens on HOST:PORT (port 0: a free one), with its data in a directory.
+ClusterCommand = Callable[[str, Path], list[str]]
 
 
-def odradek_member(node_id: int, metadata: str, listen: str, data_directory: Path) -> list[str]:
-    """`odradek serve` as one of several, by the interpreter that runs the demo."""
+def odradek_cluster(listen: str, data_directory: Path) -> list[str]:
+    """`odradek cluster run --processes`, by the interpreter that runs the demo."""
     where = ("--listen", listen, "--data-dir", str(data_directory))
-    member = ("--node-id", str(node_id), "--metadata", metadata)
-    return [sys.executable, "-m", "odradek", "serve", *member, *where]
+    return [sys.executable, "-m", "odradek", "cluster", "run", "--processes", "--brokers", str(len(NODE_IDS)), *where]
 
 
-class ThreeBrokers:
-    """A context manager that leaves no process behind. `start` before anything else."""
+class ThreeBrokers(BrokerProcess):
+    """The supervisor, and with it its brokers; `start` before anything else. `address` has all of them."""
 
-    def __init__(self, directory: Path, command: MemberCommand = odradek_member) -> None:
+    def __init__(self, directory: Path, command: ClusterCommand = odradek_cluster) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._etcd = EtcdProcess(directory / "etcd", directory / "etcd.log")
-        self._brokers = {
-            node_id: BrokerProcess(
-                partial(command, node_id, self._etcd.address),
-                directory / f"broker-{node_id}",
-                directory / f"broker-{node_id}.log",
-            )
-            for node_id in NODE_IDS
-        }
-        self._open = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        # The last one is left first: brokers need their metadata in order to stop well.
-        self._open.enter_context(self._etcd)
-        for broker in self._brokers.values():
-            self._open.enter_context(broker)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._open.close()
+        super().__init__(command, directory / "data", directory / "cluster.log")
+        self._killed: dict[int, int] = {}
 
     @property
     def bootstrap(self) -> str:
         """All of them, for clients: any may be away."""
-        return ",".join(broker.address for broker in self._brokers.values())
+        return self.address
 
-    def start(self) -> None:
-        """Returns when all are ready; raises DemoFailed if one does not get there."""
-        self._etcd.start()
-        for broker in self._brokers.values():
-            broker.start()
+    def kill_one(self, node_id: int) -> None:
+        """SIGKILL, for one of the brokers."""
+        self._killed[node_id] = self._pid_of(node_id)
+        os.kill(self._killed[node_id], signal.SIGKILL)
 
-    def kill(self, node_id: int) -> None:
-        """SIGKILL, for one of them."""
-        self._brokers[node_id].kill()
+    def wait_until_back(self, node_id: int) -> None:
+        """Returns when a broker that was killed accepts connections again; raises DemoFailed if it does not."""
+        deadline = time.monotonic() + BACK_TIMEOUT_S
+        while not self._is_back(node_id):
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"broker {node_id} was not started again in {BACK_TIMEOUT_S:.0f} s; see {self.log}")
+            time.sleep(POLL_INTERVAL_S)
 
-    def start_again(self, node_id: int) -> None:
-        """On the port that it had."""
-        self._brokers[node_id].start()
+    def _is_back(self, node_id: int) -> bool:
+        if self._brokers().get(node_id, self._killed[node_id]) == self._killed[node_id]:
+            return False
+        host, port = self.address.split(",")[NODE_IDS.index(node_id)].rsplit(":", 1)
+        with socket.socket() as client:
+            client.settimeout(ANSWER_TIMEOUT_S)
+            return client.connect_ex((host, int(port))) == 0
+
+    def _pid_of(self, node_id: int) -> int:
+        found = self._brokers().get(node_id)
+        if found is None:
+            raise DemoFailed(f"broker {node_id} does not run; see {self.log}")
+        return found
+
+    def _brokers(self) -> Mapping[int, int]:
+        """The process ids of the supervisor's children, by node id: their command lines end with `broker N`."""
+        listed = subprocess.run(
+            ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ).stdout
+        rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+        children = {row[2]: int(row[0]) for row in rows if len(row) == 3 and int(row[1]) == self.pid}
+        return {
+            node_id: pid
+            for node_id in NODE_IDS
+            for command, pid in children.items()
+            if command.endswith(f" broker {node_id}")
+        }

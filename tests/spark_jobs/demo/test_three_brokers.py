@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.spark_jobs.demo.three_brokers import ThreeBrokers, odradek_member
+from odradek.spark_jobs.demo.three_brokers import ThreeBrokers, odradek_cluster
 
 
 def answers(address: str) -> bool:
@@ -21,16 +21,17 @@ def test_one_is_killed_and_back_and_all_are_gone_in_the_end(tmp_path: Path) -> N
         cluster.start()
         addresses = cluster.bootstrap.split(",")
         assert list(map(answers, addresses)) == [True, True, True]
-        cluster.kill(2)
-        assert list(map(answers, addresses)) == [True, False, True]
-        cluster.start_again(2)
+        before = cluster.pid
+        cluster.kill_one(2)
+        cluster.wait_until_back(2)
+        assert cluster.pid == before, "the supervisor has started it again"
         assert cluster.bootstrap.split(",") == addresses
         assert list(map(answers, addresses)) == [True, True, True]
     assert list(map(answers, addresses)) == [False, False, False]
 
 
-def test_the_command_is_odradek_serve_with_an_id_and_the_metadata() -> None:
-    assert odradek_member(2, "etcd://127.0.0.1:2379/x", "127.0.0.1:0", Path("d")) == [
-        sys.executable, "-m", "odradek", "serve", "--node-id", "2", "--metadata", "etcd://127.0.0.1:2379/x",
+def test_the_command_is_a_cluster_of_processes() -> None:
+    assert odradek_cluster("127.0.0.1:0", Path("d")) == [
+        sys.executable, "-m", "odradek", "cluster", "run", "--processes", "--brokers", "3",
         "--listen", "127.0.0.1:0", "--data-dir", "d",
     ]  # fmt: skip
