@@ -15,6 +15,8 @@ export COMPAT_RECORDS ?= 100000
 SOAK_SEEDS ?= 10000
 SOAK_FILE ?= soak.txt
 ROUNDS ?= 3
+# Tests of other folders of which make test leaves some to make compat: they start many processes.
+WITH_PROCESSES := tests/broker/launch/supervisor tests/broker/partitions/test_compaction_round_process.py
 # Of each exactly-once chain, of which there are three: five minutes together.
 CHAIN_SECONDS ?= 100
 RUNS ?= 20
@@ -75,7 +77,7 @@ unit: $(STAMP) java $(CONNECTOR) $(KAFKA)
 
 # Four processes for two cores: most of the time these wait for other programs.
 compat: $(STAMP) java $(CONNECTOR) $(KAFKA) $(FOREIGN)
-	$(BIN)/python -m pytest tests/compat tests/spark_jobs -n 4 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/compat tests/spark_jobs $(WITH_PROCESSES) -n 4 --dist loadscope --no-loadscope-reorder
 
 # One after the other: each has three processes or more, and minutes to wait for them.
 foreign: $(STAMP) java

@@ -130,6 +130,7 @@ def end_of(pid: int) -> Generator[Callable[[], bool]]:
 MOMENTS = pytest.mark.parametrize("when", ["starting", "writing"])
 
 
+@pytest.mark.only_in_compat
 @MOMENTS
 def test_a_worker_that_is_killed_is_followed_by_another(filled: Filled, when: str) -> None:
     filled.catch(when)
@@ -143,6 +144,7 @@ def test_a_worker_that_is_killed_is_followed_by_another(filled: Filled, when: st
     filled.check()
 
 
+@pytest.mark.only_in_compat
 @MOMENTS
 def test_a_broker_that_stops_takes_its_worker_along_though_that_stands_still(filled: Filled, when: str) -> None:
     filled.catch(when)
@@ -156,6 +158,7 @@ def test_a_broker_that_stops_takes_its_worker_along_though_that_stands_still(fil
     filled.check()
 
 
+@pytest.mark.only_in_compat
 @MOMENTS
 def test_a_worker_that_outlives_its_broker_does_no_harm_to_the_next_one(filled: Filled, when: str) -> None:
     filled.catch(when)

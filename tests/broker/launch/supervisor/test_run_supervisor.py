@@ -141,6 +141,7 @@ def test_a_backup_is_taken_while_it_runs(cluster: SupervisedCluster, tmp_path: P
         file.unlink()
 
 
+@pytest.mark.only_in_compat
 def test_a_killed_supervisor_leaves_brokers_that_stop_and_the_next_one_goes_on(tmp_path: Path) -> None:
     with SupervisedCluster(tmp_path / "data", "--set", f"num.partitions={PARTITIONS}") as cluster:
         written(cluster.bootstrap, 40)
@@ -161,6 +162,7 @@ def test_a_killed_supervisor_leaves_brokers_that_stop_and_the_next_one_goes_on(t
         assert "was killed" not in cluster.output
 
 
+@pytest.mark.only_in_compat
 def test_a_data_directory_that_is_in_use_yet_is_waited_for(tmp_path: Path) -> None:
     directory = tmp_path / "data" / "broker-2"
     directory.mkdir(parents=True)
@@ -184,6 +186,7 @@ def test_a_broker_that_stands_still_ends_cleanly_when_its_supervisor_is_killed(t
         assert (tmp_path / "data" / "broker-2" / ".kafka_cleanshutdown").exists()
 
 
+@pytest.mark.only_in_compat
 def test_the_same_directory_runs_in_one_process_and_back(tmp_path: Path) -> None:
     with SupervisedCluster(tmp_path / "data", "--set", f"num.partitions={PARTITIONS}", brokers=3) as cluster:
         written(cluster.bootstrap, 40)
@@ -200,6 +203,7 @@ def test_the_same_directory_runs_in_one_process_and_back(tmp_path: Path) -> None
         assert end_offsets(again.bootstrap) == 40
 
 
+@pytest.mark.only_in_compat
 def test_fewer_brokers_are_refused_while_the_others_hold_partitions(tmp_path: Path) -> None:
     with SupervisedCluster(tmp_path / "data", "--set", f"num.partitions={PARTITIONS}", brokers=3) as cluster:
         written(cluster.bootstrap, 4)
@@ -219,6 +223,7 @@ def test_fewer_brokers_are_refused_while_the_others_hold_partitions(tmp_path: Pa
         assert "broker(s) 3 held nothing, and are forgotten" in two.output
 
 
+@pytest.mark.only_in_compat
 def test_a_port_that_is_taken_ends_the_start_with_a_sentence(tmp_path: Path) -> None:
     with OdradekBroker(tmp_path / "other") as other:
         port = int(other.bootstrap.rpartition(":")[2])
@@ -240,6 +245,7 @@ def test_the_directory_of_one_broker_is_refused(tmp_path: Path) -> None:
         assert "odradek cluster take" in refused.stderr
 
 
+@pytest.mark.only_in_compat
 def test_a_broker_that_dies_again_and_again_is_left_down(tmp_path: Path) -> None:
     with SupervisedCluster(tmp_path / "data", brokers=2) as cluster:
         pid = 0
