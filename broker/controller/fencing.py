@@ -69,6 +69,7 @@ class Fencing:
         self._listener = listener
         self._liveness = Liveness(node_id)
         self._has_somebody = asyncio.Event()  # to watch
+        self._said_of: dict[int, int] = {}  # that they could not be fenced: brokers and their epochs
         controller.on_elected = self.took_over
         metadata.subscribe(self._follow)
 
@@ -180,4 +181,7 @@ class Fencing:
         except (Conflict, LeaseLost, KafkaError, StoreClosed) as error:
             logger.info("broker %d was not fenced: %s", broker_id, error)
         except OSError as error:
-            logger.warning("broker %d could not be fenced, and is asked after again: %s", broker_id, error)
+            # A store whose device is full says so at once, and is asked LOOK_MS_MIN later.
+            level = logging.DEBUG if self._said_of.get(broker_id) == broker_epoch else logging.WARNING
+            self._said_of[broker_id] = broker_epoch
+            logger.log(level, "broker %d could not be fenced, and is asked after again: %s", broker_id, error)

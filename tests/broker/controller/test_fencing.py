@@ -306,12 +306,16 @@ async def test_who_gave_way_is_elected_again_when_nobody_else_is() -> None:
         assert world.cluster.active() == [1]
 
 
-async def test_a_store_that_does_not_answer_is_asked_again() -> None:
+async def test_a_store_that_does_not_answer_is_asked_again_and_that_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with watched() as world:
         dead(world, 2)
-        world.cluster[1].store.fates.extend([Fate.REFUSED, Fate.LOST, Fate.REFUSED])
+        world.cluster[1].store.fates.extend([Fate.REFUSED] * 5)
         await sleep_ms(SESSION_MS + 1_000)
         assert await world.there() == [1, 3]
+        assert not world.cluster[1].store.fates
+        assert caplog.text.count("broker 2 could not be fenced, and is asked after again") == 1
 
 
 async def test_a_controller_that_was_held_up_fences_nobody_for_it() -> None:
