@@ -109,7 +109,7 @@ class BrokerOptions(GroupOptions, TransactionOptions):
         minimum=0, unit="bytes", dynamic=CLUSTER_WIDE, deviation=_INTERNAL,
     )
     initial_broker_registration_timeout_ms = Option(
-        "initial.broker.registration.timeout.ms", INT, MINUTE_MS, "How long a start waits for etcd to answer.",
+        "initial.broker.registration.timeout.ms", INT, MINUTE_MS, "How long a start waits for a shared metadata store.",
         unit="ms",
     )
     inter_broker_listener_name = Option[str | None](

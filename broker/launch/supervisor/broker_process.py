@@ -10,10 +10,11 @@ import logging
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import Any, Final
 
 from odradek.broker.cluster.open_store import open_shared_store, wait_for_store
-from odradek.broker.cluster.store import MetadataStore
+from odradek.broker.cluster.store import MetadataStore, StoreRefused, Unknown, Unreachable
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
 from odradek.broker.disk.file_disk import FileDisk
@@ -40,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 ORPHANED: Final = "orphaned"
 FAILED: Final = "failed"
+START_RETRY_S: Final = 0.5
 
 
 class BrokerProcess:
@@ -81,16 +83,13 @@ class BrokerProcess:
         self._orders.put_nowait(order)
 
     async def _serve(self, settings: Settings) -> None:
-        disk, environment = FileDisk(), self._environment
-        store = await open_shared_store(settings.config, environment, disk)
+        disk = FileDisk()
+        store = await open_shared_store(settings.config, self._environment, disk)
         assert store is not None, "the supervisor's own"
-        timeout_ms = settings.config.initial_broker_registration_timeout_ms
         try:
-            if not await wait_for_store(store, environment, timeout_ms, self._is_over):
+            broker = await self._started(settings, disk, store)
+            if broker is None:
                 return
-            broker = Broker(settings, environment, disk_for(settings, disk), store=store)
-            with collector_paused():
-                await broker.start()
             broker.on_failure = lambda: self._order(FAILED)
             if broker.failure is not None:
                 self._order(FAILED)
@@ -100,6 +99,35 @@ class BrokerProcess:
                 is_ended = await self._is_ended_by(await self._orders.get(), broker, store)
         finally:
             await store.close()
+
+    async def _started(self, settings: Settings, disk: FileDisk, store: MetadataStore) -> Broker | None:
+        """A broker that has started; None when nobody waits for it any more. Raises as `Broker.start` does.
+
+        A store that reads and takes no commit, for its device is full, is waited for as one that does not answer: a
+        process that ended instead would soon have died too often to be started again.
+        """
+        environment, timeout_ms = self._environment, settings.config.initial_broker_registration_timeout_ms
+        deadline_ms = environment.monotonic_ms() + timeout_ms
+        is_said = False
+        while await wait_for_store(store, environment, deadline_ms - environment.monotonic_ms(), self._is_over):
+            broker = Broker(settings, environment, disk_for(settings, disk), store=store)
+            try:
+                with collector_paused():
+                    await broker.start()
+                return broker
+            except (StoreRefused, Unknown, Unreachable) as error:
+                if environment.monotonic_ms() >= deadline_ms:
+                    raise
+                if not is_said:
+                    is_said = True
+                    logger.warning(
+                        "the start waits for the metadata store to take a change, %g s at most: %s",
+                        *(timeout_ms / 1000, error),
+                    )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(START_RETRY_S):
+                    await self._is_over.wait()
+        return None
 
     async def _is_ended_by(self, order: str, broker: Broker, store: MetadataStore) -> bool:
         """Carries an order out. Raises BrokerFailed."""
