@@ -1,11 +1,12 @@
-"""From `odradek serve` to three brokers and back, with load while the brokers run: every record is where it was sent.
+"""From `odradek serve` to several brokers and back, with load while the brokers run: every record is where it was sent.
+Three brokers in one process, and four processes.
 
 Real processes, clients of kafka-python, and the commands as they are given.
 """
 
 import threading
-from collections import defaultdict
-from collections.abc import Generator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from processes.child_process import ChildProcess
 from processes.odradek_broker import OdradekBroker, settings_words
 from processes.odradek_cluster import OdradekCluster
+from processes.supervised_cluster import SupervisedCluster
 from tests.compat.commands import Commands
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -113,7 +115,25 @@ def leaders(odradek: Commands, topic: str) -> list[int]:
     return sorted(each["leader"] for each in described["partitions"])
 
 
-def test_every_record_is_there_after_the_way_to_three_brokers_and_back(tmp_path: Path) -> None:
+def in_one_process(data_dir: Path) -> OdradekCluster:
+    return OdradekCluster(data_dir, *SETTINGS)
+
+
+def in_processes(data_dir: Path) -> SupervisedCluster:
+    """Topics have one replica by default there."""
+    return SupervisedCluster(data_dir, brokers=4)
+
+
+@pytest.mark.parametrize(
+    ("cluster_on", "counts"),
+    [
+        pytest.param(in_one_process, [2, 2, 2], id="one process"),
+        pytest.param(in_processes, [1, 1, 2, 2], id="four processes", marks=pytest.mark.only_in_compat),
+    ],
+)
+def test_every_record_is_there_after_the_way_to_several_brokers_and_back(
+    cluster_on: Callable[[Path], OdradekCluster | SupervisedCluster], counts: list[int], tmp_path: Path
+) -> None:
     serve_dir, cluster_dir = tmp_path / "serve", tmp_path / "cluster"
     way = (str(serve_dir), "--data-dir", str(cluster_dir))
     sent: dict[int, list[bytes]] = {index: [] for index in range(PARTITIONS)}
@@ -134,14 +154,14 @@ def test_every_record_is_there_after_the_way_to_three_brokers_and_back(tmp_path:
     assert b"would rename" in odradek.run("cluster", "take", *way, "--dry-run")
     assert serve_dir.is_dir()
     odradek.run("cluster", "take", *way)
-    with OdradekCluster(cluster_dir, *SETTINGS) as cluster:
+    with cluster_on(cluster_dir) as cluster:
         odradek = Commands(cluster)
         assert odradek.json("cluster", "status")["cluster_id"] == cluster_id
         assert leaders(odradek, "orders") == [0] * PARTITIONS
         with load(cluster.bootstrap, sent):
             odradek.run("partitions", "spread", "--execute", "--lot", "3", "--throttle", "100000000")
-        assert leaders(odradek, "orders") == [0, 0, 1, 1, 2, 2]
-        assert set(leaders(odradek, "__consumer_offsets")) == {0, 1, 2}
+        assert sorted(Counter(leaders(odradek, "orders")).values()) == counts
+        assert set(leaders(odradek, "__consumer_offsets")) == set(range(len(counts)))
         assert committed(cluster.bootstrap) == offsets
         _stop(cluster)
         odradek.run("cluster", "take", *way, "--back", code=1)

@@ -18,6 +18,9 @@ from odradek.broker.launch.memory_defaults import with_defaults
 
 ONE_REPLICA: Final = {"default.replication.factor": "1", "min.insync.replicas": "1"}
 """Copies on one disk are no safety, and what they cost is half of the speed."""
+INTERNAL_FACTORS: Final = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
+INTERNAL_REPLICAS_MAX: Final = 3
+"""As these options have it by default."""
 DESCRIPTORS_EACH: Final = 4
 DESCRIPTORS_BESIDE: Final = 64
 """Of the supervisor: for each broker, and for everything else."""
@@ -51,6 +54,7 @@ class BrokerPlan:
         if that is any free one at its first start. `metrics_port`: of its own page, None for no page."""
         data_dirs = {} if options.data_dir is None else {"log.dirs": broker_directory(options.data_dir, self.node_id)}
         static = {
+            **internal_factors(replicas_of(options, defaults)),
             **defaults,
             **with_defaults(options.static, memory=options.data_dir is None),
             **data_dirs,
@@ -126,6 +130,12 @@ def topic_defaults(kept: Mapping[str, str] | None, count: int, *, is_new: bool) 
     if is_new:
         return ONE_REPLICA
     return {"default.replication.factor": str(min(count, 3)), "min.insync.replicas": "2" if count >= 3 else "1"}
+
+
+def internal_factors(replicas: int) -> dict[str, str]:
+    """Options by which internal topics get as many replicas as others do, three at most. Brokers raise internal topics
+    to what these options say: with more replicas than others have they could not be moved back to a single broker."""
+    return dict.fromkeys(INTERNAL_FACTORS, str(min(replicas, INTERNAL_REPLICAS_MAX)))
 
 
 def replicas_of(options: Options, defaults: Mapping[str, str]) -> int:

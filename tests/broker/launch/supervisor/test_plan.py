@@ -81,6 +81,8 @@ def test_a_process_is_told_all_that_it_is_to_be() -> None:
     assert begin["static"] == {
         "default.replication.factor": "1",
         "min.insync.replicas": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
         "num.partitions": "7",
         "log.dirs": "dir/broker-2",
         "node.id": "2",
@@ -90,6 +92,23 @@ def test_a_process_is_told_all_that_it_is_to_be() -> None:
         "metadata.store": "unix:dir/metadata/store.sock",
     }
     assert (begin["memory"], begin["metrics"]) == (False, None)
+
+
+@pytest.mark.parametrize(("factor", "internal"), [("1", "1"), ("2", "2"), ("5", "3")])
+def test_internal_topics_get_as_many_replicas_as_others(factor: str, internal: str) -> None:
+    given = options(static={"default.replication.factor": factor})
+    (only,) = plan(given, (1,))
+    static = only.begin(given, ONE_REPLICA, "unix:x", 9092, None)["static"]
+    assert static["offsets.topic.replication.factor"] == internal
+    assert static["transaction.state.log.replication.factor"] == internal
+
+
+def test_internal_topics_have_options_of_their_own() -> None:
+    given = options(static={"offsets.topic.replication.factor": "3"})
+    (only,) = plan(given, (1,))
+    static = only.begin(given, ONE_REPLICA, "unix:x", 9092, None)["static"]
+    assert static["offsets.topic.replication.factor"] == "3"
+    assert static["transaction.state.log.replication.factor"] == "1"
 
 
 def test_a_free_port_is_kept_for_the_next_start() -> None:
