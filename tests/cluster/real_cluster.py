@@ -10,9 +10,10 @@ A role is held by whoever has it now: `controller`; `leader`, who leads most of 
 What is done to its processes is noted (`happened`), for the history.
 """
 
+import re
 import socket
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
@@ -45,6 +46,7 @@ CREATE_TOPICS_VERSION: Final = 4
 ANSWER_TIMEOUT_S: Final = 2.0
 PATIENCE_S: Final = 60.0
 LOOK_S: Final = 0.02
+MINIMUM_OF_TWO: Final = {"min.insync.replicas": "2"}
 OPTIONS: Final = ("--set", "auto.create.topics.enable=false", "--set", "log.segment.bytes=1048576")
 
 Address = tuple[str, int]
@@ -54,6 +56,11 @@ ROLES: Final[tuple[Role, ...]] = ("leader", "follower", "controller")
 
 class RealCluster:
     """`processes` holds all that belongs to it, and ends it."""
+
+    copies: int = len(NODES)
+    """How many replicas each partition has."""
+    excused_errors: re.Pattern[str] | None = None
+    """What a line that a broker's log has at level ERROR may say, since a fault was meant to cause it."""
 
     def __init__(self, processes: Processes, brokers: Sequence[OdradekBroker]) -> None:
         self.processes = processes
@@ -113,13 +120,18 @@ class RealCluster:
         return self.who(ROLES[self._turn % len(ROLES)])
 
     def who(self, role: Role) -> OdradekBroker:
-        controller = self.controller()
+        return self._broker(self.node_of(role))
+
+    def node_of(self, role: Role) -> int:
+        """The node id of the broker that has the role."""
+        controller = self._agreed(lambda answer: answer.controller_id)
+        assert isinstance(controller, int)
         if role == "controller":
             return controller
         leaders = self.leaders()
-        others = [broker for broker in self.brokers if broker is not controller]
+        others = [node for node in NODES if node != controller]
         chosen = max if role == "leader" else min
-        return chosen(others, key=lambda broker: leaders.count(node_id(broker)))
+        return chosen(others, key=leaders.count)
 
     def leaders(self) -> list[int]:
         """Of each partition, as all say."""
@@ -133,7 +145,7 @@ class RealCluster:
 
     def wait_until_whole(self) -> None:
         """Every broker says that every replica is in sync, and that there is a leader."""
-        self.wait_until(lambda: is_whole(self.answers()))
+        self.wait_until(lambda: is_whole(self.answers(), self.copies))
 
     def wait_until(self, is_so: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
         """Asks until it is. One that does not answer makes it not so. Raises AssertionError, with what they say."""
@@ -203,8 +215,14 @@ def plain_cluster(
         yield cluster
 
 
-def create_topic(cluster: RealCluster, name: str = TOPIC, *, assignments: Sequence[list[int]] = ASSIGNMENTS) -> None:
-    """With min.insync.replicas=2. Returns when all replicas are in sync."""
+def create_topic(
+    cluster: RealCluster,
+    name: str = TOPIC,
+    *,
+    assignments: Sequence[list[int]] = ASSIGNMENTS,
+    configs: Mapping[str, str] = MINIMUM_OF_TWO,
+) -> None:
+    """Returns when all replicas are in sync."""
     topic = CreatableTopic(
         name=name,
         num_partitions=-1,
@@ -213,7 +231,7 @@ def create_topic(cluster: RealCluster, name: str = TOPIC, *, assignments: Sequen
             CreatableReplicaAssignment(partition_index=index, broker_ids=nodes)
             for index, nodes in enumerate(assignments)
         ],
-        configs=[CreatableTopicConfig(name="min.insync.replicas", value="2")],
+        configs=[CreatableTopicConfig(name=option, value=value) for option, value in configs.items()],
     )
     body = b"".join(encode_parts(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), CREATE_TOPICS_VERSION))
     cluster.wait_until(lambda: all(len(answer.brokers) == len(NODES) for answer in cluster.answers()))
@@ -221,7 +239,7 @@ def create_topic(cluster: RealCluster, name: str = TOPIC, *, assignments: Sequen
         answer = ask(connection, api_key=19, api_version=CREATE_TOPICS_VERSION, body=body)
     [created] = decode(CreateTopicsResponse, CREATE_TOPICS_VERSION, answer).topics
     assert created.error_code == 0, created
-    cluster.wait_until(lambda: is_whole(cluster.answers(name)))
+    cluster.wait_until(lambda: is_whole(cluster.answers(name), cluster.copies))
 
 
 def metadata_of(address: Address, topic: str = TOPIC) -> MetadataResponse:
@@ -233,12 +251,15 @@ def metadata_of(address: Address, topic: str = TOPIC) -> MetadataResponse:
     return decode(MetadataResponse, METADATA_VERSION, answer)
 
 
-def is_whole(answers: Sequence[MetadataResponse]) -> bool:
-    """Whether all replicas are in sync and there is a leader, as each of them says."""
+def is_whole(answers: Sequence[MetadataResponse], copies: int = len(NODES)) -> bool:
+    """Whether there are so many replicas, all in sync, and a leader, as each of them says."""
     return bool(answers) and all(
         partitions_in(answer)
         and all(
-            sorted(each.isr_nodes) == list(NODES) and each.leader_id in NODES for each in partitions_in(answer).values()
+            len(each.isr_nodes) == copies
+            and sorted(each.isr_nodes) == sorted(each.replica_nodes)
+            and each.leader_id in each.isr_nodes
+            for each in partitions_in(answer).values()
         )
         for answer in answers
     )

@@ -26,13 +26,14 @@ from typing import Any, Final, Self
 import pytest
 
 from odradek.testing.sim.checking.checker import check
+from odradek.testing.sim.checking.expectations import Rules, TopicRules
 from odradek.testing.sim.checking.history import History, Phase, Placed, Polled, Record
 from odradek.testing.sim.checking.numbered import decoded
 from tests.cluster.client_session import now_ms
 from tests.cluster.clients import PRODUCERS, READERS, Clients
 from tests.cluster.gaps import FiguresByKind, longest_gap_ms
 from tests.cluster.raised_epochs import EXCUSE, excused, under_two_epochs
-from tests.cluster.real_cluster import ASSIGNMENTS, TOPIC, RealCluster
+from tests.cluster.real_cluster import ASSIGNMENTS, NODES, TOPIC, RealCluster
 from tests.compat.producer_load import read_back
 from tests.compat.watermarks import log_ends
 
@@ -120,7 +121,7 @@ class Story:
             history = sorted((*self.clients.history(), *self.cluster.notes), key=lambda each: each.at_ms)
             self._write_history(history)
             if error is not None:
-                error.add_note(f"judged as far as it is known: {check(history, self.cluster.deletions)}")
+                error.add_note(f"judged as far as it is known: {check(history, self.cluster.deletions, self._rules)}")
 
     def _end(self) -> None:
         """Raises AssertionError for whatever was promised and not kept."""
@@ -130,7 +131,7 @@ class Story:
         read = everything(self.cluster.bootstrap, TOPIC, deleted_before(self.cluster))
         history = history_of(self.clients, self.cluster.notes, read)
         self._write_history(history)
-        verdict = check(history, self.cluster.deletions)
+        verdict = check(history, self.cluster.deletions, self._rules)
         if not verdict.is_content:
             verdict = excused(verdict, doubled_in(self.cluster, TOPIC, len(ASSIGNMENTS)))
         self.figures.report(len(verdict.findings))
@@ -140,8 +141,13 @@ class Story:
             print(f"{count} records: {EXCUSE} (raised_epochs.py)")  # noqa: T201 - for the report
         verdict.check()
         assert self.clients.failures() == [], "a send failed, in the time that its client gives it"
-        check_logs(self.cluster.processes.directory)
+        check_logs(self.cluster.processes.directory, self.cluster.excused_errors)
         self._check_replicas()
+
+    @property
+    def _rules(self) -> Rules:
+        copies = self.cluster.copies
+        return Rules(default=TopicRules(min_insync_replicas=min(2, copies), has_one_replica=copies == 1))
 
     def _write_history(self, records: Sequence[Record]) -> None:
         file = self.cluster.processes.directory / "history"
@@ -149,11 +155,12 @@ class Story:
 
     def _check_replicas(self) -> None:
         """Stops the brokers, and compares what they have on disk."""
+        replicas = {index: each.replica_nodes for index, each in self.cluster.partitions().items()}
         for process in self.cluster.broker_processes():
             process.stop()
-        directories = self.cluster.data_directories()
-        for index in range(len(ASSIGNMENTS)):
-            logs = [log_of(directory / f"{TOPIC}-{index}") for directory in directories]
+        directories = dict(zip(NODES, self.cluster.data_directories(), strict=True))
+        for index, nodes in replicas.items():
+            logs = [log_of(directories[node] / f"{TOPIC}-{index}") for node in nodes]
             assert all(logs), "nothing is there"
             if not self.cluster.deletions:
                 assert [len(log) for log in logs] == [len(logs[0])] * len(logs)
@@ -161,9 +168,12 @@ class Story:
 
 
 def doubled_in(cluster: RealCluster, topic: str, partitions: int) -> set[int]:
-    """What librdkafka may have doubled, by the logs of one broker."""
-    directory = cluster.data_directories()[0]
-    logs = [log_of(directory / f"{topic}-{index}") for index in range(partitions)]
+    """What librdkafka may have doubled, by the logs of all brokers."""
+    logs = [
+        log_of(directory / f"{topic}-{index}")
+        for directory in cluster.data_directories()
+        for index in range(partitions)
+    ]
     return {value for log in logs for value in under_two_epochs(log)}
 
 
@@ -205,13 +215,16 @@ def log_of(directory: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
 
-def check_logs(directory: Path) -> None:
-    """Raises AssertionError for an error that is a broker's own, or our client's."""
+def check_logs(directory: Path, excused: re.Pattern[str] | None = None) -> None:
+    """Raises AssertionError for an error that is a broker's own, or our client's, unless its line has what is
+    `excused`."""
     for path in sorted([*directory.glob("broker*.log"), *directory.glob("odradek*.log")]):
-        found = OWN_ERROR.search(path.read_text(errors="replace"))
-        if found is not None:
-            shown = path.read_text(errors="replace")[max(0, found.start() - 1_000) : found.start() + 3_000]
-            raise AssertionError(f"{path} says:\n{shown}")
+        text = path.read_text(errors="replace")
+        for found in OWN_ERROR.finditer(text):
+            line = text[found.start() : text.find("\n", found.start())]
+            if excused is None or excused.search(line) is None:
+                shown = text[max(0, found.start() - 1_000) : found.start() + 3_000]
+                raise AssertionError(f"{path} says:\n{shown}")
 
 
 def lasts(seconds: float) -> None:

@@ -1,5 +1,6 @@
 """What is looked at in the end, besides the history: a broker's own errors, and its logs whatever their segments."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,18 @@ def test_an_error_of_a_brokers_own_is_found_and_shown(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"broker-2\.log") as caught:
         check_logs(tmp_path)
     assert "KeyError: 7" in str(caught.value)
+
+
+def test_an_error_that_was_meant_hides_no_other(tmp_path: Path) -> None:
+    meant = re.compile(r"broker \d was killed")
+    log = tmp_path / "brokers.log"
+    log.write_text("ERROR   supervisor: broker 2 was killed by SIGKILL\nINFO    broker: registered\n")
+    check_logs(tmp_path, meant)
+    with pytest.raises(AssertionError, match="broker 2 was killed"):
+        check_logs(tmp_path)
+    log.write_text(log.read_text() + "ERROR   broker: the log is damaged\n")
+    with pytest.raises(AssertionError, match="the log is damaged"):
+        check_logs(tmp_path, meant)
 
 
 def test_a_log_is_the_same_in_other_segments(tmp_path: Path) -> None:

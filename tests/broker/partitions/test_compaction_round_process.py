@@ -22,6 +22,7 @@ from odradek.client.admin.admin import Admin
 from odradek.client.admin.configs import ConfigChange, ConfigResource
 from odradek.client.admin.topics import NewTopic
 from odradek.client.producer.producer import Producer
+from processes.compaction_workers import workers_of
 from processes.odradek_broker import OdradekBroker
 from tests.broker.keeping import read
 from tests.broker.log.logs import T0
@@ -62,7 +63,7 @@ class Filled:
     def catch(self, when: str) -> None:
         """Stops the worker of the round that comes, as soon as it is there, or as it writes."""
         self.compact()
-        (self.worker,) = self.wait_for(lambda: children_of(self.broker.pid))
+        (self.worker,) = self.wait_for(lambda: workers_of(self.broker.pid))
         if when == "writing":
             self.wait_for(lambda: self.strays)
         os.kill(self.worker, signal.SIGSTOP)
@@ -92,18 +93,6 @@ class Filled:
         assert log.log_end_offset == RECORDS
         newest = {record.key: record.value[:-VALUE_BYTES] for record in found.records if record.value is not None}
         assert newest == {b"%d" % key: b"%d" % (RECORDS - KEYS + key) for key in range(KEYS)}
-
-
-def children_of(pid: int) -> list[int]:
-    """Those that run their program already: one that is stopped before holds up whoever starts it."""
-    found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = map(int, path.read_text().split())
-            found += [child for child in children if "compaction_process" in Path(f"/proc/{child}/cmdline").read_text()]
-        except OSError:  # it has ended since
-            continue
-    return found
 
 
 def is_there(pid: int) -> bool:
@@ -175,6 +164,6 @@ def test_a_worker_that_outlives_its_broker_does_no_harm_to_the_next_one(filled: 
 def test_a_round_leaves_no_process_and_no_requests_wait_for_it(filled: Filled) -> None:
     filled.compact()
     filled.wait_for_round()
-    assert children_of(filled.broker.pid) == []
+    assert workers_of(filled.broker.pid) == []
     assert "WARNING" not in filled.broker.output
     filled.check()
