@@ -158,7 +158,7 @@ class Story:
         replicas = {index: each.replica_nodes for index, each in self.cluster.partitions().items()}
         for process in self.cluster.broker_processes():
             process.stop()
-        directories = dict(zip(NODES, self.cluster.data_directories(), strict=True))
+        directories = dict[int, Path](zip(NODES, self.cluster.data_directories(), strict=True))
         for index, nodes in replicas.items():
             logs = [log_of(directories[node] / f"{TOPIC}-{index}") for node in nodes]
             assert all(logs), "nothing is there"

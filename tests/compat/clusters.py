@@ -17,6 +17,7 @@ import pytest
 from processes.apache_kafka import ApacheKafka
 from processes.odradek_broker import OdradekBroker, settings_words
 from processes.odradek_cluster import OdradekCluster
+from processes.supervised_cluster import SupervisedCluster
 
 ODRADEK, THREE_BROKERS, APACHE_KAFKA = "odradek", "three-brokers", "apache-kafka"
 ON_THREE = pytest.param(THREE_BROKERS, marks=pytest.mark.three_brokers)
@@ -45,7 +46,7 @@ USER = ("SCRAM-SHA-256", "alice", "her-secret")
 """Apache Kafka has a second listener, SASL_PLAINTEXT, for her."""
 
 Ours = OdradekBroker | OdradekCluster
-Cluster = Ours | ApacheKafka
+Cluster = Ours | SupervisedCluster | ApacheKafka
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def ours(kind: str, directory: Path, **options: str) -> Generator[Ours]:
 
 def broker_count(running: Cluster) -> int:
     """It is also how many replicas a topic gets, unless it asks for another number."""
-    return len(running.addresses) if isinstance(running, OdradekCluster) else 1
+    return len(running.addresses) if isinstance(running, OdradekCluster | SupervisedCluster) else 1
 
 
 def eventually(ask: Callable[[], object], expected: object, patience_s: float = PATIENCE_S) -> None:

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from processes.supervised_cluster import SupervisedCluster
 from tests.compat.clusters import Cluster
 from tests.signals import heeding_ctrl_c
 
@@ -21,7 +20,7 @@ ODRADEK = [sys.executable, "-m", "odradek"]
 class Commands:
     """`odradek …` for one cluster."""
 
-    def __init__(self, running: Cluster | SupervisedCluster) -> None:
+    def __init__(self, running: Cluster) -> None:
         self.running = running
         self.bootstrap = running.bootstrap
         self.environment = os.environ | {
