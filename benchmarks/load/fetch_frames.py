@@ -28,11 +28,13 @@ _OFFSET = Struct(">q")
 
 
 class FetchQuestion:
-    """A Fetch of partition 0, as a buffer in which correlation id and offset are replaced."""
+    """A Fetch of one partition, as a buffer in which correlation id and offset are replaced."""
 
-    def __init__(self, topic: str, max_bytes: int, *, min_bytes: int = 1, max_wait_ms: int = 500) -> None:
+    def __init__(
+        self, topic: str, max_bytes: int, *, partition: int = 0, min_bytes: int = 1, max_wait_ms: int = 500
+    ) -> None:
         def frame(offset: int) -> bytes:
-            asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
+            asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
             request = FetchRequest(
                 max_wait_ms=max_wait_ms,
                 min_bytes=min_bytes,

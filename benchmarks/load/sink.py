@@ -15,6 +15,7 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 from benchmarks.host.machine import REPOSITORY
 from benchmarks.load.frames import CORRELATION_ID_POSITION, TAG_SECTIONS, Load, batches_of, frames_of
@@ -45,6 +46,20 @@ def serve(connections: Sequence[socket.socket], load: Load, descriptor: int | No
         Peer(connection, load, number % load.partitions, offsets, descriptor)
         for number, connection in enumerate(connections)
     ]
+    answer_all(peers)
+
+
+class Answerer(Protocol):
+    """One connection of a load, seen from a sink. `answer` takes what has come, and says whether the peer is there."""
+
+    @property
+    def connection(self) -> socket.socket: ...
+
+    def answer(self) -> bool: ...
+
+
+def answer_all(peers: Sequence[Answerer]) -> None:
+    """Has each answer whenever something comes, until all are gone. A single one need not be asked about."""
     if len(peers) == 1:
         while peers[0].answer():
             pass

@@ -7,7 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks.load.fetch_frames import FetchQuestion, canned_answer
-from benchmarks.load.fetch_load import Reading, read, run_reading, running_fetch_sink, serve
+from benchmarks.load.fetch_load import (
+    Reading,
+    ReadLane,
+    read,
+    run_reading,
+    run_reading_from,
+    running_fetch_sink,
+    serve,
+)
 from benchmarks.load.frames import Load, batches_of
 from benchmarks.load.load import LoadResult
 from benchmarks.load.replies import LoadFailed
@@ -20,7 +28,7 @@ def read_from(reading: Reading, server: Callable[[socket.socket], None]) -> Load
     serving = threading.Thread(target=server, args=(theirs,))
     serving.start()
     try:
-        return read(ours, reading)
+        return read([ours], reading)
     finally:
         ours.close()
         serving.join()
@@ -31,7 +39,7 @@ def read_from(reading: Reading, server: Callable[[socket.socket], None]) -> Load
 def test_the_whole_log_is_read_in_every_pass(max_bytes: int, answers: int) -> None:
     reading = Reading.of(LOAD, max_bytes, passes=3)
     assert reading.read_bytes == 3 * 37 * 16 * 1024
-    assert read_from(reading, lambda sock: serve(sock, reading)).replies == 3 * answers
+    assert read_from(reading, lambda sock: serve([sock], reading)).replies == 3 * answers
 
 
 def answering(records: bytes) -> Callable[[socket.socket], None]:
@@ -79,3 +87,24 @@ def test_generator_and_sink_run_as_processes() -> None:
     assert result.seconds > 0
     with pytest.raises(LoadFailed, match="refused"):
         run_reading("127.0.0.1", port, reading)
+
+
+def test_each_partition_is_read_over_a_connection_of_its_own() -> None:
+    load = Load("t", 8 * 37 * 16 * 1024, timestamp_ms=0, connections=8, partitions=8)
+    reading = Reading.of(load, 64 * 1024, 2)
+    assert (reading.batch_count, reading.read_bytes) == (37, 2 * 8 * 37 * 16 * 1024)
+    with running_fetch_sink(reading) as port:
+        result = run_reading_from([f"127.0.0.1:{port}"], reading)
+    assert result.replies == 8 * 20
+
+
+def test_a_lane_asks_for_its_partition() -> None:
+    """The two questions differ in the partition's number alone."""
+    asked: list[bytes] = []
+    for partition in (0, 5):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ReadLane(ours, Reading.of(LOAD, 64 * 1024, 1), partition, memoryview(bytearray(1))).ask()
+            asked.append(theirs.recv(1000))
+    differing = [pair for pair in zip(*asked, strict=True) if pair[0] != pair[1]]
+    assert differing == [(0, 5)]
