@@ -50,15 +50,21 @@ class Runs:
 
     ours: list[Run] = field(default_factory=list[Run])
     theirs: list[Run] = field(default_factory=list[Run])
+    beside: list[Run] = field(default_factory=list[Run])
+    """Of a third contender, where there is one."""
     notes: list[str] = field(default_factory=list[str])
 
     @property
+    def all(self) -> list[Run]:
+        return [*self.ours, *self.theirs, *self.beside]
+
+    @property
     def disturbed_count(self) -> int:
-        return sum(run.is_disturbed for run in (*self.ours, *self.theirs))
+        return sum(run.is_disturbed for run in self.all)
 
     @property
     def is_disturbed(self) -> bool:
-        return self.disturbed_count > DISTURBED_SHARE_MAX * (len(self.ours) + len(self.theirs))
+        return self.disturbed_count > DISTURBED_SHARE_MAX * len(self.all)
 
     def figure(self, quantity: str, name: str, unit: str, bar: Bar | None = None, digits: int = 0) -> Figure:
         return Figure(name, unit, summary(self.ours, quantity), summary(self.theirs, quantity), bar, digits)
@@ -79,14 +85,27 @@ class Contest:
     plan: Plan
     say: Callable[[str], None]
 
-    def hold(self, name: str, run: Workload[S], ours: S, theirs: S, *, slice_of: Workload[S] | None = None) -> Runs:
-        """`slice_of` is what warms up, where the workload itself is not fit for that. Raises what the workload does."""
+    def hold(
+        self,
+        name: str,
+        run: Workload[S],
+        ours: S,
+        theirs: S,
+        *,
+        slice_of: Workload[S] | None = None,
+        beside: S | None = None,
+    ) -> Runs:
+        """`slice_of` is what warms up, where the workload itself is not fit for that; `beside` a third contender.
+        Raises what the workload does."""
         slice_of = run if slice_of is None else slice_of
         runs = Runs()
-        for server in (ours, theirs):
+        contenders = [(ours, runs.ours), (theirs, runs.theirs)]
+        if beside is not None:
+            contenders.append((beside, runs.beside))
+        for server, _done in contenders:
             self._warm_up(name, slice_of, server, runs)
         for number in range(1, self.plan.runs + 1):
-            for server, done in ((ours, runs.ours), (theirs, runs.theirs)):
+            for server, done in contenders:
                 self._warm_again(slice_of, server)
                 done.append(run(server))
                 self.say(f"{name} {number}/{self.plan.runs} {server}: {done[-1]}")
@@ -104,8 +123,7 @@ class Contest:
         return runs
 
     def _note_disturbances(self, name: str, runs: Runs) -> None:
-        count = len(runs.ours) + len(runs.theirs)
-        runs.notes.append(disturbance_note(name, runs.disturbed_count, count))
+        runs.notes.append(disturbance_note(name, runs.disturbed_count, len(runs.all)))
 
     def _warm_up(self, name: str, slice_of: Workload[S], server: S, runs: Runs) -> None:
         """Until two slices differ by less than 5 %, after `warm_s` of load at least; says so if it never got steady."""

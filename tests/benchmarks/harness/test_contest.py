@@ -48,6 +48,24 @@ def test_runs_alternate_and_each_is_warm_before_its_own(pair: tuple[Server, Serv
     assert (len(runs.ours), len(runs.theirs)) == (2, 2)
 
 
+def test_a_third_contender_takes_its_turn_and_counts(pair: tuple[Server, Server], tmp_path: Path) -> None:
+    third = Server("Third", "1", pair[0].process, lambda: None, tmp_path)
+    order: list[str] = []
+
+    def run(server: Server) -> Run:
+        order.append(server.name)
+        return run_of(other_cores=0.3 if server is third else 0.0)
+
+    def slice_of(server: Server) -> Run:
+        return run_of()
+
+    plan = Plan(runs=2, warm_s=6, warm_s_max=100, rewarm_s=5)
+    runs = contest(plan).hold("x", run, *pair, slice_of=slice_of, beside=third)
+    assert order == ["Odradek", "Kafka", "Third"] * 2
+    assert (len(runs.beside), runs.disturbed_count, runs.is_disturbed) == (2, 2, True)
+    assert runs.notes[-1].startswith("x: 2 of 6 runs")
+
+
 def test_the_workload_itself_warms_up_unless_something_else_is_given(pair: tuple[Server, Server]) -> None:
     count = 0
 
