@@ -54,7 +54,9 @@ def measure_scale(bench: Bench) -> Outcome:
     bench.say(f"scale: {loss}, {heartbeat_us:.0f} µs a heartbeat")
     with bench.own_odradek_cluster("scale-batches") as cluster:
         batches = batch_table(batch_costs(bench, cluster))
-    return Outcome(tables=[metadata_table(metadata), store_table(stores), batches, loss_text(loss, heartbeat_us)])
+    return Outcome(
+        tables=[metadata_table(metadata), store_table(stores, "etcd"), batches, loss_text(loss, heartbeat_us)]
+    )
 
 
 def heartbeat_cost(cluster: Cluster) -> float:
@@ -119,15 +121,15 @@ def metadata_table(costs: Sequence[MetadataCosts]) -> str:
     return f"What metadata costs one process:\n\n{markdown(head, rows)}"
 
 
-def store_table(costs: Sequence[StoreCost]) -> str:
+def store_table(costs: Sequence[StoreCost], store: str) -> str:
     titles = {
         "single": "one partition each, one writer",
         "together": f"one partition each, {WRITERS} writers",
         "full": "100 partitions each, one writer",
         "watched": f"the same with {WATCHES} watches",
     }
-    rows = [[titles[each.name], f"{each.per_s:,.0f}", f"{each.etcd_ms:.2f}"] for each in costs]
-    return f"What commits cost etcd:\n\n{markdown(['commits', 'a second', 'etcd CPU, ms each'], rows)}"
+    rows = [[titles[each.name], f"{each.per_s:,.0f}", f"{each.store_ms:.2f}"] for each in costs]
+    return f"What commits cost {store}:\n\n{markdown(['commits', 'a second', f'CPU of {store}, ms each'], rows)}"
 
 
 def loss_text(loss: Loss, heartbeat_us: float) -> str:

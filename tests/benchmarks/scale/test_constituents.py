@@ -24,7 +24,7 @@ def test_tables_have_a_column_for_each_size_and_a_row_for_each_kind() -> None:
     head, _rule, *rows = metadata_table(costs).split("\n\n")[1].splitlines()
     assert head.endswith("| 300 | 600 |") or ("300" in head and "600" in head)
     assert len(rows) == 13
-    table = store_table([StoreCost("single", 10, 1.0, 0.1), StoreCost("watched", 10, 2.0, 0.1)])
+    table = store_table([StoreCost("single", 10, 1.0, 0.1), StoreCost("watched", 10, 2.0, 0.1)], "etcd")
     assert "one partition each, one writer" in table
     assert "the same with 20 watches" in table
     assert "1,000 of them led" in loss_text(Loss(3000, 1000, 0.5, 0.1, 0.1), 50.0)

@@ -1,12 +1,16 @@
-"""A few commits of each kind go to a real etcd, and cost something."""
+"""A few commits of each kind go to a real etcd and to a supervisor's store, and cost something."""
 
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.scale.store_costs import StoreCost, store_costs
+import pytest
+
+from benchmarks.scale.store_costs import StoreCost, socket_store_costs, store_costs
 
 
-def test_each_kind_of_commit_is_measured(tmp_path: Path) -> None:
-    costs = store_costs(tmp_path / "etcd", 40)
+@pytest.mark.parametrize("costs_of", [store_costs, socket_store_costs])
+def test_each_kind_of_commit_is_measured(tmp_path: Path, costs_of: Callable[[Path, int], list[StoreCost]]) -> None:
+    costs = costs_of(tmp_path / "store", 40)
     assert [(each.name, each.commits) for each in costs] == [
         ("single", 40),
         ("together", 32),
@@ -18,4 +22,4 @@ def test_each_kind_of_commit_is_measured(tmp_path: Path) -> None:
 
 def test_cost_is_told_by_commit() -> None:
     cost = StoreCost("full", 100, 0.5, 0.2)
-    assert (cost.per_s, cost.etcd_ms) == (200, 2.0)
+    assert (cost.per_s, cost.store_ms) == (200, 2.0)
