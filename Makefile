@@ -33,7 +33,7 @@ help:
 	@echo "make foreign       Kafka Streams and Connect, exactly once, while their processes are killed; franz-go's own test"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
-	@echo "make bench         side by side with Apache Kafka; PART=start, log, cluster, groups, transactions or clients, ONLY=NAME: a part of it"
+	@echo "make bench         side by side with Apache Kafka; PART=start, log, cores, cluster, groups, transactions or clients, ONLY=NAME: a part of it"
 	@echo "make sim           histories of stories and 150 from seeds, in virtual time; SEED=N: one of them again"
 	@echo "make properties    every property test RUNS=$(RUNS) times, with other examples each time"
 	@echo "make soak          SOAK_SEEDS=$(SOAK_SEEDS) of them, resumable, and 200 for each mistake put in on purpose; 20 rounds; properties"

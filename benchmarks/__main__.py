@@ -2,6 +2,7 @@
 
     start         start time and memory
     log           produce, fetch, fsync, compaction: speed, latency, and what they cost the server
+    cores         several processes under a supervisor: speed, what they cost, start, stop, idle, compaction
     cluster       three brokers with three replicas of everything: speed, latency, failover, many topics
     groups        commits, rebalances, failover of a coordinator, idle groups, loading of offsets
     transactions  how many a second, what writers and readers lose by them, failover of a coordinator, idle ids

@@ -7,6 +7,14 @@ from benchmarks.cluster_latency import measure_cluster_latency
 from benchmarks.cluster_produce import measure_cluster_produce
 from benchmarks.cluster_start import measure_cluster_start
 from benchmarks.compaction import measure_compaction
+from benchmarks.cores.fetch import measure_cores_fetch
+from benchmarks.cores.idle import measure_cores_idle
+from benchmarks.cores.java_produce import measure_cores_java_produce
+from benchmarks.cores.produce import SHAPES as CORES_SHAPES
+from benchmarks.cores.produce import measure_cores_produce
+from benchmarks.cores.start import measure_cores_start
+from benchmarks.cores.stop import measure_cores_stop
+from benchmarks.cores.store import measure_cores_store
 from benchmarks.empty_partitions import measure_empty_partitions
 from benchmarks.failover import CONTROLLER_KILLED, KILLED, STOPPED, measure_failover
 from benchmarks.fetch import measure_fetch
@@ -38,7 +46,7 @@ from benchmarks.transactions.idle_ids import measure_idle_ids
 from benchmarks.transactions.own_rate import measure_own_rate
 from benchmarks.transactions.passing import measure_passing
 
-PARTS = ("start", "log", "cluster", "groups", "transactions", "clients")
+PARTS = ("start", "log", "cores", "cluster", "groups", "transactions", "clients")
 
 CATALOGUE: tuple[Measurement, ...] = (
     Measurement("import", "start", "what importing the broker costs", measure_import, is_paired=False),
@@ -91,7 +99,16 @@ CATALOGUE: tuple[Measurement, ...] = (
         for partitions in (1, 64)
     ),
     Measurement("synced-alone", "log", "fsync on every ack, one connection alone", measure_alone),
-    Measurement("compaction", "log", "p99 of Produce while 1 GB is compacted", measure_compaction),
+    Measurement(
+        "compaction", "log", "p99 of Produce while 1 GB is compacted", measure_compaction, other_parts=("cores",)
+    ),
+    Measurement(
+        "compaction-100",
+        "log",
+        "the same of records of 100 B",
+        partial(measure_compaction, record_bytes=100),
+        other_parts=("cores",),
+    ),
     Measurement(
         "idle-connections",
         "log",
@@ -104,6 +121,40 @@ CATALOGUE: tuple[Measurement, ...] = (
         Measurement(series.name, "log", f"how cost grows: {series.title}", partial(measure_growth, series=series))
         for series in SERIES
     ),
+    Measurement(
+        "cores-start",
+        "cores",
+        "two processes: start, and memory of a process more",
+        measure_cores_start,
+        is_paired=False,
+    ),
+    Measurement("cores-stop", "cores", "two processes: stop under load", measure_cores_stop, is_paired=False),
+    Measurement("cores-idle", "cores", "four processes that do nothing", measure_cores_idle, is_paired=False),
+    *(
+        Measurement(
+            f"{shape.name}{'-dirty' * is_dirty}",
+            "cores",
+            f"two processes: produce, {shape.title}, 8 connections{', after bytes without sync' * is_dirty}",
+            partial(measure_cores_produce, shape=shape, is_dirty=is_dirty),
+            is_paired=False,
+        )
+        for shape in CORES_SHAPES
+        for is_dirty in (False, True)
+    ),
+    Measurement(
+        "cores-fetch", "cores", "two processes: fetch, hot, 8 connections", measure_cores_fetch, is_paired=False
+    ),
+    *(
+        Measurement(
+            f"cores-java-produce-{record_bytes}",
+            "cores",
+            f"two processes: ProducerPerformance (Java), 12 partitions, {record_bytes} B records, acks=all",
+            partial(measure_cores_java_produce, record_bytes=record_bytes),
+            is_paired=False,
+        )
+        for record_bytes in (100, 1024)
+    ),
+    Measurement("cores-store", "cores", "commits of the supervisor's store", measure_cores_store, is_paired=False),
     Measurement("cluster-produce", "cluster", "produce to three replicas, acks=all", measure_cluster_produce),
     Measurement("cluster-latency", "cluster", "the same at 2,000/s of 1 KiB, by librdkafka", measure_cluster_latency),
     *(
@@ -179,5 +230,5 @@ def chosen(measurements: Sequence[Measurement], parts: Sequence[str], names: Seq
     return [
         measurement
         for measurement in measurements
-        if (not parts or measurement.part in parts) and (not names or measurement.name in names)
+        if (not parts or measurement.is_of(parts)) and (not names or measurement.name in names)
     ]

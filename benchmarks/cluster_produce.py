@@ -50,7 +50,7 @@ def measure_cluster_produce(bench: Bench) -> Outcome:
     outcome.add(
         runs.figure("MB/s", TITLE, "MB/s", SPEED_BAR),
         runs.figure("s/GB", f"server CPU for {NAME}, all processes", "s/GB", CPU_BAR, 1),
-        runs.statement("etcd s/GB", f"of it etcd for {NAME}", "s/GB", digits=2),
+        runs.statement("store s/GB", f"of it etcd for {NAME}", "s/GB", digits=2),
     )
     return outcome
 
@@ -74,16 +74,16 @@ def run_cluster_produce(cluster: Cluster, load: Load, *, is_dumped: bool = True)
 def measured(cluster: Cluster, load: Load, leaders: Sequence[int], dirty_bytes: int) -> Run:
     """Runs the load, and looks at the machine before and after it. Raises LoadFailed."""
     addresses = [cluster.members[leader].address for leader in leaders]
-    etcd_before = sum(map(cpu_seconds, cluster.etcd_pids))
+    store_before = sum(map(cpu_seconds, cluster.store_pids))
     with Watch(*cluster.pids) as watch:
         result = run_load_to(addresses, load)
-    etcd_s = sum(map(cpu_seconds, cluster.etcd_pids)) - etcd_before
+    store_s = sum(map(cpu_seconds, cluster.store_pids)) - store_before
     megabytes_per_s = load.produced_bytes / MEGABYTE / result.seconds
     gigabytes = load.produced_bytes / GIGABYTE
     values = {
         "MB/s": megabytes_per_s,
         "s/GB": watch.work.server / gigabytes,
-        "etcd s/GB": etcd_s / gigabytes,
+        "store s/GB": store_s / gigabytes,
         "µs/request": MICROSECONDS * watch.work.server / load.batch_count,
     }
     return Run(
@@ -92,7 +92,7 @@ def measured(cluster: Cluster, load: Load, leaders: Sequence[int], dirty_bytes: 
         values=values,
         text=(
             f"{megabytes_per_s:.0f} MB/s, {load.batch_count / result.seconds:,.0f} requests/s, "
-            f"{values['s/GB']:.1f} CPU s/GB ({values['etcd s/GB']:.2f} etcd), "
+            f"{values['s/GB']:.1f} CPU s/GB ({values['store s/GB']:.2f} the metadata's), "
             f"generator {result.cpu_seconds / result.seconds:.0%} busy"
         ),
         other_cores=watch.work.other_cores,

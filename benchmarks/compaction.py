@@ -44,35 +44,38 @@ BAR = Bar("≤", 2.0)
 TIME_BAR = Bar("≤", 4.0)
 
 
-def measure_compaction(bench: Bench) -> Outcome:
-    """Raises Unavailable where a broker does not compact, LoadFailed, LogDiffers, KafkaError, OSError."""
+def measure_compaction(bench: Bench, record_bytes: int | None = None) -> Outcome:
+    """Of records of this size, by which nothing is judged; None: of the plan's. Raises Unavailable where a broker does
+    not compact, LoadFailed, LogDiffers, KafkaError, OSError."""
     outcome = Outcome()
+    is_judged = record_bytes is None
+    size_bytes = record_bytes or bench.plan.record_bytes
     runs = bench.contest.hold(
-        "compaction",
-        lambda server: run_compaction(bench, server),
+        "compaction" if is_judged else f"compaction-{size_bytes}",
+        lambda server: run_compaction(bench, server, size_bytes),
         *bench.pair(),
         slice_of=lambda server: run_steady(bench, PRODUCE, server, 0.0, min(10.0, bench.plan.measured_s)),
     )
-    gigabytes = f"{bench.plan.compacted_bytes / 1e9:.2g} GB"
+    gigabytes = f"{bench.plan.compacted_bytes / 1e9:.2g} GB{'' if is_judged else f' of {size_bytes} B records'}"
     title = f"Produce p99 at 5 MB/s while {gigabytes} is compacted"
-    outcome.add(runs.statement("ratio", f"{title}, by the same without", "", BAR, 2))
+    outcome.add(runs.statement("ratio", f"{title}, by the same without", "", BAR if is_judged else None, 2))
     outcome.add(runs.figure("with", title, "ms", digits=3), runs.figure("without", "– without", "ms", digits=3))
-    outcome.add(runs.figure("seconds", "– and how long that takes", "s", TIME_BAR, 1))
+    outcome.add(runs.figure("seconds", "– and how long that takes", "s", TIME_BAR if is_judged else None, 1))
     outcome.notes += runs.notes
     outcome.is_disturbed = runs.is_disturbed
     return outcome
 
 
-def keyed_load(bench: Bench) -> Load:
+def keyed_load(bench: Bench, record_bytes: int) -> Load:
     total_bytes = bench.plan.compacted_bytes
-    keys = total_bytes // bench.plan.record_bytes // RECORDS_PER_KEY
-    return Load(bench.topic("compacted"), total_bytes, now_ms(), record_bytes=bench.plan.record_bytes, keys=keys)
+    keys = total_bytes // record_bytes // RECORDS_PER_KEY
+    return Load(bench.topic("compacted"), total_bytes, now_ms(), record_bytes=record_bytes, keys=keys)
 
 
-def run_compaction(bench: Bench, server: Server) -> Run:
+def run_compaction(bench: Bench, server: Server, record_bytes: int) -> Run:
     """One run. Raises Unavailable, LoadFailed, LogDiffers, KafkaError, OSError."""
     plan, host, port = bench.plan, server.process.host, server.process.port
-    load = keyed_load(bench)
+    load = keyed_load(bench, record_bytes)
     compaction_s = max(COMPACTION_S_MIN, plan.measured_s)
     without_s = plan.measured_s / 2
     pace = PRODUCE.pace(bench.topic("compaction"), plan.discarded_s + without_s + compaction_s)

@@ -9,6 +9,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from benchmarks.figures.figures import Bar, Figure, Summary
@@ -93,16 +94,29 @@ def fill(server: Server, load: Load) -> int:
 
 def start(server: Server) -> float:
     """Starts a stopped server; seconds until it answered first. Raises what its start raises, TimeoutError."""
-    answered: Future[float] = Future()
+    (seconds,) = first_answers(server.process.start, [(server.process.host, server.process.port)])
+    return seconds
+
+
+def first_answers(start_all: Callable[[], None], addresses: Sequence[tuple[str, int]]) -> list[float]:
+    """Starts what answers at these addresses; seconds until each answered first. Raises what the start raises,
+    TimeoutError."""
+    answered: list[Future[float]] = [Future() for _ in addresses]
     began = time.perf_counter()
-    asking = threading.Thread(target=_ask_until_answered, args=(server.process.host, server.process.port, answered))
-    asking.start()
+    asking = [
+        threading.Thread(target=_ask_until_answered, args=(*address, future))
+        for address, future in zip(addresses, answered, strict=True)
+    ]
+    for thread in asking:
+        thread.start()
     try:
-        server.process.start()
-        return answered.result(ANSWER_TIMEOUT_S) - began
+        start_all()
+        return [future.result(ANSWER_TIMEOUT_S) - began for future in answered]
     finally:
-        answered.cancel()  # where the start failed, the thread need not ask on
-        asking.join()
+        for future in answered:
+            future.cancel()  # where the start failed, the threads need not ask on
+        for thread in asking:
+            thread.join()
 
 
 def _ask_until_answered(host: str, port: int, answered: "Future[float]") -> None:

@@ -5,7 +5,7 @@ of clusters instead, which then stays up until the end. A measurement that needs
 options or other data, gets one on a directory of its own.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -126,3 +126,9 @@ class Measurement:
     measure: Callable[[Bench], Outcome]
     is_paired: bool = True
     """Whether it uses the pair. Those that do not come first, so that no idle neighbour costs them anything."""
+    other_parts: tuple[str, ...] = ()
+    """It belongs to these, too."""
+
+    def is_of(self, parts: Collection[str]) -> bool:
+        """Whether it belongs to one of them."""
+        return self.part in parts or any(part in parts for part in self.other_parts)

@@ -1,4 +1,4 @@
-"""The two contenders as clusters: three brokers of Odradek with an etcd, and three nodes of Apache Kafka.
+"""Contenders as clusters: three brokers of Odradek with an etcd, three nodes of Apache Kafka, and any others.
 
 All are processes on this machine, on loopback, with data directories beside one another and their defaults; deleted
 topics are removed after a second, as in `servers.py`. etcd syncs its files, and what it uses counts as Odradek's. A
@@ -22,6 +22,7 @@ from processes.cluster_processes import Processes
 from processes.etcd_process import Etcd
 from processes.jars import KAFKA_VERSION
 from processes.kafka_nodes import NODE_IDS, kafka_nodes
+from processes.supervised_cluster import SupervisedCluster
 
 PREFIX = "/odradek"
 READY_TIMEOUT_S = 60.0
@@ -71,6 +72,8 @@ class Cluster:
     members: Mapping[int, Member]
     """By node id."""
     etcd: Etcd | None = None
+    supervisor: SupervisedCluster | None = None
+    """Whose processes the brokers are."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -84,9 +87,14 @@ class Cluster:
         return [] if self.etcd is None else [self.etcd.pid]
 
     @property
+    def store_pids(self) -> list[int]:
+        """Of what has the metadata and is no broker: etcd, or the supervisor."""
+        return [*self.etcd_pids, *([] if self.supervisor is None else [self.supervisor.pid])]
+
+    @property
     def pids(self) -> list[int]:
         """Of all that is counted as the server's."""
-        return [*self.broker_pids, *self.etcd_pids]
+        return [*self.broker_pids, *self.store_pids]
 
     @property
     def bootstrap(self) -> str:

@@ -52,15 +52,21 @@ class PartitionState:
 
 @contextmanager
 def replicated_topic(
-    cluster: Cluster, name: str, partitions: int, configs: Mapping[str, str] | None = None
+    cluster: Cluster,
+    name: str,
+    partitions: int,
+    configs: Mapping[str, str] | None = None,
+    *,
+    replicas: int = REPLICAS,
 ) -> Generator[list[int], None, None]:
-    """A topic with three replicas of each partition, all in sync, and who leads each; gone at the end if all went well.
+    """A topic with so many replicas of each partition, all in sync, and who leads each; gone at the end if all went
+    well.
 
     Raises KafkaError, OSError, TimeoutError, and LoadFailed where leaders are not spread.
     """
     first = next(iter(cluster.members.values()))
     with first.wire() as wire:
-        ask_for_topic(wire, name, partitions, configs, replication_factor=REPLICAS)
+        ask_for_topic(wire, name, partitions, configs, replication_factor=replicas)
     states = wait_for(cluster, name, lambda state: state.is_as_preferred, partitions)
     leaders = [state.leader for state in states]
     require_spread(name, leaders, len(cluster.members))

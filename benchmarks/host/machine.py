@@ -54,6 +54,14 @@ def parse_resident_bytes(status: str) -> int:
     return 1024 * int(found[1])
 
 
+def parse_proportional_bytes(smaps_rollup: str) -> int:
+    """Pss of /proc/PID/smaps_rollup: what a process has resident, a page that several have divided among them."""
+    found = re.search(r"^Pss:\s+(\d+) kB$", smaps_rollup, re.MULTILINE)
+    if found is None:
+        raise ValueError("a process without memory: it has ended")
+    return 1024 * int(found[1])
+
+
 def parse_busy_ticks(stat: str) -> int:
     """All but idle and iowait of the first line of /proc/stat: work of every process, the kernel's and stolen time."""
     user, nice, system, _idle, _iowait, irq, softirq, steal, *_guests = map(int, stat.split("\n", 1)[0].split()[1:])
@@ -135,6 +143,10 @@ def descriptor_count(pid: int) -> int:
 
 def resident_bytes(pid: int) -> int:
     return parse_resident_bytes((PROC / str(pid) / "status").read_text())
+
+
+def proportional_bytes(pid: int) -> int:
+    return parse_proportional_bytes((PROC / str(pid) / "smaps_rollup").read_text())
 
 
 def busy_seconds() -> float:

@@ -16,6 +16,9 @@ def test_every_figure_has_a_measurement() -> None:
         *("start", "memory", "synced-1", "synced-64", "synced-alone", "compaction", "idle-connections", "loop-lag"),
         *("full-partitions", "empty-partitions", "import"),
         *("cluster-produce", "cluster-latency", "kill-leader", "kill-controller", "stop-leader", "many-topics"),
+        *(f"cores-{name}" for name in ("start", "stop", "idle", "fetch", "store")),
+        *(f"cores-produce{size}{dirty}" for size in ("", "-1m") for dirty in ("", "-dirty")),
+        *("cores-java-produce-100", "cores-java-produce-1024"),
         *("growth-partitions", "growth-connections", "growth-batches", "growth-records"),
     }
 
@@ -28,3 +31,9 @@ def test_parts_and_names_pick_in_the_order_of_the_catalogue() -> None:
     assert {measurement.part for measurement in chosen(CATALOGUE, ["start"], [])} == {"start"}
     assert [measurement.name for measurement in chosen(CATALOGUE, [], ["fetch", "start"])] == ["start", "fetch"]
     assert chosen(CATALOGUE, ["start"], ["fetch"]) == []
+
+
+def test_a_measurement_may_belong_to_several_parts() -> None:
+    for part in ("log", "cores"):
+        assert {"compaction", "compaction-100"} <= {measurement.name for measurement in chosen(CATALOGUE, [part], [])}
+    assert "compaction" not in {measurement.name for measurement in chosen(CATALOGUE, ["start"], [])}

@@ -26,7 +26,7 @@ def test_a_run_is_measured_and_leaves_nothing(cluster: Cluster) -> None:
     run = run_cluster_produce(cluster, load_of("produced", 12 * MEBIBYTE), is_dumped=False)
     assert run.speed == run.values["MB/s"] > 0
     assert run.values["s/GB"] > 0
-    assert run.values["etcd s/GB"] >= 0
+    assert run.values["store s/GB"] >= 0
     for member in cluster.members.values():
         assert list(member.data_dir.glob("produced-*")) == []
 

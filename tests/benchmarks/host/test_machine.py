@@ -28,9 +28,11 @@ from benchmarks.host.machine import (
     parse_filesystem,
     parse_free_bytes,
     parse_parent,
+    parse_proportional_bytes,
     parse_read_bytes,
     parse_resident_bytes,
     parse_waited_ticks,
+    proportional_bytes,
     read_bytes,
     resident_bytes,
     touch_memory,
@@ -45,6 +47,13 @@ def test_dirty_pages_are_those_that_wait_and_those_on_their_way() -> None:
 
 def test_free_memory_is_what_nothing_is_in() -> None:
     assert parse_free_bytes("MemTotal: 9 kB\nMemFree:   21 kB\nMemAvailable: 99 kB\nSwapFree: 7 kB\n") == 21 * 1024
+
+
+def test_memory_that_several_processes_have_is_divided_among_them() -> None:
+    assert parse_proportional_bytes("Rss:   9 kB\nPss:   21 kB\nPss_Dirty:  7 kB\nSwapPss: 3 kB\n") == 21 * 1024
+    with pytest.raises(ValueError, match="it has ended"):
+        parse_proportional_bytes("")
+    assert 1_000_000 < proportional_bytes(os.getpid()) <= resident_bytes(os.getpid()) + (1 << 20)
 
 
 def test_touched_memory_is_given_back() -> None:

@@ -1,0 +1,73 @@
+"""ProducerPerformance of Apache Kafka's own tools to all cores: a topic of 12 partitions, acks=all.
+
+As in `java_produce.py`, where a topic has one partition: each run is a JVM of its own and sends 1 GiB of records of
+one size as fast as the client can; what counts is the rate that the tool prints. Afterwards the partitions must hold as
+many records as were sent, in batches whose checksums are right.
+"""
+
+from benchmarks.cores.core_servers import core_pair
+from benchmarks.figures.figures import Bar
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.cluster_servers import Cluster
+from benchmarks.harness.contest import Run
+from benchmarks.harness.java_tools import produce
+from benchmarks.harness.limits import verdict
+from benchmarks.harness.readback import LogDiffers, batches_in
+from benchmarks.harness.replicated_topics import led_by, replicated_topic
+from benchmarks.harness.results import Outcome
+from benchmarks.host.machine import settle_pages
+from benchmarks.host.work import Watch
+from benchmarks.java_produce import sink_speed
+from benchmarks.load.wire import LATEST, offsets_of
+
+PARTITIONS = 12
+BAR = Bar("≥", 1.1)
+
+
+def measure_cores_java_produce(bench: Bench, record_bytes: int) -> Outcome:
+    """Raises LoadFailed, LogDiffers, KafkaError, OSError, TimeoutError."""
+    name = f"cores-java-produce-{record_bytes}"
+    with core_pair(bench, name) as pair:
+        runs = bench.contest.hold(name, lambda cluster: run_cores_java_produce(bench, cluster, record_bytes), *pair)
+    title = f"two processes: ProducerPerformance (Java), {PARTITIONS} partitions, {record_bytes} B records, acks=all"
+    outcome = Outcome(notes=[*runs.notes], is_disturbed=runs.is_disturbed)
+    outcome.add(
+        runs.figure("records/s", title, "records/s", BAR),
+        runs.figure("s/GB", "– server CPU, supervisor included", "s/GB", digits=1),
+    )
+    fastest = max(run.values["records/s"] for run in runs.all)
+    outcome.notes.append(f"{name}, one partition: {verdict('records/s', sink_speed(bench, record_bytes), fastest)}")
+    return outcome
+
+
+def run_cores_java_produce(bench: Bench, cluster: Cluster, record_bytes: int) -> Run:
+    """One run into a topic of its own, read back. Raises LoadFailed, LogDiffers, KafkaError, OSError, TimeoutError."""
+    topic, records = bench.topic("java"), bench.plan.run_bytes // record_bytes
+    with replicated_topic(cluster, topic, PARTITIONS, replicas=1) as leaders:
+        dirty = settle_pages()
+        with Watch(*cluster.pids) as watch:
+            rate = produce(cluster.bootstrap, topic, records, record_bytes)
+        held = sum(held_by(cluster, topic, node_id, led_by(node_id, leaders)) for node_id in cluster.members)
+        if held != records:
+            raise LogDiffers(f"{topic} holds {held} records, sent were {records}")
+    cpu_s_per_gb = watch.work.server / (records * record_bytes / 1e9)
+    return Run(
+        seconds=records / rate,
+        speed=rate,
+        values={"records/s": rate, "s/GB": cpu_s_per_gb},
+        text=f"{rate:,.0f} records/s, {cpu_s_per_gb:.1f} CPU s/GB",
+        other_cores=watch.work.other_cores,
+        dirty_bytes=dirty,
+    )
+
+
+def held_by(cluster: Cluster, topic: str, node_id: int, partitions: list[int]) -> int:
+    """How many records a broker has in these partitions, without a gap and undamaged. Raises LogDiffers, KafkaError."""
+    held = 0
+    with cluster.members[node_id].wire() as wire:
+        for partition, end in zip(partitions, offsets_of(wire, topic, LATEST, partitions), strict=True):
+            found = sum(header.record_count for header, _batch in batches_in(wire, topic, partition, end))
+            if found != end:
+                raise LogDiffers(f"{topic}-{partition} holds {found} records up to offset {end}")
+            held += found
+    return held
