@@ -10,6 +10,7 @@ unregistered. One that does not run is missed: what it holds is offline, and new
 with fewer brokers is refused while those that are left out hold partitions, and forgets them when they hold none.
 """
 
+import logging
 import posixpath
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
@@ -27,6 +28,8 @@ from odradek.broker.directories.cluster_layout import FIRST_ID, check_whole, met
 from odradek.broker.disk.disk import Disk, Lock, LockHeld
 from odradek.broker.startup_errors import StartRefused
 from odradek.runtime.properties import parse_properties
+
+logger = logging.getLogger(__name__)
 
 LOCK_FILE: Final = ".lock"
 SOCKET_FILE: Final = "store.sock"
@@ -82,8 +85,8 @@ async def registered_ids(store: MetadataStore) -> list[int]:
 
 
 async def leave_out(store: MetadataStore, ids: Collection[int], directory: str) -> list[int]:
-    """Has the cluster forget the brokers that are not among `ids`, before any runs; which those were. Raises
-    StartRefused where one of them holds partitions, MalformedMetadata, OSError."""
+    """Has the cluster forget the brokers that are not among `ids`, before any runs, and says so; which those were.
+    Raises StartRefused where one of them holds partitions, MalformedMetadata, OSError."""
     left_out = [broker_id for broker_id in await registered_ids(store) if broker_id not in ids]
     if not left_out:
         return []
@@ -99,6 +102,7 @@ async def leave_out(store: MetadataStore, ids: Collection[int], directory: str) 
     for broker_id in left_out:
         key = node_key(broker_id)
         await store.commit(Txn(expect={broker_key(broker_id): 0, key: nodes[key].revision}, delete=(key,)))
+    logger.warning("broker(s) %s held nothing, and are forgotten", _listed(left_out))
     return left_out
 
 

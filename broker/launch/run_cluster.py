@@ -118,8 +118,7 @@ async def _settings(
     ids = broker_ids(known, count or len(known) or BROKERS_DEFAULT, first_id)
     defaults: Mapping[str, str] | None = None
     if data_dir is not None:
-        if left_out := await leave_out(store, ids, data_dir):
-            logger.warning("broker(s) %s held nothing, and are forgotten", ", ".join(map(str, left_out)))
+        await leave_out(store, ids, data_dir)
         defaults = defaults_of(FileDisk(), data_dir)
     return cluster_settings(len(ids), listener, data_dir, static, ids=ids, defaults=defaults)
 

@@ -90,9 +90,7 @@ async def _run(count: int | None, options: Options, environment: Environment, st
         if limit != resource.RLIM_INFINITY and (problem := descriptors_problem(len(ids), limit)) is not None:
             raise StartRefused(problem)
         if options.data_dir is not None:
-            left_out = await leave_out(server.store, ids, options.data_dir)
-            if left_out:
-                logger.warning("broker(s) %s held nothing, and are forgotten", ", ".join(map(str, left_out)))
+            await leave_out(server.store, ids, options.data_dir)
         defaults = _defaults(options, len(ids), is_new=is_new or len(known) == 1)  # of one broker: taken from `serve`
         supervisor = Supervisor(plans, options, defaults, server, environment, FileDisk(), stop)
         server.on_command = supervisor.on_command

@@ -62,7 +62,7 @@ async def test_a_server_that_comes_back_with_the_same_store_is_used_on(tmp_path:
         await store.commit(Txn(put={CLUSTER_KEY: encode_cluster("one")}))
         await served.server.close()
         reading = asyncio.ensure_future(store.read("/"))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # time in which it could be answered; nothing tells that it waits
         assert not reading.done()
         await served.serve(kept)
         assert list((await reading).entries) == [CLUSTER_KEY]
