@@ -230,7 +230,8 @@ def refuse_uses_outside(exceptions: dict[str, str], uses: dict[str, list[str]]) 
 
 
 def test_no_module_is_dead() -> None:
-    """Every module is imported by another one of ours that is not a test, or can be run by itself."""
+    """Every module is imported by another one of ours that is not a test, or can be run by itself, or its name is told
+    to `own_program` as a constant, and it has the `main` that this calls."""
     sources = {module_name(path): path.read_text() for path in python_files(*PACKAGES)}
     benchmarks = [path.read_text() for path in all_files() if relative(path).startswith("benchmarks/")]
     used = {
@@ -239,7 +240,13 @@ def test_no_module_is_dead() -> None:
     packages = {module_name(path.parent / "__init__.py") for path in python_files(*PACKAGES)}
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"].values()
     entries = {script.partition(":")[0] for script in scripts}
-    dead = [name for name in sorted(sources.keys() - used - packages - entries) if not runs_by_itself(sources[name])]
+    programs = {
+        name
+        for name in sources
+        if "\ndef main() -> None:" in sources[name] and any(f'"{name}"' in each for each in sources.values())
+    }
+    unused = sorted(sources.keys() - used - packages - entries - programs)
+    dead = [name for name in unused if not runs_by_itself(sources[name])]
     assert dead == []
 
 

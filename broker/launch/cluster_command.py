@@ -83,31 +83,40 @@ def run(
     otherwise. With --processes they use all cores, and topics of a new directory get one replica. Prints one line when
     all accept connections. SIGTERM and SIGINT stop them cleanly.
     """
-    from odradek.broker.config.broker_config import ConfigError, load_static
-    from odradek.broker.launch.listen_options import ListenerError, parse_address, parse_metrics_address
-    from odradek.broker.launch.logging_format import configure_logging
+    from odradek.broker.launch.collector import collector_paused
+    from odradek.broker.launch.supervisor.child_process import BrokersAhead, likely_ids
 
-    levels = {ALL_LOGGERS: "warning"} | dict(log_levels)
-    configure_logging(levels, log_format)
     if memory and data_dir is not None:
         raise click.UsageError("--memory and --data-dir exclude each other: give one of them")
     if not processes and (count == 0 or advertise or metrics is not None or len(listen) > 1):
         raise click.UsageError("--brokers auto, --advertise, --metrics and several --listen need --processes")
     directory = None if memory else data_dir or DIRECTORY
+    known = count or (len(listen) if len(listen) > 1 else None)
+    ahead = BrokersAhead(likely_ids(known, directory) if processes else ())
+    click.get_current_context().call_on_close(ahead.close)
+
+    with collector_paused():  # of what is imported nearly nothing is garbage
+        from odradek.broker.config.broker_config import ConfigError, load_static
+        from odradek.broker.launch.listen_options import ListenerError, parse_address, parse_metrics_address
+        from odradek.broker.launch.logging_format import configure_logging
+
+    levels = {ALL_LOGGERS: "warning"} | dict(log_levels)
+    configure_logging(levels, log_format)
     try:
         listeners = [parse_address(text, "--listen") for text in listen or (LISTEN,)]
         advertised = [parse_address(text, "--advertise") for text in advertise]
         page = None if metrics is None else parse_metrics_address(metrics)
         static = load_static(Path(config_file).read_text() if config_file else None, assignments)
         if processes:
-            from odradek.broker.launch.supervisor.plan import Options, plan
-            from odradek.broker.launch.supervisor.run_supervisor import run_supervisor
+            with collector_paused():
+                from odradek.broker.launch.supervisor.plan import Options, plan
+                from odradek.broker.launch.supervisor.run_supervisor import run_supervisor
 
             options = Options(listeners, advertised, directory, static, page, levels, log_format)
-            known = count or (len(listeners) if len(listeners) > 1 else None)
             plan(options, range(1, (known or 1) + 1))  # what makes no sense is said before anything is touched
-            sys.exit(run_supervisor(known, options))
-        from odradek.broker.launch.run_cluster import cluster_settings, run_cluster
+            sys.exit(run_supervisor(known, options, ahead))
+        with collector_paused():
+            from odradek.broker.launch.run_cluster import cluster_settings, run_cluster
 
         cluster_settings(count or BROKERS_OF_ONE_PROCESS, listeners[0], directory, static)
         sys.exit(run_cluster(count, listeners[0], directory, static))
@@ -126,7 +135,7 @@ def roll(data_dir: str) -> None:
     import asyncio
 
     from odradek.broker.cluster.socket_store.messages import CommandRefused
-    from odradek.broker.launch.supervisor.roll import asked
+    from odradek.broker.launch.supervisor.asking import asked
 
     async def rolled() -> None:
         async for line in asked(data_dir, "roll"):

@@ -51,12 +51,15 @@ def serve(
 
     Prints one line when it accepts connections. SIGTERM and SIGINT stop it cleanly.
     """
-    from odradek.broker.config.broker_config import BrokerConfig, ConfigError, load_static
-    from odradek.broker.launch.broker_settings import settings_of
-    from odradek.broker.launch.listen_options import ListenerError, parse_address
-    from odradek.broker.launch.logging_format import configure_logging
-    from odradek.broker.launch.memory_defaults import with_defaults
-    from odradek.broker.launch.run_broker import run
+    from odradek.broker.launch.collector import collector_paused
+
+    with collector_paused():  # of what is imported nearly nothing is garbage
+        from odradek.broker.config.broker_config import BrokerConfig, ConfigError, load_static
+        from odradek.broker.launch.broker_settings import settings_of
+        from odradek.broker.launch.listen_options import ListenerError, parse_address
+        from odradek.broker.launch.logging_format import configure_logging
+        from odradek.broker.launch.memory_defaults import with_defaults
+        from odradek.broker.launch.run_broker import run
 
     configure_logging({ALL_LOGGERS: "info"} | dict(log_levels), log_format)
     if memory and data_dirs:

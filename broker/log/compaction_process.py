@@ -1,4 +1,4 @@
-"""The compaction worker as a process: `python -m odradek.broker.log.compaction_process`, which a broker starts.
+"""The compaction worker as a process, which a broker starts (runtime/own_program.py).
 
 It speaks on its standard input and output (runtime/worker_process.py), and ends with the first of them.
 """
@@ -10,5 +10,6 @@ from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.log.compaction_worker import compact
 from odradek.runtime.worker_main import run_worker
 
-if __name__ == "__main__":
+
+def main() -> None:
     sys.exit(run_worker(partial(compact, FileDisk())))

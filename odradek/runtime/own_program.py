@@ -1,6 +1,6 @@
 """How a module of this installation is run in another process of the same interpreter.
 
-    subprocess.Popen([*own_program("odradek"), "serve", "--memory"])
+    subprocess.Popen([*own_program("odradek.cli"), "serve", "--memory"])
 
 The interpreter runs isolated (`-I`): it reads no `PYTHON…` variable, and neither the working directory nor the
 directory of a script can put a module of its own in the place of one of ours or of the standard library's. The package
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def own_program(module: str) -> list[str]:
-    """The command line that runs `module` by its dotted name; what is added to it are the module's arguments.
+    """The command line that calls `main` of `module`, a dotted name; what is added to it are the module's arguments.
 
     Raises OSError where the interpreter cannot be started again: it is part of another program, or unknown.
     """

@@ -195,7 +195,3 @@ def main() -> None:
     sock.setblocking(False)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         sys.exit(runner.run(_run(begin, sock, orders)))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,20 +1,12 @@
-"""One process of the supervisor: how it is started, what it has told, and how it ended.
-
-It is exec'd in a process group of its own, so that a terminal's Ctrl-C reaches the supervisor alone, and inherits
-nothing but the standard streams and its lifeline. Log lines it writes to the supervisor's standard error itself: a pipe
-through the supervisor would hold it up while that one stands still.
-"""
+"""One process of the supervisor: what it is told, what it has told, and how it ended."""
 
 import signal
-import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from odradek.broker.launch.supervisor.child_process import ChildProcess, begin_child
 from odradek.broker.launch.supervisor.control import Control, Message, control_of
-from odradek.runtime.own_program import own_program
-
-STANDARD_ERROR: Final = 2
 
 
 class Child:
@@ -45,20 +37,18 @@ class Child:
         assert self._process is not None, f"{self.name} is not running"
         return self._process.pid
 
-    async def start(self, begin: Mapping[str, Any]) -> None:
-        """Raises OSError."""
+    async def start(self, begin: Mapping[str, Any], waiting: ChildProcess | None = None) -> None:
+        """`waiting`: a process that was begun before. Raises OSError."""
         assert self._process is None, f"{self.name} is running"
         self.ready, self.failure = None, ""
         self.done.clear()
         self._has_told_all = False
-        ours, theirs = socket.socketpair()
+        self._process, lifeline = waiting or begin_child(self._module, self.name)
         try:
-            with theirs:
-                self._process = _started([*own_program(self._module), str(theirs.fileno()), self.name], theirs.fileno())
-            ours.setblocking(False)
-            self._control = await control_of(ours, self._told, self._lifeline_ended)
+            lifeline.setblocking(False)
+            self._control = await control_of(lifeline, self._told, self._lifeline_ended)
         except BaseException:
-            ours.close()
+            lifeline.close()
             self._has_told_all = True  # it has no lifeline
             self.kill()
             raise
@@ -109,13 +99,6 @@ class Child:
                 assert kind == "failed", kind
                 self.failure = value
         self._on_change()
-
-
-def _started(command: Sequence[str], descriptor: int) -> "subprocess.Popen[bytes]":
-    """Blocks until the program has taken the place of the forked process, some milliseconds. Raises OSError."""
-    return subprocess.Popen(  # noqa: S603 - it is this program again
-        command, stdin=subprocess.DEVNULL, stdout=STANDARD_ERROR, pass_fds=(descriptor,), process_group=0
-    )
 
 
 def _ending(code: int) -> str:

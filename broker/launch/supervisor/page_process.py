@@ -109,7 +109,3 @@ def main() -> None:
     sock.setblocking(False)
     with asyncio.Runner() as runner:
         sys.exit(runner.run(_run(message["begin"], sock, more)))
-
-
-if __name__ == "__main__":
-    main()

@@ -33,6 +33,7 @@ from odradek.broker.launch.cluster_directory import (
     registered_ids,
 )
 from odradek.broker.launch.listen_options import ListenerError
+from odradek.broker.launch.supervisor.child_process import BrokersAhead
 from odradek.broker.launch.supervisor.plan import (
     ONE_REPLICA,
     Options,
@@ -42,6 +43,7 @@ from odradek.broker.launch.supervisor.plan import (
     topic_defaults,
 )
 from odradek.broker.launch.supervisor.processors import brokers_for, usable_processors
+from odradek.broker.launch.supervisor.rolling_restart import RollingRestart
 from odradek.broker.launch.supervisor.supervisor import Supervisor
 from odradek.broker.startup_errors import REFUSALS, BrokerFailed, StartRefused, explained
 from odradek.broker.version import VERSION
@@ -54,22 +56,22 @@ HELPER_THREADS: Final = 2
 """Commits are synced one after the other."""
 
 
-def run_supervisor(count: int | None, options: Options) -> int:
+def run_supervisor(count: int | None, options: Options, ahead: BrokersAhead) -> int:
     """Runs so many brokers until a signal stops them; None: as many as the directory has, and for a new one what the
-    machine takes. The process's exit code."""
+    machine takes. `ahead`: those that are begun already. The process's exit code."""
     raise_descriptor_limit()
     with asyncio.Runner() as runner:  # asyncio's own loop: there is little to do here, and uvloop is 10 MB
-        return runner.run(_until_signal(count, options))
+        return runner.run(_until_signal(count, options, ahead))
 
 
-async def _until_signal(count: int | None, options: Options) -> int:
+async def _until_signal(count: int | None, options: Options, ahead: BrokersAhead) -> int:
     environment = Environment()
     environment.allow_helper_threads(HELPER_THREADS)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         environment.loop.add_signal_handler(number, stop.set)
     try:
-        return await _run(count, options, environment, stop)
+        return await _run(count, options, ahead, environment, stop)
     except (*REFUSALS, ListenerError) as error:
         click.echo(f"Error: {explained(error) or error}", err=True)
         return 1
@@ -80,7 +82,9 @@ async def _until_signal(count: int | None, options: Options) -> int:
         environment.end_helper_threads()
 
 
-async def _run(count: int | None, options: Options, environment: Environment, stop: asyncio.Event) -> int:
+async def _run(
+    count: int | None, options: Options, ahead: BrokersAhead, environment: Environment, stop: asyncio.Event
+) -> int:
     async with _served(options.data_dir, environment) as (server, is_new):
         known = await registered_ids(server.store)
         first_id = FIRST_ID if options.data_dir is None else first_broker_id(FileDisk(), options.data_dir)
@@ -92,8 +96,8 @@ async def _run(count: int | None, options: Options, environment: Environment, st
         if options.data_dir is not None:
             await leave_out(server.store, ids, options.data_dir)
         defaults = _defaults(options, len(ids), is_new=is_new or len(known) == 1)  # of one broker: taken from `serve`
-        supervisor = Supervisor(plans, options, defaults, server, environment, FileDisk(), stop)
-        server.on_command = supervisor.on_command
+        supervisor = Supervisor(plans, options, defaults, server, environment, FileDisk(), stop, ahead)
+        server.on_command = RollingRestart(supervisor).on_command
         environment.loop.add_signal_handler(signal.SIGCHLD, supervisor.look_again)
         for number in (signal.SIGTERM, signal.SIGINT):
             environment.loop.add_signal_handler(number, _stops, stop, supervisor)

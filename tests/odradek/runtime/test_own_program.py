@@ -10,10 +10,17 @@ import pytest
 
 from odradek.runtime.own_program import own_program
 
-TELLS = "import json, sys, odradek; print(json.dumps([odradek.__file__, sys.argv, sys.flags.isolated, sys.path]))"
+TELLS = """
+import gc, json, sys, odradek
+def main():
+    print(json.dumps([odradek.__file__, sys.argv, sys.flags.isolated, sys.path, [was_collecting, gc.isenabled()]]))
+was_collecting = gc.isenabled()
+"""
 
 
-def told_by(tmp_path: Path, working_directory: Path, *arguments: str) -> tuple[str, list[str], int, list[str]]:
+def told_by(
+    tmp_path: Path, working_directory: Path, *arguments: str
+) -> tuple[str, list[str], int, list[str], list[bool]]:
     """What a module says of the process that it is run in."""
     directory = tmp_path / "modules"
     directory.mkdir(exist_ok=True)
@@ -28,18 +35,19 @@ def told_by(tmp_path: Path, working_directory: Path, *arguments: str) -> tuple[s
         check=True,
         text=True,
     )
-    file, argv, isolated, path = json.loads(done.stdout)
-    return file, argv, isolated, path
+    file, argv, isolated, path, collecting = json.loads(done.stdout)
+    return file, argv, isolated, path, collecting
 
 
 def test_it_is_this_installation_and_takes_arguments(tmp_path: Path) -> None:
     import odradek
 
-    file, argv, isolated, _ = told_by(tmp_path, tmp_path, "--one", "two")
+    file, argv, isolated, _, collecting = told_by(tmp_path, tmp_path, "--one", "two")
     assert Path(file) == Path(str(odradek.__file__)).absolute()
     assert argv == ["tells_it", "--one", "two"] or Path(argv[0]).name == "tells_it.py"
     assert argv[1:] == ["--one", "two"]
     assert isolated == 1
+    assert collecting == [False, True], "while it is imported, and then"
 
 
 def test_the_working_directory_and_pythonpath_are_not_looked_into(tmp_path: Path) -> None:
@@ -48,7 +56,7 @@ def test_the_working_directory_and_pythonpath_are_not_looked_into(tmp_path: Path
         package = elsewhere / name
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("raise SystemExit('the wrong one')")
-    file, _, _, path = told_by(tmp_path, elsewhere)
+    file, _, _, path, _ = told_by(tmp_path, elsewhere)
     assert str(elsewhere) not in file
     assert str(elsewhere) not in path
     assert "" not in path
@@ -68,7 +76,7 @@ def test_the_working_directory_is_not_passed_on(tmp_path: Path, monkeypatch: pyt
 
 def test_a_command_of_ours_runs(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*own_program("odradek"), "--version"], cwd=tmp_path, capture_output=True, check=True, text=True
+        [*own_program("odradek.cli"), "--version"], cwd=tmp_path, capture_output=True, check=True, text=True
     )
     assert "odradek" in done.stdout
 

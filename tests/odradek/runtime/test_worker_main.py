@@ -27,7 +27,7 @@ def serve(give_way):
     except Stopped:
         open(sys.argv[1], "w").write("stopped")
         raise
-if __name__ == "__main__":
+def main():
     sys.exit(run_worker(serve))
 """
 STARTS = (
