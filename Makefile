@@ -15,6 +15,7 @@ export COMPAT_RECORDS ?= 100000
 SOAK_SEEDS ?= 10000
 SOAK_FILE ?= soak.txt
 ROUNDS ?= 3
+SUPERVISED_ROUNDS ?= $(ROUNDS)
 # Tests of other folders of which make test leaves some to make compat: they start many processes.
 WITH_PROCESSES := tests/broker/launch/supervisor tests/broker/partitions/test_compaction_round_process.py
 # Of each exactly-once chain, of which there are three: five minutes together.
@@ -90,7 +91,7 @@ fuzz: $(STAMP) java $(KAFKA)
 # Real processes under load while things happen to them. What was found for each kind stands in rounds.md.
 rounds: $(STAMP) java $(KAFKA)
 	@rm -f rounds.md
-	PROCESS_ROUNDS=$(ROUNDS) CHAIN_SECONDS=$(CHAIN_SECONDS) ROUNDS_TABLE=$(CURDIR)/rounds.md \
+	PROCESS_ROUNDS=$(ROUNDS) SUPERVISED_ROUNDS=$(SUPERVISED_ROUNDS) CHAIN_SECONDS=$(CHAIN_SECONDS) ROUNDS_TABLE=$(CURDIR)/rounds.md \
 		$(BIN)/python -m pytest tests/cluster -k test_rounds_ -n 4 --dist worksteal; \
 		code=$$?; cat rounds.md; exit $$code
 

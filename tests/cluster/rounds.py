@@ -76,10 +76,12 @@ class Story:
         is_patient: bool = False,
         bootstrap: str | None = None,
         kinds: Sequence[str] = PRODUCERS + READERS,
+        count: int = ROUNDS,
     ) -> None:
         """`what`: names the choices of its rounds. `bootstrap`: where clients find it, if not where its brokers
-        listen."""
+        listen. `count`: of rounds of each kind."""
         self.cluster = cluster
+        self.count = count
         self.rng = random.Random(f"{SEED} {what}")
         self.what = what
         self.figures = FiguresByKind()
@@ -99,8 +101,8 @@ class Story:
         return self
 
     def rounds(self, what: str, fault: Fault) -> None:
-        """As many of this kind as ROUNDS says."""
-        self.figures.measure(what, ROUNDS, partial(self._round, fault), lambda: self.clients.acknowledged_count)
+        """As many of this kind as the story has of each."""
+        self.figures.measure(what, self.count, partial(self._round, fault), lambda: self.clients.acknowledged_count)
 
     def _round(self, fault: Fault) -> float:
         """The longest gap in it, in ms."""

@@ -1,8 +1,11 @@
 """`odradek cluster run --processes` under load while its brokers, its supervisor and its compaction workers are killed
 or paused, its store has no room, and operators roll and spread it: nothing acknowledged is lost, nothing is doubled,
 no send fails.
+
+SUPERVISED_ROUNDS says how many rounds of each kind, if not PROCESS_ROUNDS does.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,7 +30,9 @@ from tests.cluster.supervised_faults import (
     without_room,
 )
 
-pytestmark = [not_when_short, pytest.mark.slow, pytest.mark.timeout(240 + 90 * ROUNDS * KINDS_A_CLUSTER)]
+COUNT: Final = int(os.environ.get("SUPERVISED_ROUNDS") or ROUNDS)
+
+pytestmark = [not_when_short, pytest.mark.slow, pytest.mark.timeout(240 + 90 * COUNT * KINDS_A_CLUSTER)]
 
 STORE_BYTES: Final = 256 * 1024
 
@@ -51,27 +56,33 @@ WITH_ONE_COPY: Final[dict[str, Callable[[Story], Fault]]] = {
 
 @pytest.mark.parametrize("whats", lots(["any"] if IS_SHORT else WITH_THREE_COPIES))
 def test_nothing_is_lost_or_doubled_with_three_copies(whats: Sequence[str], tmp_path: Path) -> None:
-    with supervised_cluster(tmp_path, copies=3) as cluster, Story(f"three copies: {whats[0]}", cluster) as story:
+    with (
+        supervised_cluster(tmp_path, copies=3) as cluster,
+        Story(f"three copies: {whats[0]}", cluster, count=COUNT) as story,
+    ):
         for what in whats:
             story.rounds(f"supervised: {what}, three copies", WITH_THREE_COPIES[what])
 
 
 @pytest.mark.parametrize("whats", lots(["any"] if IS_SHORT else WITH_ONE_COPY))
 def test_nothing_is_lost_or_doubled_with_one_copy(whats: Sequence[str], tmp_path: Path) -> None:
-    with supervised_cluster(tmp_path, copies=1) as cluster, Story(f"one copy: {whats[0]}", cluster) as story:
+    with (
+        supervised_cluster(tmp_path, copies=1) as cluster,
+        Story(f"one copy: {whats[0]}", cluster, count=COUNT) as story,
+    ):
         for what in whats:
             story.rounds(f"supervised: {what}", WITH_ONE_COPY[what](story))
 
 
 def test_no_send_fails_when_the_cluster_is_rolled(tmp_path: Path) -> None:
     what = "supervised: roll"
-    with supervised_cluster(tmp_path, copies=3) as cluster, Story(what, cluster, is_patient=True) as story:
+    with supervised_cluster(tmp_path, copies=3) as cluster, Story(what, cluster, is_patient=True, count=COUNT) as story:
         story.rounds(what, rolled)
 
 
 def test_the_newest_of_each_key_stays_when_workers_are_killed(tmp_path: Path) -> None:
     what = "supervised: SIGKILL, compaction worker"
-    with supervised_cluster(tmp_path, *OPTIONS, copies=1) as cluster, Story(what, cluster) as story:
+    with supervised_cluster(tmp_path, *OPTIONS, copies=1) as cluster, Story(what, cluster, count=COUNT) as story:
         story.rounds(what, supervised(CompactedTopic(cluster).worker_killed))
 
 
@@ -83,5 +94,5 @@ def test_nothing_is_lost_or_doubled_while_the_store_has_no_room(copies: int, tmp
             device.enter_context(small_device(tmp_path / "cluster" / "metadata", STORE_BYTES))
         except NoDevice as error:
             pytest.skip(str(error))
-        with supervised_cluster(tmp_path, copies=copies) as cluster, Story(what, cluster) as story:
+        with supervised_cluster(tmp_path, copies=copies) as cluster, Story(what, cluster, count=COUNT) as story:
             story.rounds(what, without_room)
