@@ -27,8 +27,16 @@ BAR = Bar("≥", 1.1)
 def measure_cores_java_produce(bench: Bench, record_bytes: int) -> Outcome:
     """Raises LoadFailed, LogDiffers, KafkaError, OSError, TimeoutError."""
     name = f"cores-java-produce-{record_bytes}"
+
+    def slice_of(cluster: Cluster) -> Run:
+        return run_cores_java_produce(bench, cluster, record_bytes)
+
+    def run(cluster: Cluster) -> Run:
+        bench.fill_page_cache()
+        return slice_of(cluster)
+
     with core_pair(bench, name) as pair:
-        runs = bench.contest.hold(name, lambda cluster: run_cores_java_produce(bench, cluster, record_bytes), *pair)
+        runs = bench.contest.hold(name, run, *pair, slice_of=slice_of)
     title = f"two processes: ProducerPerformance (Java), {PARTITIONS} partitions, {record_bytes} B records, acks=all"
     outcome = Outcome(notes=[*runs.notes], is_disturbed=runs.is_disturbed)
     outcome.add(

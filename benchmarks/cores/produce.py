@@ -3,6 +3,8 @@
 Odradek in two processes, Apache Kafka, and Odradek in one process take turns. Each connection goes to the leader of
 its partition. The supervisor's CPU is part of Odradek's. Otherwise a run is one of `produce.py`: new topics, dirty
 pages written out before, the log read back and compared batch by batch, and a second row after 4 GiB without sync.
+Before each run the page cache is given all memory, as for clusters: a host may take free memory back at once, and who
+writes gigabytes would be measured by how fast it is given again.
 """
 
 from contextlib import ExitStack
@@ -61,19 +63,19 @@ def measure_cores_produce(bench: Bench, shape: Shape, *, is_dirty: bool) -> Outc
     name = f"{shape.name}{'-dirty' * is_dirty}"
     speed = generator_speed(bench, shape.load(plan, "sink", plan.run_bytes), "MB/s")
 
-    def run(cluster: Cluster) -> Run:
-        return run_cores_produce(cluster, shape.load(plan, bench.topic("produce"), plan.run_bytes))
+    def slice_of(cluster: Cluster) -> Run:
+        return run_cores_produce(cluster, shape.load(plan, bench.topic("slice"), plan.run_bytes))
 
-    def run_after_dirt(cluster: Cluster) -> Run:
-        dirt = shape.load(plan, bench.topic("dirt"), plan.dirty_bytes)
+    def run(cluster: Cluster) -> Run:
+        bench.fill_page_cache()
+        dirt = shape.load(plan, bench.topic("dirt"), plan.dirty_bytes) if is_dirty else None
         return run_cores_produce(cluster, shape.load(plan, bench.topic("produce"), plan.run_bytes), dirt)
 
     with (
         core_pair(bench, name) as (ours, theirs),
         running_alone(bench.directory / name / "alone", bench.options()) as alone,
     ):
-        workload = run_after_dirt if is_dirty else run
-        runs = bench.contest.hold(name, workload, ours, theirs, slice_of=run, beside=alone)
+        runs = bench.contest.hold(name, run, ours, theirs, slice_of=slice_of, beside=alone)
     outcome = Outcome(notes=[*runs.notes], is_disturbed=runs.is_disturbed)
     fastest = max(each.values["MB/s"] for each in runs.all)
     outcome.notes.append(f"{name}: {verdict('MB/s', speed, fastest)}")
