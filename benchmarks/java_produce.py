@@ -5,6 +5,8 @@ the rate that the tool prints. Afterwards the log must hold as many records as w
 right.
 """
 
+from collections.abc import Sequence
+
 from benchmarks.figures.figures import Bar, Summary
 from benchmarks.harness.bench import Bench
 from benchmarks.harness.contest import Run
@@ -14,9 +16,9 @@ from benchmarks.harness.readback import LogDiffers, batches_in
 from benchmarks.harness.results import Outcome
 from benchmarks.harness.servers import Server
 from benchmarks.host.machine import settle_pages
-from benchmarks.host.work import Watch
+from benchmarks.host.work import Watch, Work
 from benchmarks.load.java_sink import running_java_sink
-from benchmarks.load.wire import LATEST, Wire, create_topic, delete_topic, offset_at
+from benchmarks.load.wire import LATEST, Wire, create_topic, delete_topic, offsets_of
 
 BAR = Bar("≥", 1.2)
 SINK_RUNS_MAX = 3
@@ -57,20 +59,35 @@ def run_java_produce(bench: Bench, server: Server, record_bytes: int) -> Run:
         check_count(wire, topic, records)
         delete_topic(wire, topic)
     server.wait_gone(topic)
-    cpu_s_per_gb = watch.work.server / (records * record_bytes / 1e9)
+    return run_of(rate, records, record_bytes, watch.work, dirty)
+
+
+def run_of(rate: float, records: int, record_bytes: int, work: Work, dirty_bytes: int) -> Run:
+    """What came of so many records at this rate, as the tool printed it."""
+    cpu_s_per_gb = work.server / (records * record_bytes / 1e9)
     return Run(
         seconds=records / rate,
         speed=rate,
         values={"records/s": rate, "s/GB": cpu_s_per_gb},
         text=f"{rate:,.0f} records/s, {cpu_s_per_gb:.1f} CPU s/GB",
-        other_cores=watch.work.other_cores,
-        dirty_bytes=dirty,
+        other_cores=work.other_cores,
+        dirty_bytes=dirty_bytes,
     )
 
 
 def check_count(wire: Wire, topic: str, records: int) -> None:
     """Raises LogDiffers unless partition 0 holds so many records, without a gap and undamaged."""
-    end = offset_at(wire, topic, LATEST)
-    held = sum(header.record_count for header, _batch in batches_in(wire, topic, 0, end))
-    if not held == end == records:
-        raise LogDiffers(f"{topic} holds {held} records up to offset {end}, sent were {records}")
+    held = count_held(wire, topic, [0])
+    if held != records:
+        raise LogDiffers(f"{topic} holds {held} records, sent were {records}")
+
+
+def count_held(wire: Wire, topic: str, partitions: Sequence[int]) -> int:
+    """How many records a broker has in these partitions, without a gap and undamaged. Raises LogDiffers, KafkaError."""
+    held = 0
+    for partition, end in zip(partitions, offsets_of(wire, topic, LATEST, partitions), strict=True):
+        found = sum(header.record_count for header, _batch in batches_in(wire, topic, partition, end))
+        if found != end:
+            raise LogDiffers(f"{topic}-{partition} holds {found} records up to offset {end}")
+        held += found
+    return held

@@ -12,13 +12,12 @@ from benchmarks.harness.cluster_servers import Cluster
 from benchmarks.harness.contest import Run
 from benchmarks.harness.java_tools import produce
 from benchmarks.harness.limits import verdict
-from benchmarks.harness.readback import LogDiffers, batches_in
+from benchmarks.harness.readback import LogDiffers
 from benchmarks.harness.replicated_topics import led_by, replicated_topic
 from benchmarks.harness.results import Outcome
 from benchmarks.host.machine import settle_pages
 from benchmarks.host.work import Watch
-from benchmarks.java_produce import sink_speed
-from benchmarks.load.wire import LATEST, offsets_of
+from benchmarks.java_produce import count_held, run_of, sink_speed
 
 PARTITIONS = 12
 BAR = Bar("≥", 1.1)
@@ -58,24 +57,10 @@ def run_cores_java_produce(bench: Bench, cluster: Cluster, record_bytes: int) ->
         held = sum(held_by(cluster, topic, node_id, led_by(node_id, leaders)) for node_id in cluster.members)
         if held != records:
             raise LogDiffers(f"{topic} holds {held} records, sent were {records}")
-    cpu_s_per_gb = watch.work.server / (records * record_bytes / 1e9)
-    return Run(
-        seconds=records / rate,
-        speed=rate,
-        values={"records/s": rate, "s/GB": cpu_s_per_gb},
-        text=f"{rate:,.0f} records/s, {cpu_s_per_gb:.1f} CPU s/GB",
-        other_cores=watch.work.other_cores,
-        dirty_bytes=dirty,
-    )
+    return run_of(rate, records, record_bytes, watch.work, dirty)
 
 
 def held_by(cluster: Cluster, topic: str, node_id: int, partitions: list[int]) -> int:
     """How many records a broker has in these partitions, without a gap and undamaged. Raises LogDiffers, KafkaError."""
-    held = 0
     with cluster.members[node_id].wire() as wire:
-        for partition, end in zip(partitions, offsets_of(wire, topic, LATEST, partitions), strict=True):
-            found = sum(header.record_count for header, _batch in batches_in(wire, topic, partition, end))
-            if found != end:
-                raise LogDiffers(f"{topic}-{partition} holds {found} records up to offset {end}")
-            held += found
-    return held
+        return count_held(wire, topic, partitions)

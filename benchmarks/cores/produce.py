@@ -8,7 +8,6 @@ writes gigabytes would be measured by how fast it is given again.
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from benchmarks.cluster_produce import compare_leaders, measured
 from benchmarks.cores.core_servers import addresses_of, core_pair, running_alone
@@ -17,40 +16,21 @@ from benchmarks.harness.bench import Bench
 from benchmarks.harness.cluster_servers import Cluster
 from benchmarks.harness.contest import Run, Runs, summary
 from benchmarks.harness.limits import generator_speed, verdict
-from benchmarks.harness.plan import GIBIBYTE, MEBIBYTE, Plan
+from benchmarks.harness.plan import GIBIBYTE, MEBIBYTE
 from benchmarks.harness.replicated_topics import replicated_topic
 from benchmarks.harness.results import Outcome
 from benchmarks.host.machine import settle_pages
 from benchmarks.load.frames import Load
 from benchmarks.load.load import run_load_to
-from benchmarks.produce import KIBIBYTE, now_ms
+from benchmarks.produce import Shape
 
 CONNECTIONS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a figure's load looks like, and what it has to reach after bytes without sync."""
-
-    name: str
-    title: str
-    batch_bytes: int
-    bar: Bar
-
-    def load(self, plan: Plan, topic: str, total_bytes: int) -> Load:
-        return Load(
-            topic,
-            total_bytes,
-            now_ms(),
-            batch_bytes=self.batch_bytes,
-            record_bytes=plan.record_bytes,
-            connections=CONNECTIONS,
-            partitions=CONNECTIONS,
-        )
-
-
-SMALL = Shape("cores-produce", "16 KiB batches", 16 * KIBIBYTE, Bar("≥", 1.3))
-LARGE = Shape("cores-produce-1m", "1 MB batches", MEBIBYTE, Bar("≥", 1.0))
+SMALL = Shape("cores-produce", "16 KiB batches", connections=CONNECTIONS, dirty_bar=Bar("≥", 1.3))
+LARGE = Shape(
+    "cores-produce-1m", "1 MB batches", batch_bytes=MEBIBYTE, connections=CONNECTIONS, dirty_bar=Bar("≥", 1.0)
+)
 SHAPES = (SMALL, LARGE)
 CPU_BAR = Bar("≤", 0.95)
 ALONE_CPU_BAR = Bar("≤", 1.05)
@@ -89,7 +69,7 @@ def measure_cores_produce(bench: Bench, shape: Shape, *, is_dirty: bool) -> Outc
 def add_rows(outcome: Outcome, runs: Runs, title: str, shape: Shape, is_dirty: bool) -> None:
     """Speed and CPU, beside Apache Kafka's and by those of one process, run by run; judged after bytes without sync."""
     outcome.add(
-        runs.figure("MB/s", title, "MB/s", shape.bar if is_dirty else None),
+        runs.figure("MB/s", title, "MB/s", shape.dirty_bar if is_dirty else shape.bar),
         runs.figure("s/GB", "– server CPU, supervisor included", "s/GB", CPU_BAR if is_dirty else None, 2),
         Statement("– of it the supervisor", "s/GB", summary(runs.ours, "store s/GB"), digits=3),
         Statement("– speed by that of one process", "", by_one_process(runs, "MB/s"), digits=2),

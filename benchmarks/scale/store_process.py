@@ -14,11 +14,10 @@ from odradek.broker.cluster.embedded import EmbeddedStore
 from odradek.broker.cluster.socket_store.address import listening_socket
 from odradek.broker.cluster.socket_store.server import StoreServer
 from odradek.broker.disk.file_disk import FileDisk
+from odradek.broker.launch.cluster_directory import SOCKET_FILE
+from odradek.broker.launch.supervisor.run_supervisor import HELPER_THREADS
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
-
-HELPER_THREADS = 2
-"""As the supervisor has."""
 
 
 async def serve(directory: str) -> None:
@@ -29,7 +28,7 @@ async def serve(directory: str) -> None:
     tasks = Tasks(environment.loop)
     disk.make_dir(directory)
     store = EmbeddedStore.open(disk, directory, run_blocking=environment.run_blocking, tasks=tasks)
-    path = os.path.join(directory, "store.sock")
+    path = os.path.join(directory, SOCKET_FILE)
     server = StoreServer(store, environment, path)
     await server.start(listening_socket(path))
     print(path, flush=True)

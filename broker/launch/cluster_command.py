@@ -84,7 +84,9 @@ def run(
     all accept connections. SIGTERM and SIGINT stop them cleanly.
     """
     from odradek.broker.launch.collector import collector_paused
-    from odradek.broker.launch.supervisor.child_process import BrokersAhead, likely_ids
+
+    with collector_paused():  # of what is imported nearly nothing is garbage
+        from odradek.broker.launch.supervisor.child_process import BrokersAhead, likely_ids
 
     if memory and data_dir is not None:
         raise click.UsageError("--memory and --data-dir exclude each other: give one of them")
@@ -95,7 +97,7 @@ def run(
     ahead = BrokersAhead(likely_ids(known, directory) if processes else ())
     click.get_current_context().call_on_close(ahead.close)
 
-    with collector_paused():  # of what is imported nearly nothing is garbage
+    with collector_paused():
         from odradek.broker.config.broker_config import ConfigError, load_static
         from odradek.broker.launch.listen_options import ListenerError, parse_address, parse_metrics_address
         from odradek.broker.launch.logging_format import configure_logging

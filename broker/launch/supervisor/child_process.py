@@ -10,14 +10,14 @@ brokers are begun first, and read theirs while the supervisor reads its own and 
 Only what is cheap to import is imported here.
 """
 
-import re
 import socket
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, NamedTuple
 
+from odradek.broker.directories.cluster_layout import broker_ids
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.launch.supervisor.processors import brokers_for, usable_processors
 from odradek.runtime.own_program import own_program
 
@@ -85,6 +85,5 @@ def likely_ids(count: int | None, directory: str | None) -> Sequence[int]:
     found: list[int] = []
     if directory is not None:
         with suppress(OSError):
-            names = [re.fullmatch(r"broker-([0-9]{1,10})", path.name) for path in Path(directory).iterdir()]
-            found = sorted(int(name[1]) for name in names if name is not None)
+            found = broker_ids(FileDisk(), directory)
     return (found or range(1, (count or brokers_for(usable_processors())) + 1))[:count]
