@@ -9,7 +9,7 @@ be answered.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from odradek.broker.access.operations import Operation
@@ -42,10 +42,11 @@ async def handle(context: Context, call: Call, request: AddPartitionsToTxnReques
     context.require_brokers(call.caller.listener)
     with context.waiting(call):
         answers = await asyncio.gather(*(_of_a_broker(context, call, each) for each in request.transactions))
+    steps = Steps(call)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
-                transactional_id=each.transactional_id, topic_results=_results(call, each.topics, answer)
+                transactional_id=each.transactional_id, topic_results=await _results(call, each.topics, answer, steps)
             )
             for each, answer in zip(request.transactions, answers, strict=True)
         ]
@@ -74,8 +75,8 @@ async def _of_a_producer(
 ) -> AddPartitionsToTxnResponse:
     transactional_id = request.v3_and_below_transactional_id
     require_write(context, call, transactional_id)
-    places = _places(request.v3_and_below_topics)
-    answers = await _refusals(context, call, request.v3_and_below_topics)
+    places, steps = _places(request.v3_and_below_topics), Steps(call)
+    answers = await _refusals(context, call, request.v3_and_below_topics, steps)
     if answers:
         answers |= dict.fromkeys(places - answers.keys(), ErrorCode.OPERATION_NOT_ATTEMPTED)
     else:
@@ -84,16 +85,16 @@ async def _of_a_producer(
             await include(context, call, AddPartitions(transactional_id, producer, places, VERSION_OF_PRODUCERS))
         except KafkaError as error:
             answers = dict.fromkeys(places, error.code)
-    results = _results(call, request.v3_and_below_topics, answers)
+    results = await _results(call, request.v3_and_below_topics, answers, steps)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
 async def _refusals(
-    context: Context, call: Call, topics: Iterable[AddPartitionsToTxnTopic]
+    context: Context, call: Call, topics: Iterable[AddPartitionsToTxnTopic], steps: Steps
 ) -> dict[TopicPartition, ErrorCode]:
     """Of the partitions that may not be written to, or do not exist."""
     found: dict[TopicPartition, ErrorCode] = {}
-    image, steps = context.metadata.image, Steps(call)
+    image = context.metadata.image
     for topic in topics:
         is_permitted = context.access.permits(call, Operation.WRITE, of_topic(topic.name))
         for index in topic.partitions:
@@ -109,36 +110,33 @@ def _places(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicPartiti
     return frozenset((topic.name, index) for topic in topics for index in topic.partitions)
 
 
-def _results(
-    call: Call, topics: Iterable[AddPartitionsToTxnTopic], codes: Included
+async def _results(
+    call: Call, topics: Iterable[AddPartitionsToTxnTopic], codes: Included, steps: Steps
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Of a partition that has no code: NONE."""
-
-    def told(place: TopicPartition) -> ErrorCode:
-        code = codes.get(place, ErrorCode.NONE)
-        return call.failed(KafkaError(code)) if code else code
-
-    return _with_codes(topics, told)
-
-
-def _with_codes(
-    topics: Iterable[AddPartitionsToTxnTopic], code_of: Callable[[TopicPartition], ErrorCode]
-) -> list[AddPartitionsToTxnTopicResult]:
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=code_of((topic.name, index))
-                )
-                for index in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]
+    results: list[AddPartitionsToTxnTopicResult] = []
+    for topic in topics:
+        told: list[AddPartitionsToTxnPartitionResult] = []
+        for index in topic.partitions:
+            await steps.step()
+            code = codes.get((topic.name, index), ErrorCode.NONE)
+            if code:
+                call.failed(KafkaError(code))
+            told.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code))
+        results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=told))
+    return results
 
 
 def fail(request: AddPartitionsToTxnRequest, code: ErrorCode) -> AddPartitionsToTxnResponse:
     """Both shapes at once: a version carries one of them."""
-    every = _with_codes(request.v3_and_below_topics, lambda place: code)
+    every = [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                for index in topic.partitions
+            ],
+        )
+        for topic in request.v3_and_below_topics
+    ]
     return AddPartitionsToTxnResponse(error_code=code, results_by_topic_v3_and_below=every)

@@ -43,22 +43,23 @@ async def handle(context: Context, call: Call, request: TxnOffsetCommitRequest) 
     require_transactional_id(request.transactional_id)
     context.access.require(call, Operation.READ, of_group(request.group_id))
     require_group_id(request.group_id)
-    codes, offsets = await _looked_at(context, call, request)
+    steps = Steps(call)
+    codes, offsets = await _looked_at(context, call, request, steps)
     if offsets:
         try:
             codes |= await _commit(context, call, request, offsets)
         except KafkaError as error:
             codes |= dict.fromkeys((each.position for each in offsets), _known_to(call, error.code))
-    return _response(call, request, codes)
+    return await _response(call, request, codes, steps)
 
 
 async def _looked_at(
-    context: Context, call: Call, request: TxnOffsetCommitRequest
+    context: Context, call: Call, request: TxnOffsetCommitRequest, steps: Steps
 ) -> tuple[Codes, list[OffsetToCommit]]:
     """The refusals, and what is left to commit."""
     codes: Codes = {}
     offsets: list[OffsetToCommit] = []
-    image, steps = context.metadata.image, Steps(call)
+    image = context.metadata.image
     for topic in request.topics:
         if call.version >= TOPIC_IDS_SINCE:
             topic.name = image.name_by_id(topic.topic_id)
@@ -137,26 +138,18 @@ def _known_to(call: Call, code: ErrorCode) -> ErrorCode:
     return code
 
 
-def _response(call: Call, request: TxnOffsetCommitRequest, codes: Codes) -> TxnOffsetCommitResponse:
-    def told(position: Position) -> ErrorCode:
-        code = codes[position]
-        return call.failed(KafkaError(code)) if code else code
-
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index, error_code=told((topic.name, each.partition_index))
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+async def _response(call: Call, request: TxnOffsetCommitRequest, codes: Codes, steps: Steps) -> TxnOffsetCommitResponse:
+    response = TxnOffsetCommitResponse(topics=[])
+    for topic in request.topics:
+        told: list[TxnOffsetCommitResponsePartition] = []
+        for each in topic.partitions:
+            await steps.step()
+            code = codes[topic.name, each.partition_index]
+            if code:
+                call.failed(KafkaError(code))
+            told.append(TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code))
+        response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=told))
+    return response
 
 
 def fail(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:

@@ -55,6 +55,8 @@ from tests.broker.support import LISTENER, ask
 R = TypeVar("R", bound=Response)
 
 FIRST = ("orders", 0)
+SHARE_MAX = 0.2
+"""Of what a loop does for a large request, in one turn (`longest_turn`): near 1 where others have none."""
 MEBIBYTE = 1 << 20
 GROUP_IDS = ["g", "a" * 249, "a" * 250, "a" * 32_767, "𝄞 clef", "🦆" * 8_191, "/../\x00\n", " "]
 
@@ -128,7 +130,9 @@ async def test_a_string_that_is_longer_than_any_may_be_closes_the_connection() -
 
 
 async def longest_turn(context: Context, request: Request[R], version: int) -> tuple[float, R]:
-    """Seconds of processor between two turns of somebody else meanwhile, and the answer."""
+    """The longest time without a turn of somebody else, as a share of all that the loop did for the request, and the
+    answer. Both are of the loop's thread, in seconds of processor: how fast a machine is, and what else runs on it, is
+    in neither."""
     header = RequestHeader(request.api_key, version, 7, "support")
     frame = memoryview(b"".join(request_frame(header, True, encode_parts(request, version))))[4:]
     gc.collect()
@@ -142,13 +146,15 @@ async def longest_turn(context: Context, request: Request[R], version: int) -> t
             turns.append(time.thread_time() - began_s)
 
     other = asyncio.ensure_future(others())
+    began_s = time.thread_time()
     reply = await dispatch_alone(context, Caller(LISTENER), frame)
+    took_s = time.thread_time() - began_s
     other.cancel()
     gc.unfreeze()
     assert reply is not None
     data = b"".join(reply)[4:]
     _, position = read_response_header(data, True)
-    return max(turns, default=inf), decode(request.response_type, version, data, position)
+    return max(turns, default=inf) / took_s, decode(request.response_type, version, data, position)
 
 
 def errors_of(answer: OffsetCommitResponse) -> Counter[ErrorCode]:
@@ -172,10 +178,10 @@ async def test_a_hundred_thousand_topics_in_one_commit_hold_nobody_up() -> None:
     async with running_groups() as context:
         count = 100_000
         unknown = [f"nothing-{number}" for number in range(count)]
-        took_s, answer = await longest_turn(context, committing(unknown), 8)
+        share, answer = await longest_turn(context, committing(unknown), 8)
         assert errors_of(answer) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: count}
         assert machine(context).groups == {}
-        assert took_s < 0.35, "in one go it would be more than twice that; debug mode and the collector are in it"
+        assert share < SHARE_MAX
 
 
 async def test_a_hundred_thousand_topics_in_one_fetch_of_a_group_hold_nobody_up() -> None:
@@ -185,9 +191,9 @@ async def test_a_hundred_thousand_topics_in_one_fetch_of_a_group_hold_nobody_up(
             OffsetFetchRequestTopics(name=f"nothing-{number}", partition_indexes=[0]) for number in range(100_000)
         ]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=topics)])
-        took_s, answer = await longest_turn(context, request, 9)
+        share, answer = await longest_turn(context, request, 9)
         assert len(answer.groups[0].topics) == len(topics)
-        assert took_s < 0.25, "in one go it would be more than twice that; debug mode and the collector are in it"
+        assert share < SHARE_MAX
 
 
 async def test_thousands_of_offsets_in_one_commit_are_one_batch_or_none_of_it() -> None:
