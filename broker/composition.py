@@ -24,6 +24,7 @@ from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.group.group_counts import GroupCounts
 from odradek.broker.group_coordinator import group_shards
 from odradek.broker.handling.context import Api, BrokerIdentity, Context, Sessions
+from odradek.broker.handling.interceptors import Interceptors
 from odradek.broker.handling.releases import acting_as
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration
@@ -67,6 +68,7 @@ class Parts:
     """The leader epochs before this broker registered: it leads nothing at those (replication/roles.py)."""
     subscribers: Sequence[LeadershipSubscriber] = SUBSCRIBERS
     access: Access = field(default_factory=Access)
+    interceptors: Interceptors = field(default_factory=Interceptors)
 
 
 def compose(parts: Parts) -> Context:
@@ -134,6 +136,7 @@ def compose(parts: Parts) -> Context:
         transactions=transactions,
         metrics=RequestMetrics(),
         served=acting_as(parts.served, config.act_as),
+        interceptors=parts.interceptors,
     )
 
 

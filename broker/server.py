@@ -12,7 +12,7 @@ given back.
 import asyncio
 import logging
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,9 +24,9 @@ from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.store import Conflict, MetadataStore, Snapshot, StoreClosed, StoreWentBack, Superseded, Txn
 from odradek.broker.cluster_member import leader_epochs
 from odradek.broker.composition import Parts, compose, take_options
-from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
-from odradek.broker.config.security_protocol import SecurityProtocol, parse_protocol_map, protocol_of
+from odradek.broker.config.security_protocol import SecurityProtocol
+from odradek.broker.config.settings import Settings
 from odradek.broker.config.store_address import parse_store_address
 from odradek.broker.directories import adoption_note
 from odradek.broker.directories.data_directories import DataDirectories, DirectoriesUnusable
@@ -38,6 +38,7 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Api, BrokerIdentity, Caller, Context, Endpoint
 from odradek.broker.handling.coordinator_topics_upkeep import CoordinatorTopicsUpkeep
+from odradek.broker.handling.interceptors import Interceptors
 from odradek.broker.log.checkpoint import CorruptCheckpoint
 from odradek.broker.membership.offline_replicas import OfflineReplicas
 from odradek.broker.membership.registration import Identity, Registration
@@ -69,27 +70,6 @@ STOP_S = 4.0
 """How long running requests may take to end when the broker stops; what is left of the five seconds is for the logs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the command line decides. `data_dirs` None keeps everything in memory."""
-
-    listeners: list[Listener]
-    advertised: dict[str, Listener]
-    data_dirs: Sequence[str] | None
-    node_id: int
-    config: BrokerConfig
-    metrics: Listener | None = None
-
-    @property
-    def broker_listener(self) -> str:
-        """The listener that brokers use among themselves (`inter.broker.listener.name`); by default the first."""
-        return (self.config.inter_broker_listener_name or self.listeners[0].name).upper()
-
-    def protocol(self, listener: Listener) -> SecurityProtocol:
-        """What is spoken on one of the listeners (`listener.security.protocol.map`)."""
-        return protocol_of(listener.name, parse_protocol_map(self.config.listener_security_protocol_map))
-
-
 @dataclass(slots=True)
 class _Listening:
     """A bound listener."""
@@ -110,10 +90,13 @@ class Broker:
         *,
         store: MetadataStore | None = None,
         served: Mapping[int, Api] = BY_KEY,
+        interceptors: Interceptors | None = None,
     ) -> None:
         """`store`: the metadata of a cluster, which the caller opens and closes; without, the broker has one of its
-        own in its first data directory. `served`: which APIs, in which versions."""
+        own in its first data directory. `served`: which APIs, in which versions. `interceptors`: what stands before
+        its handlers, from its first request on."""
         self.settings = settings
+        self._interceptors = Interceptors() if interceptors is None else interceptors
         self._served = served_with(settings.config, served)
         self.environment = environment
         self.disk = disk
@@ -364,6 +347,7 @@ class Broker:
                 self.settings.broker_listener,
                 self._served,
                 leader_epochs(image),
+                interceptors=self._interceptors,
             )
         )
         partitions = self.context.partitions

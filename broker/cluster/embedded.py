@@ -73,22 +73,8 @@ class EmbeddedStore(LocalStore):
         StoreDamaged with the path and the reason; in that case nothing was written.
         """
         assert (run_blocking is None) == (tasks is None), "a helper thread and somebody to wait for it, or neither"
-        path = posixpath.join(directory, FILE_NAME)
-        is_new = not disk.exists(path)
-        data = encode_file({}, (), 0) if is_new else disk.read_whole(path)
-        try:
-            journal = decode_file(data)
-        except StoreDamaged as error:
-            raise StoreDamaged(f"{path} can not be used: {error}") from None
-        if check is not None:
-            check(journal)
-        if journal.end_position < len(data):
-            logger.warning("%s: cut off %d bytes of an unfinished commit", path, len(data) - journal.end_position)
-        for key in journal.leased:
-            del journal.entries[key]
-        revision = journal.revision + bool(journal.leased)
-        disk.write_whole(path, encode_file(journal.entries, (), revision))
-        return cls(disk, path, disk.open(path), State(journal.entries, revision), run_blocking, tasks)
+        path, state = opened(disk, directory, check)
+        return cls(disk, path, disk.open(path), state, run_blocking, tasks)
 
     async def close(self) -> None:
         if self._is_closed:
@@ -165,6 +151,29 @@ class EmbeddedStore(LocalStore):
             function(*args)
         else:
             await self._run_blocking(function, *args)
+
+
+def opened(disk: Disk, directory: str, check: Callable[[Journal], None] | None = None) -> tuple[str, State]:
+    """The path of the file, and what it says, without the leases of those who are gone; the file says that then, too.
+
+    Blocks. See `EmbeddedStore.open`. Raises OSError, StoreDamaged.
+    """
+    path = posixpath.join(directory, FILE_NAME)
+    is_new = not disk.exists(path)
+    data = encode_file({}, (), 0) if is_new else disk.read_whole(path)
+    try:
+        journal = decode_file(data)
+    except StoreDamaged as error:
+        raise StoreDamaged(f"{path} can not be used: {error}") from None
+    if check is not None:
+        check(journal)
+    if journal.end_position < len(data):
+        logger.warning("%s: cut off %d bytes of an unfinished commit", path, len(data) - journal.end_position)
+    for key in journal.leased:
+        del journal.entries[key]
+    revision = journal.revision + bool(journal.leased)
+    disk.write_whole(path, encode_file(journal.entries, (), revision))
+    return path, State(journal.entries, revision)
 
 
 def _nothing(error: OSError) -> None: ...

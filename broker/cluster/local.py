@@ -57,6 +57,7 @@ class LocalStore(ABC):
                 yield change
                 if self._has_ended():
                     return
+                after = change.revision  # past `revision`, where another thread has changed something in between
             after = max(after, revision)
             try:
                 await self._revision.reach(after + 1)

@@ -152,9 +152,10 @@ class _MemoryLock:
 class MemoryDisk:
     """Files in memory; what they hold is gone with the process."""
 
-    def __init__(self, size_bytes_max: int | None = None) -> None:
+    def __init__(self, size_bytes_max: int | None = None, former: "MemoryDisk | None" = None) -> None:
+        """`former`: another one, whose broker is gone, and whose files are these; its locks are not."""
         self.size_bytes_max = size_bytes_max
-        self._root = _Directory()
+        self._root: _Directory = _Directory() if former is None else former._root
         self._held: dict[str, None] = {}
         self._cached_only = CachedOnly()
         self._warmed = WarmedRanges()

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from odradek.broker.config.broker_config import BrokerConfig, ConfigError
 from odradek.broker.config.listeners import parse_listener
 from odradek.broker.config.security_protocol import parse_protocol_map
+from odradek.broker.config.settings import Settings
 from odradek.broker.launch.listen_options import (
     check_inter_broker,
     check_listeners,
     check_protocols,
     parse_metrics_address,
 )
-from odradek.broker.server import Settings
 
 
 def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Settings:

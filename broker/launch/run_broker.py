@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from odradek.broker.config.listeners import Listener
+from odradek.broker.config.settings import Settings
 from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
 from odradek.broker.launch.collector import collector_paused, short_collections
 from odradek.broker.launch.serving import HELPER_THREADS, running
-from odradek.broker.server import Broker, Settings, logger
+from odradek.broker.server import Broker, logger
 from odradek.broker.startup_errors import REFUSALS, explained
 from odradek.broker.version import VERSION
 from odradek.runtime.environment import Environment, loop_factory

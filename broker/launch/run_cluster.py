@@ -18,6 +18,7 @@ from odradek.broker.cluster.store import MetadataStore
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.config.security_protocol import parse_protocol_map
+from odradek.broker.config.settings import Settings
 from odradek.broker.directories.cluster_layout import FIRST_ID, broker_directory, first_broker_id, metadata_directory
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.launch.cluster_directory import (
@@ -31,7 +32,7 @@ from odradek.broker.launch.collector import collector_paused
 from odradek.broker.launch.listen_options import check_protocols
 from odradek.broker.launch.memory_defaults import with_defaults
 from odradek.broker.launch.run_broker import run_until_signal, warn_of_exposure
-from odradek.broker.server import Broker, Settings, disk_for, logger
+from odradek.broker.server import Broker, disk_for, logger
 from odradek.broker.startup_errors import BrokerFailed
 from odradek.broker.version import VERSION
 from odradek.runtime.environment import Environment
@@ -156,11 +157,16 @@ async def until_stopped(running: list[Broker], environment: Environment, stop: a
 
 async def stop_all(brokers: Sequence[Broker]) -> None:
     """Stops a whole cluster: nobody takes over from anybody, so that all are in sync when they come back."""
-    for broker in brokers:
-        broker.quiesce()
-    await asyncio.gather(*(broker.drain() for broker in brokers))  # while they replicate from one another
+    await drain_all(brokers)
     for broker in brokers:
         await broker.stop(all_stop=True)
+
+
+async def drain_all(brokers: Sequence[Broker]) -> None:
+    """The first half of that: requests that run are answered, while the brokers replicate from one another."""
+    for broker in brokers:
+        broker.quiesce()
+    await asyncio.gather(*(broker.drain() for broker in brokers))
 
 
 @asynccontextmanager

@@ -15,11 +15,12 @@ from typing import Final
 
 from odradek.broker.cluster.open_store import open_shared_store, wait_for_store
 from odradek.broker.config.broker_config import BrokerConfig, ConfigError
+from odradek.broker.config.settings import Settings
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.launch.broker_settings import settings_of
 from odradek.broker.launch.listen_options import parse_address
 from odradek.broker.launch.memory_defaults import with_defaults
-from odradek.broker.server import Broker, Settings, disk_for
+from odradek.broker.server import Broker, disk_for
 from odradek.broker.startup_errors import BrokerFailed
 from odradek.runtime.environment import Environment
 

@@ -29,6 +29,11 @@ class PauseDetector:
         self._seen_ms = now_ms
         return self.may_be_replaced
 
+    def stood_still(self, now_ms: float) -> None:
+        """The process has, and goes on now: somebody knows that."""
+        self.may_be_replaced = True
+        self._noticed_ms = self._seen_ms = now_ms
+
     def confirmed(self, asked_ms: float) -> None:
         """The store was asked then, and nobody had taken its place."""
         if asked_ms >= self._noticed_ms:

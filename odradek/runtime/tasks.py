@@ -91,9 +91,19 @@ class Tasks:
         for task in left:
             self._forget(task)
 
+    def abandon(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[Any]]:
+        """Those that have not ended, if this loop is the owner's; what becomes of them, nobody is told any more."""
+        abandoned = self.running_on(loop)
+        for task in abandoned:
+            task.remove_done_callback(self._ended)
+            del self._running[task]
+        return abandoned
+
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._forget(task)
-        if not task.cancelled() and (error := task.exception()) is not None and not self.failed(error):
+        if task.cancelled() or (error := task.exception()) is None or isinstance(error, SystemExit | KeyboardInterrupt):
+            return  # the last two come out of the loop, which ends by them
+        if not self.failed(error):
             logger.error("task %s ended with an error", task.get_name(), exc_info=error)
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
@@ -110,6 +120,11 @@ def running_tasks(loop: asyncio.AbstractEventLoop | None = None) -> list[asyncio
     """The tasks of all owners on this loop, the running one by default. `asyncio.all_tasks` does not list them."""
     loop = asyncio.get_running_loop() if loop is None else loop
     return [task for owner in list(_owners) for task in owner.running_on(loop)]
+
+
+def abandon_tasks(loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[Any]]:
+    """The tasks of all owners on this loop, whose owners are never told how they end: for a loop that is killed."""
+    return [task for owner in list(_owners) for task in owner.abandon(loop)]
 
 
 async def run_together(coroutines: Sequence[Coroutine[Any, Any, _T]], name: str) -> list[_T]:

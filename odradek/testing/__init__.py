@@ -1,4 +1,41 @@
-"""What programs test themselves with. So far the simulator of whole clusters, `odradek.testing.sim`.
+"""What programs test themselves with: a real cluster in a test, and the simulator of whole clusters (`testing.sim`).
 
-Nothing of the broker or the clients imports it.
+    from odradek.testing import cluster
+
+    with cluster(brokers=3, topics={"orders": 6}) as kafka:
+        ...                                                     # any client, with kafka.bootstrap_servers
+
+Nothing of the broker or the clients imports it. The names below are looked up when they are first used, for pytest
+imports this package in every run.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odradek.testing.async_kafka import AsyncKafka as AsyncKafka
+    from odradek.testing.kafka import Kafka as Kafka
+    from odradek.testing.kafka_cluster import KafkaCluster as KafkaCluster
+    from odradek.testing.kafka_cluster import cluster as cluster
+    from odradek.testing.waiting import WaitedInVain as WaitedInVain
+
+PUBLIC = {
+    "AsyncKafka": "odradek.testing.async_kafka",
+    "Kafka": "odradek.testing.kafka",
+    "KafkaCluster": "odradek.testing.kafka_cluster",
+    "WaitedInVain": "odradek.testing.waiting",
+    "cluster": "odradek.testing.kafka_cluster",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'odradek.testing' has no attribute {name!r}")
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *PUBLIC})

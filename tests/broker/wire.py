@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
+from odradek.broker.config.settings import Settings
 from odradek.broker.disk.disk import Disk
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.server import Broker, Settings
+from odradek.broker.server import Broker
 from odradek.protocol.batches.record_encoding import build_batch
 from odradek.protocol.batches.records import Record
 from odradek.protocol.codec.codec import decode, encode_parts

@@ -32,6 +32,7 @@ from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
+from odradek.testing.hosting.shared_memory import SharedMemory
 from processes.etcd_server import EtcdServer
 from processes.etcd_stores import etcd_store
 from tests.sim.support import hosted_store_client
@@ -42,6 +43,13 @@ pytestmark = pytest.mark.asyncio
 @asynccontextmanager
 async def memory() -> AsyncGenerator[MetadataStore, None]:
     store = MemoryStore()
+    yield store
+    await store.close()
+
+
+@asynccontextmanager
+async def shared_memory() -> AsyncGenerator[MetadataStore, None]:
+    store = SharedMemory().open(asyncio.get_running_loop())
     yield store
     await store.close()
 
@@ -101,6 +109,7 @@ async def embedded_over_a_socket() -> AsyncGenerator[MetadataStore, None]:
 
 STORES: dict[str, Callable[[], AbstractAsyncContextManager[MetadataStore]]] = {
     "memory": memory,
+    "memory, shared": shared_memory,
     "embedded": embedded,
     "embedded, files": embedded_on_files,
     "embedded, thread": embedded_with_thread,

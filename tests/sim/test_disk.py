@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from odradek.broker.disk.disk import LockHeld
+from odradek.testing.killed import Killed
 from odradek.testing.sim.world.device import LosingDevice
 from odradek.testing.sim.world.disk import DiskFaults, SimDisk
 from odradek.testing.sim.world.losing_disk import ALL_IS_LOST
 from odradek.testing.sim.world.process import Process
-from odradek.testing.sim.world.process_loop import Killed
 from tests.sim.support import Bench
 
 

@@ -10,8 +10,9 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from odradek.runtime.tasks import breathe
+from odradek.testing.killed import Killed
 from odradek.testing.sim.world.process import Stuck
-from odradek.testing.sim.world.process_loop import TIDY_TIMERS, Killed
+from odradek.testing.sim.world.process_loop import TIDY_TIMERS
 from tests.sim.support import Bench
 
 

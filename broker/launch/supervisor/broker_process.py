@@ -16,6 +16,7 @@ from typing import Any, Final
 from odradek.broker.cluster.open_store import open_shared_store, wait_for_store
 from odradek.broker.cluster.store import MetadataStore, StoreRefused, Unknown, Unreachable
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.settings import Settings
 from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.launch.broker_settings import settings_of
@@ -33,7 +34,7 @@ from odradek.broker.launch.supervisor.control import (
     ignore_terminal,
     receive_first,
 )
-from odradek.broker.server import Broker, Settings, disk_for
+from odradek.broker.server import Broker, disk_for
 from odradek.broker.startup_errors import REFUSALS, BrokerFailed, explained
 from odradek.runtime.environment import Environment, loop_factory
 

@@ -19,11 +19,12 @@ from click.testing import CliRunner, Result
 from prometheus_client.parser import text_string_to_metric_families
 
 from odradek.broker.config.listeners import Listener, parse_listener
+from odradek.broker.config.settings import Settings
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.launch import logging_format, run_broker
 from odradek.broker.launch.run_broker import ready_line, warn_of_exposure
 from odradek.broker.launch.serve_command import serve
-from odradek.broker.server import Broker, Settings
+from odradek.broker.server import Broker
 from odradek.broker.version import VERSION
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.runtime.environment import Environment

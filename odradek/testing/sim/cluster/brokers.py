@@ -9,7 +9,8 @@ from typing import Final
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
-from odradek.broker.server import Broker, Settings
+from odradek.broker.config.settings import Settings
+from odradek.broker.server import Broker
 from odradek.testing.sim.world.losing_disk import ALL_IS_KEPT
 from odradek.testing.sim.world.machine import Machine, Main, Running
 from odradek.testing.sim.world.world import World

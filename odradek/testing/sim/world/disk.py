@@ -17,9 +17,9 @@ from typing import NoReturn
 from odradek.broker.disk.disk import File, Lock
 from odradek.broker.disk.memory_disk import Content
 from odradek.protocol.primitives import Buffer
+from odradek.testing.killed import Killed
 from odradek.testing.sim.world.device import LosingDevice
 from odradek.testing.sim.world.process import Process
-from odradek.testing.sim.world.process_loop import Killed
 
 
 @dataclass(slots=True)

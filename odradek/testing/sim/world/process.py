@@ -20,8 +20,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from odradek.testing.killed import Killed
 from odradek.testing.sim.world.clock import Clock
-from odradek.testing.sim.world.process_loop import Killed, ProcessLoop
+from odradek.testing.sim.world.process_loop import ProcessLoop
 from odradek.testing.sim.world.scheduler import Scheduler, Timer
 from odradek.testing.sim.world.trace import Trace
 

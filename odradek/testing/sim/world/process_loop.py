@@ -26,6 +26,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, NoReturn, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakValueDictionary
 
+from odradek.testing.killed import Killed
 from odradek.testing.sim.world.clock import Clock
 
 T = TypeVar("T")
@@ -35,10 +36,6 @@ TIDY_TIMERS = 100
 """With more cancelled ones, and more than half of all cancelled, they are taken out."""
 TIMER_SLACK_S = 1e-6
 """Timers due within it ring now: rounding may make them seem that early."""
-
-
-class Killed(SystemExit):
-    """The process is gone. Of this class, for asyncio lets it through at once where it keeps every other error."""
 
 
 _new: Final = object.__new__

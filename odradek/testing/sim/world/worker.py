@@ -14,10 +14,10 @@ from inspect import GEN_SUSPENDED, getgeneratorstate
 from typing import NoReturn
 
 from odradek.runtime.worker import GiveWay, Stopped, Talk, WorkerEnded
+from odradek.testing.killed import Killed
 from odradek.testing.sim.world.device import LosingDevice
 from odradek.testing.sim.world.disk import DiskFaults, SimDisk
 from odradek.testing.sim.world.process import Process
-from odradek.testing.sim.world.process_loop import Killed
 
 
 @dataclass(slots=True)

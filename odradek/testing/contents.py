@@ -1,0 +1,206 @@
+"""What a test puts into its cluster and looks at there, by Odradek's own client: topics, records, groups, transactions.
+
+It belongs to one event loop: the caller's (async_kafka.py), or that of a thread of the test kit's own (kafka.py).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Final, Self
+
+from odradek.client.admin.admin import Admin
+from odradek.client.admin.errors import ItemsFailed
+from odradek.client.admin.groups import MemberDescription
+from odradek.client.admin.topics import NewTopic
+from odradek.client.consumer.consumer import Consumer
+from odradek.client.consumer.records import ConsumerRecord
+from odradek.client.errors.base import ClientError
+from odradek.client.errors.broker_errors import UnknownTopic
+from odradek.client.fetching.list_offsets import EARLIEST, LATEST
+from odradek.client.producer.producer import Producer
+from odradek.client.producer.results.produce_results import Ack
+from odradek.client.topic_partition import TopicPartition
+from odradek.testing.record_shapes import RecordShape, send_arguments, shown
+from odradek.testing.waiting import WaitedInVain, now_s, wait_until
+
+CLIENT_ID: Final = "odradek-testing"
+"""Faults and recorded requests leave these clients out."""
+POLL_MS: Final = 50.0
+
+
+class Contents:
+    """See the module. Its clients are made when they are first needed."""
+
+    def __init__(self, servers: Callable[[], str]) -> None:
+        """`servers`: HOST:PORT of the brokers that run now, with commas between them."""
+        self._servers = servers
+        self._is_stale = False
+        self._clients = AsyncExitStack()
+        self._admin: Admin | None = None
+        self._producer: Producer | None = None
+
+    def renew(self) -> None:
+        """A broker has been stopped, or goes on: the clients that there are may wait for one that does not answer. In
+        any thread."""
+        self._is_stale = True
+
+    async def close(self) -> None:
+        """Its clients are closed; they are made anew where they are needed again."""
+        self._is_stale = False
+        self._admin = self._producer = None
+        await self._clients.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def admin(self) -> Admin:
+        if self._is_stale:
+            await self.close()
+        if self._admin is None:
+            made = Admin(bootstrap_servers=self._servers(), client_id=CLIENT_ID)
+            self._admin = await self._clients.enter_async_context(made)
+        return self._admin
+
+    async def _sender(self) -> Producer:
+        if self._is_stale:
+            await self.close()
+        if self._producer is None:
+            made = Producer(bootstrap_servers=self._servers(), client_id=CLIENT_ID, linger_ms=0)
+            self._producer = await self._clients.enter_async_context(made)
+        return self._producer
+
+    # -- topics -----------------------------------------------------------------------------------------------------
+
+    async def create_topics(self, topics: Iterable[NewTopic]) -> None:
+        """Returns when each partition has a leader. Raises ItemsFailed."""
+        await (await self.admin()).create_topics(topics)
+
+    async def topics(self) -> list[str]:
+        """Of the test's: without internal ones."""
+        return [each.name for each in await (await self.admin()).list_topics() if not each.is_internal]
+
+    async def partitions(self, topic: str) -> list[TopicPartition]:
+        """Raises UnknownTopic."""
+        described = await (await self.admin()).describe_topic(topic)
+        return [TopicPartition(topic, each.partition) for each in described.partitions]
+
+    # -- records ----------------------------------------------------------------------------------------------------
+
+    async def produce(self, topic: str, records: Iterable[RecordShape]) -> list[Ack]:
+        """Returns when all are acknowledged by all in-sync replicas, in their order. Raises TypeError, ClientError."""
+        producer = await self._sender()
+        deliveries = [await producer.send(topic, **send_arguments(record)) for record in records]
+        return [await delivery for delivery in deliveries]
+
+    async def records(self, topic: str, count: int | None, timeout_s: float) -> list[ConsumerRecord]:
+        """All committed records that the topic has, once it has `count` of them; None: those that it has now.
+
+        Ordered by partition and offset. Raises WaitedInVain, ClientError.
+        """
+        deadline_s = now_s() + timeout_s
+        async with Consumer(
+            bootstrap_servers=self._servers(),
+            client_id=CLIENT_ID,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+        ) as consumer:
+            partitions = await self._partitions_in_time(topic, count, deadline_s)
+            consumer.assign(partitions)
+            found: list[ConsumerRecord] = []
+            while True:
+                ends = await consumer.end_offsets(partitions)
+                while not await _has_reached(consumer, ends):
+                    found += await consumer.get_batch(timeout_ms=POLL_MS)
+                    _check_time(topic, count, found, deadline_s, timeout_s)
+                if count is None or len(found) >= count:
+                    return sorted(found, key=lambda record: (record.partition, record.offset))
+                found += await consumer.get_batch(timeout_ms=POLL_MS)
+                _check_time(topic, count, found, deadline_s, timeout_s)
+
+    async def _partitions_in_time(self, topic: str, count: int | None, deadline_s: float) -> list[TopicPartition]:
+        while True:
+            try:
+                return await self.partitions(topic)
+            except UnknownTopic:
+                if count is None:
+                    raise
+                if now_s() >= deadline_s:
+                    known = ", ".join(sorted(await self.topics())) or "none"
+                    raise WaitedInVain(
+                        f"{count} record(s) of {topic!r} were waited for; there is no such topic, but: {known}"
+                    ) from None
+
+    # -- groups -----------------------------------------------------------------------------------------------------
+
+    async def committed(self, group_id: str) -> dict[TopicPartition, int]:
+        offsets = await (await self.admin()).group_offsets(group_id)
+        return {partition: each.offset for partition, each in offsets.items()}
+
+    async def members(self, group_id: str) -> Sequence[MemberDescription]:
+        """Raises BrokerError GROUP_ID_NOT_FOUND."""
+        return (await (await self.admin()).describe_group(group_id)).members
+
+    async def lag(self, group_id: str) -> dict[TopicPartition, int]:
+        """By partition that the group has committed an offset of, or that a member has: how many offsets there are
+        behind the committed one, or where there is none, behind the first record."""
+        admin = await self.admin()
+        committed = await self.committed(group_id)
+        partitions = set(committed)
+        with suppress(ClientError):  # a group that has committed offsets, and never had members
+            for member in await self.members(group_id):
+                partitions.update(member.partitions or ())
+        wanted = sorted(partitions)
+        ends = await admin.list_offsets(dict.fromkeys(wanted, LATEST))
+        begins = await admin.list_offsets(dict.fromkeys([each for each in wanted if each not in committed], EARLIEST))
+        return {
+            partition: ends[partition].offset
+            - (committed[partition] if partition in committed else begins[partition].offset)
+            for partition in wanted
+        }
+
+    async def wait_for_lag(self, group_id: str, lag: int, timeout_s: float) -> None:
+        """Returns when the group has committed something and is behind by so much, or less. Raises WaitedInVain."""
+
+        async def is_close() -> bool:
+            assert await self.committed(group_id), "nothing is committed"
+            seen = await self.lag(group_id)
+            assert sum(seen.values()) <= lag, ", ".join(f"{each}: {count}" for each, count in seen.items())
+            return True
+
+        await wait_until(is_close, f"group {group_id!r} is behind by {lag} at most", timeout_s)
+
+    # -- the way back -----------------------------------------------------------------------------------------------
+
+    async def empty(self) -> None:
+        """Deletes the groups and the topics. Members that still run join again, as after a lost session. Raises
+        ItemsFailed."""
+        admin = await self.admin()
+        groups = [each.group_id for each in await admin.list_groups()]
+        if groups:
+            await _emptied(admin, groups)
+        if topics := await self.topics():
+            await admin.delete_topics(topics)
+
+
+async def _emptied(admin: Admin, groups: list[str]) -> None:
+    for group_id in groups:
+        with suppress(ItemsFailed, ClientError):  # who has just left by itself
+            await admin.remove_group_members(group_id, reason="the test's cluster is reset")
+    await admin.delete_groups(groups)
+
+
+async def _has_reached(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> bool:
+    return all([await consumer.position(partition) >= end for partition, end in ends.items()])
+
+
+def _check_time(
+    topic: str, count: int | None, found: Sequence[ConsumerRecord], deadline_s: float, timeout_s: float
+) -> None:
+    """Raises WaitedInVain."""
+    if now_s() >= deadline_s:
+        wanted = "all records" if count is None else f"{count} record(s)"
+        raise WaitedInVain(
+            f"{wanted} of {topic!r} were waited for, and within {timeout_s:g} s {len(found)} came:\n{shown(found)}"
+        )

@@ -1,0 +1,104 @@
+"""Brokers in threads, with one metadata store in memory: what `odradek.testing.cluster` runs.
+
+Who is killed or paused is missed by the others `session_ms` later, as if its lease had ended in a store elsewhere. No
+clock decides that: a test that keeps all threads from running, in a debugger or in C code, causes no election.
+"""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final
+
+from odradek.broker.config.settings import Settings
+from odradek.testing.hosting.broker_place import BrokerPlace
+from odradek.testing.hosting.hosted_broker import BrokerState, HostedBroker
+from odradek.testing.hosting.kept_metadata import KeptMetadata
+from odradek.testing.hosting.shared_memory import SharedMemory, SharedMemoryStore
+from odradek.testing.hosting.shifted_clock import ShiftedClock
+
+
+class HostedCluster:
+    """See the module."""
+
+    def __init__(self, settings: Sequence[Settings], data_dir: str | None, session_ms: float) -> None:
+        """`data_dir`: where the brokers' directories are; None: in memory. Raises as `KeptMetadata`."""
+        self._kept = None if data_dir is None else KeptMetadata(data_dir)
+        self.memory: Final = SharedMemory() if self._kept is None else self._kept.memory
+        self.clock: Final = ShiftedClock()
+        self.brokers: Final = {
+            each.node_id: HostedBroker(BrokerPlace(each), self.memory, self.clock) for each in settings
+        }
+        self._session_ms = session_ms
+        self._missing: dict[int, threading.Timer] = {}
+
+    def start(self) -> None:
+        """Returns when all accept connections. Raises what `Broker.start` raises; then none of them runs."""
+        try:
+            for broker in self.brokers.values():
+                broker.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """All stop: nobody takes over from anybody, and what they have in files is complete."""
+        for timer in self._missing.values():
+            timer.cancel()
+        running: list[HostedBroker] = []
+        for broker in self.brokers.values():
+            if broker.state is BrokerState.PAUSED:
+                broker.kill()
+            elif broker.state is BrokerState.RUNNING:
+                running.append(broker)
+        for broker in running:
+            broker.quiesce()
+        with ThreadPoolExecutor(max(1, len(running))) as each_alone:  # while they replicate from one another
+            list(each_alone.map(HostedBroker.drain, running))
+        for broker in running:
+            broker.stop(all_stop=True)
+        if self._kept is not None:
+            self._kept.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT of all brokers, whether they run or not, with commas between them."""
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    @property
+    def running_servers(self) -> str:
+        """Of those that run."""
+        running = [broker.address for broker in self.brokers.values() if broker.state is BrokerState.RUNNING]
+        return ",".join(running)
+
+    def settle(self) -> None:
+        """Returns when all brokers that run have heard of everything that the metadata store has by now."""
+        revision = self.memory.revision
+        running = [broker for broker in self.brokers.values() if broker.state is BrokerState.RUNNING]
+        for reached in [broker.reach(revision) for broker in running]:
+            reached.result()
+
+    def kill(self, node_id: int) -> None:
+        self._misses(node_id, self.brokers[node_id].kill())
+
+    def pause(self, node_id: int) -> None:
+        self._misses(node_id, self.brokers[node_id].pause())
+
+    def resume(self, node_id: int) -> None:
+        self._found(node_id)
+        self.brokers[node_id].resume()
+
+    def start_again(self, node_id: int) -> None:
+        """Its former registration is taken over, whether the others miss it already or not."""
+        self.brokers[node_id].start()
+
+    def _misses(self, node_id: int, store: SharedMemoryStore) -> None:
+        self._found(node_id)
+        timer = threading.Timer(self._session_ms / 1000.0, self.memory.end_leases, (store,))
+        timer.daemon = True
+        self._missing[node_id] = timer
+        timer.start()
+
+    def _found(self, node_id: int) -> None:
+        with suppress(KeyError):
+            self._missing.pop(node_id).cancel()

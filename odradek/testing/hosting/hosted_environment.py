@@ -1,0 +1,95 @@
+"""The environment of a broker in a thread: the world behind its gate, with a time of day that a test can move."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from ssl import SSLContext
+from typing import ParamSpec, TypeVar, cast
+from weakref import WeakSet
+
+from odradek.runtime.environment import NS_PER_MS, Environment
+from odradek.runtime.worker import GiveWay, Talk, Worker
+from odradek.testing.hosting.gate import Gate
+from odradek.testing.hosting.shifted_clock import ShiftedClock
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_D = TypeVar("_D")
+
+
+class HostedEnvironment(Environment):
+    """See the module. What it has opened, `sever` closes."""
+
+    __slots__ = ("_gate", "_servers", "_transports", "clock")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, gate: Gate, clock: ShiftedClock) -> None:
+        super().__init__(loop)
+        self.clock = clock
+        self._gate = gate
+        self._servers: list[asyncio.AbstractServer] = []
+        self._transports: WeakSet[asyncio.BaseTransport] = WeakSet()
+
+    # (The base class binds the real clock, for speed.)
+    def now_ns(self) -> int:
+        return self.clock.now_ns()
+
+    def now_ms(self) -> int:
+        return self.clock.now_ns() // NS_PER_MS
+
+    async def run_blocking(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await super().run_blocking(self._behind_gate, partial(function, *args, **kwargs))
+
+    def _behind_gate(self, function: Callable[[], _T]) -> _T:
+        self._gate.check()
+        return function()
+
+    async def start_worker(
+        self, module: str, serve: Callable[[_D, GiveWay], Talk], disk: _D, *, in_process: bool
+    ) -> Worker:
+        """In helper threads: a test has no processes that it did not ask for."""
+        return await super().start_worker(module, serve, disk, in_process=False)
+
+    async def listen(
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        ssl: SSLContext | None = None,
+    ) -> tuple[asyncio.AbstractServer, Sequence[tuple[str, int]]]:
+        self._gate.check()
+        server, addresses = await super().listen(factory, host, port, ssl=ssl)
+        self._servers.append(server)
+        return server, addresses
+
+    async def connect(
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        ssl: SSLContext | None = None,
+        server_hostname: str | None = None,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+    ) -> asyncio.BaseTransport:
+        self._gate.check()
+        transport = await super().connect(
+            factory,
+            host,
+            port,
+            ssl=ssl,
+            server_hostname=server_hostname,
+            send_buffer_bytes=send_buffer_bytes,
+            receive_buffer_bytes=receive_buffer_bytes,
+        )
+        self._transports.add(transport)
+        return transport
+
+    def sever(self) -> None:
+        """Closes what listens and what this broker has connected to; what was not sent is lost. In the loop's thread;
+        the loop has to turn once more."""
+        for server in self._servers:
+            server.close()
+        for transport in list(self._transports):
+            cast(asyncio.WriteTransport, transport).abort()

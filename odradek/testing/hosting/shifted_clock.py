@@ -1,0 +1,29 @@
+"""The time of day in a test's cluster: a test can move it, and what freezes the program's clocks does not."""
+
+import time
+
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Libraries that replace clocks in tests (freezegun, time-machine) leave `clock_gettime` of this one alone."""
+
+
+class ShiftedClock:
+    """One for all brokers of a cluster. It goes on from the time of day at which it was made."""
+
+    __slots__ = ("_base_ns", "_shift_ns")
+
+    def __init__(self) -> None:
+        self._base_ns = time.time_ns() - time.clock_gettime_ns(CLOCK)
+        self._shift_ns = 0
+
+    def now_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return self._base_ns + time.clock_gettime_ns(CLOCK) + self._shift_ns
+
+    @property
+    def shift_s(self) -> float:
+        """By how much it was moved in all."""
+        return self._shift_ns / 1e9
+
+    def shift(self, by_s: float) -> None:
+        """Moves it forward, or back where that is negative."""
+        self._shift_ns += round(by_s * 1e9)
