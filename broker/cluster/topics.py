@@ -14,7 +14,7 @@ All functions raise Conflict when the guard no longer holds or others kept getti
 `MetadataStore.commit` raises.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from odradek.broker.cluster.image import TopicImage
 from odradek.broker.cluster.keys import (
@@ -41,6 +41,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.tasks import breathe
 
 ATTEMPTS_MAX = 5
+GONE_WITH_TOPIC = 3
+"""Keys that are deleted with a topic, besides those of its partitions."""
 LOOKED_AT_TOGETHER = 1000
 """Keys that are decoded before the loop gets a turn."""
 
@@ -169,15 +171,12 @@ async def delete_topic(store: MetadataStore, topic: TopicImage, guard: Mapping[s
     Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION when it is gone already.
     """
     name = topic.name
-    keys = tuple(partition_key(name, index) for index in range(len(topic.partitions)))
-    at_once = keys if len(keys) <= CHUNK_SIZE else ()
-    gone = topic_key(name), topic_config_key(name), changing_key(name)
+    count = len(topic.partitions)
+    gone = _keys_of(name, count if count <= CHUNK_SIZE else 0)
     topic_revision = topic.revision
     for _ in range(ATTEMPTS_MAX):
         try:
-            revision = await store.commit(
-                Txn(expect={**guard, topic_key(name): topic_revision}, delete=(*gone, *at_once))
-            )
+            revision = await store.commit(Txn(expect={**guard, topic_key(name): topic_revision}, delete=gone))
         except Conflict:
             topic_revision = (await _read_live(store, topic)).revision
             continue
@@ -185,6 +184,49 @@ async def delete_topic(store: MetadataStore, topic: TopicImage, guard: Mapping[s
         await _delete_leftovers(store, name, guard)
         return revision
     raise Conflict(f"topic {name} could not be deleted: others keep changing it")
+
+
+async def delete_topics(store: MetadataStore, topics: Iterable[TopicImage]) -> None:
+    """Deletes topics, as many in one commit as it takes: one at a time costs each broker a new image for each.
+
+    Topics that are gone already are no error.
+    """
+    together: list[TopicImage] = []
+    operations = 0
+    for topic in topics:
+        count = len(topic.partitions) + GONE_WITH_TOPIC
+        if together and operations + count > CHUNK_SIZE:
+            await _delete_together(store, together)
+            together, operations = [], 0
+        together.append(topic)
+        operations += count
+    if together:
+        await _delete_together(store, together)
+
+
+async def _delete_together(store: MetadataStore, topics: Sequence[TopicImage]) -> None:
+    """Where one of them has changed, or is too large: each by itself."""
+    if len(topics) > 1:
+        gone = [key for topic in topics for key in _keys_of(topic.name, len(topic.partitions))]
+        expect = {topic_key(topic.name): topic.revision for topic in topics}
+        nobody_at_work = {changing_key(topic.name): 0 for topic in topics}
+        try:
+            await store.commit(Txn(expect={**expect, **nobody_at_work}, delete=tuple(gone)))
+        except Conflict:
+            pass
+        else:
+            return
+    for topic in topics:
+        try:
+            await delete_topic(store, topic)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+
+
+def _keys_of(name: str, partition_count: int) -> tuple[str, ...]:
+    partitions = (partition_key(name, index) for index in range(partition_count))
+    return topic_key(name), topic_config_key(name), changing_key(name), *partitions
 
 
 async def _read_topic(store: MetadataStore, name: str) -> TopicState | None:

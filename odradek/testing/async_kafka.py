@@ -8,13 +8,12 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from odradek.client.admin.groups import MemberDescription
-from odradek.client.admin.topics import NewTopic
 from odradek.client.consumer.records import ConsumerRecord
 from odradek.client.producer.results.produce_results import Ack
 from odradek.client.topic_partition import TopicPartition
 from odradek.testing.cluster_options import ClusterOptions
 from odradek.testing.contents import Contents
-from odradek.testing.hosting.cluster_in_loop import ClusterInLoop, LoopBroker
+from odradek.testing.hosting.cluster_in_loop import ClusterInLoop
 from odradek.testing.hosting.hosted_broker import BrokerState
 from odradek.testing.record_shapes import RecordShape
 from odradek.testing.waiting import TIMEOUT_S, wait_until
@@ -27,10 +26,10 @@ T = TypeVar("T")
 class AsyncKafkaBroker:
     """One broker of a test's cluster: `kafka.brokers[1]`."""
 
-    def __init__(self, contents: Contents, broker: LoopBroker) -> None:
+    def __init__(self, contents: Contents, cluster: ClusterInLoop, node_id: int) -> None:
         self._contents = contents
-        self._broker = broker
-        self.node_id: Final = broker.node_id
+        self._cluster = cluster
+        self.node_id: Final = node_id
 
     def __repr__(self) -> str:
         return f"<broker {self.node_id} at {self.address}, {self.state.name.lower()}>"
@@ -38,20 +37,20 @@ class AsyncKafkaBroker:
     @property
     def address(self) -> str:
         """HOST:PORT, the same over its stops and starts."""
-        return self._broker.address
+        return self._cluster.brokers[self.node_id].address
 
     @property
     def state(self) -> BrokerState:
-        return self._broker.state
+        return self._cluster.brokers[self.node_id].state
 
     async def stop(self) -> None:
         """SIGTERM: others lead what it led, before it is gone. Raises WrongBrokerState unless it runs."""
-        await self._broker.stop()
+        await self._cluster.brokers[self.node_id].stop()
         self._contents.renew()
 
     async def start(self) -> None:
         """Starts it again, on what it had written. Raises WrongBrokerState unless it is down."""
-        await self._broker.start()
+        await self._cluster.start_again(self.node_id)
         self._contents.renew()
 
 
@@ -86,7 +85,7 @@ class AsyncKafka:
         self._cluster = cluster
         self._contents = Contents(lambda: cluster.running_servers)
         self.brokers: Final[Mapping[int, AsyncKafkaBroker]] = MappingProxyType(
-            {node_id: AsyncKafkaBroker(self._contents, broker) for node_id, broker in cluster.brokers.items()}
+            {node_id: AsyncKafkaBroker(self._contents, cluster, node_id) for node_id in cluster.brokers}
         )
         """By id, from 1."""
 
@@ -107,7 +106,7 @@ class AsyncKafka:
         config: Mapping[str, str] | None = None,
     ) -> None:
         factor = -1 if replication_factor is None else replication_factor
-        await self._make([NewTopic(name, partitions, factor, config or {})])
+        await self._cluster.create_topics({name: partitions}, factor, config)
 
     async def produce(self, topic: str, records: Iterable[RecordShape]) -> list[Ack]:
         return await self._contents.produce(topic, records)
@@ -131,18 +130,13 @@ class AsyncKafka:
         for broker in self.brokers.values():
             if broker.state is BrokerState.DOWN:
                 await broker.start()
-        await self._contents.empty()
-        await self._cluster.settle()
+        await self._cluster.empty()
         await self.make_topics()
 
     async def make_topics(self) -> None:
         """Those of the options. For `odradek.testing.cluster`."""
         if self._options.topics:
-            await self._make([NewTopic(name, partitions, -1) for name, partitions in self._options.topics.items()])
-
-    async def _make(self, topics: list[NewTopic]) -> None:
-        await self._contents.create_topics(topics)
-        await self._cluster.settle()
+            await self._cluster.create_topics(self._options.topics)
 
     async def stop(self) -> None:
         """Ends its clients and the brokers. For `odradek.testing.cluster`."""

@@ -8,9 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Final, Self
 
 from odradek.client.admin.admin import Admin
-from odradek.client.admin.errors import ItemsFailed
 from odradek.client.admin.groups import MemberDescription
-from odradek.client.admin.topics import NewTopic
 from odradek.client.consumer.consumer import Consumer
 from odradek.client.consumer.records import ConsumerRecord
 from odradek.client.errors.base import ClientError
@@ -19,11 +17,10 @@ from odradek.client.fetching.list_offsets import EARLIEST, LATEST
 from odradek.client.producer.producer import Producer
 from odradek.client.producer.results.produce_results import Ack
 from odradek.client.topic_partition import TopicPartition
+from odradek.testing.own_client import CLIENT_ID
 from odradek.testing.record_shapes import RecordShape, send_arguments, shown
 from odradek.testing.waiting import WaitedInVain, now_s, wait_until
 
-CLIENT_ID: Final = "odradek-testing"
-"""Faults and recorded requests leave these clients out."""
 POLL_MS: Final = 50.0
 
 
@@ -72,10 +69,6 @@ class Contents:
         return self._producer
 
     # -- topics -----------------------------------------------------------------------------------------------------
-
-    async def create_topics(self, topics: Iterable[NewTopic]) -> None:
-        """Returns when each partition has a leader. Raises ItemsFailed."""
-        await (await self.admin()).create_topics(topics)
 
     async def topics(self) -> list[str]:
         """Of the test's: without internal ones."""
@@ -170,25 +163,6 @@ class Contents:
             return True
 
         await wait_until(is_close, f"group {group_id!r} is behind by {lag} at most", timeout_s)
-
-    # -- the way back -----------------------------------------------------------------------------------------------
-
-    async def empty(self) -> None:
-        """Deletes the groups and the topics. Members that still run join again, as after a lost session. Raises
-        ItemsFailed."""
-        admin = await self.admin()
-        groups = [each.group_id for each in await admin.list_groups()]
-        if groups:
-            await _emptied(admin, groups)
-        if topics := await self.topics():
-            await admin.delete_topics(topics)
-
-
-async def _emptied(admin: Admin, groups: list[str]) -> None:
-    for group_id in groups:
-        with suppress(ItemsFailed, ClientError):  # who has just left by itself
-            await admin.remove_group_members(group_id, reason="the test's cluster is reset")
-    await admin.delete_groups(groups)
 
 
 async def _has_reached(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> bool:

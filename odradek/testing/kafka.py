@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from odradek.client.admin.groups import MemberDescription
-from odradek.client.admin.topics import NewTopic
 from odradek.client.consumer.records import ConsumerRecord
 from odradek.client.producer.results.produce_results import Ack
 from odradek.client.topic_partition import TopicPartition
@@ -125,11 +124,9 @@ class Kafka:
         replication_factor: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Returns when each partition has a leader. By default it has as many replicas as go with the cluster, three at
-        most. Raises TopicExists and other ClientErrors."""
-        topic = NewTopic(name, partitions, -1 if replication_factor is None else replication_factor, config or {})
-        self.run(lambda contents: contents.create_topics([topic]))
-        self.cluster.settle()
+        """Returns when all brokers know it. By default it has as many replicas as go with the cluster, three at most.
+        Raises NewTopicRefused."""
+        self.cluster.create_topics({name: partitions}, -1 if replication_factor is None else replication_factor, config)
 
     def produce(self, topic: str, records: Iterable[RecordShape]) -> list[Ack]:
         """Returns when all are acknowledged by all in-sync replicas, with where they are, in their order.
@@ -170,16 +167,13 @@ class Kafka:
                 broker.resume()
             elif broker.state is BrokerState.DOWN:
                 broker.start()
-        self.run(Contents.empty)
-        self.cluster.settle()
+        self.cluster.empty()
         self.make_topics()
 
     def make_topics(self) -> None:
         """Those of the options. For `odradek.testing.cluster`."""
         if self._options.topics:
-            topics = [NewTopic(name, partitions, -1) for name, partitions in self._options.topics.items()]
-            self.run(lambda contents: contents.create_topics(topics))
-            self.cluster.settle()
+            self.cluster.create_topics(self._options.topics)
 
     def run(self, ask: Callable[[Contents], Coroutine[Any, Any, T]]) -> T:
         """Asks by the clients of this cluster, in their thread."""

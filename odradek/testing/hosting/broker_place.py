@@ -30,6 +30,11 @@ class BrokerPlace:
         [listener] = self.settings.listeners
         return listener.address
 
+    @property
+    def has_device(self) -> bool:
+        """Whether its files are on one, and not in memory."""
+        return self._memory_disk is None
+
     def files(self) -> Disk:
         """For a new life, in whose thread it is called: a disk belongs to one thread. What was written stays."""
         if self._memory_disk is None:

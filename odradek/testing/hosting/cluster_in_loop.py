@@ -4,12 +4,13 @@ They share the loop with the test, so that a debugger sees all of it in one thre
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from odradek.broker.config.settings import Settings
 from odradek.broker.launch.run_cluster import drain_all
 from odradek.broker.server import Broker
+from odradek.testing.hosting import inside
 from odradek.testing.hosting.broker_place import BrokerPlace
 from odradek.testing.hosting.gate import Gate
 from odradek.testing.hosting.hosted_broker import HELPER_THREADS, BrokerState, WrongBrokerState
@@ -55,7 +56,7 @@ class LoopBroker:
         if self._environment is not None:
             raise WrongBrokerState(f"broker {self.node_id} cannot be started: it is running")
         loop = asyncio.get_running_loop()
-        environment = HostedEnvironment(loop, Gate(), self._clock)
+        environment = HostedEnvironment(loop, Gate(), self._clock, has_device=self.place.has_device)
         environment.allow_helper_threads(HELPER_THREADS)
         self._store, place = self._memory.open(loop), self.place
         broker = Broker(place.settings, environment, place.files(), store=self._store, interceptors=place.interceptors)
@@ -101,32 +102,54 @@ class ClusterInLoop:
     @property
     def running_servers(self) -> str:
         """Of those that run."""
-        running = [broker.address for broker in self.brokers.values() if broker.state is BrokerState.RUNNING]
-        return ",".join(running)
+        return ",".join(broker.address for broker in self._running)
 
     async def start(self) -> None:
-        """Returns when all accept connections. Raises what `Broker.start` raises; then none of them runs."""
+        """Returns when all accept connections, and know one another. Raises what `Broker.start` raises; then none of them runs."""
         try:
             for broker in self.brokers.values():
                 await broker.start()
+            await self.settle()
         except BaseException:
             await self.stop()
             raise
 
+    async def start_again(self, node_id: int) -> None:
+        """Its former registration is taken over. Returns when all know that it is there."""
+        await self.brokers[node_id].start()
+        await self.settle()
+
     async def settle(self) -> None:
         """Returns when all brokers that run have heard of everything that the metadata store has by now."""
         revision = self.memory.revision
-        for broker in self._running():
+        for broker in self._running:
             await broker.broker.context.metadata.applied(revision)
+
+    async def create_topics(
+        self, topics: Mapping[str, int], replication_factor: int = -1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """As `HostedCluster.create_topics`."""
+        first = self._running[0] if self._running else next(iter(self.brokers.values()))
+        await inside.create_topics(first.broker, topics, replication_factor, config)
+        await self.settle()
+
+    async def empty(self) -> None:
+        """As `HostedCluster.empty`."""
+        for work in (inside.loaded, inside.end_transactions, inside.delete_groups):
+            for broker in self._running:
+                await work(broker.broker)
+        await inside.delete_topics(self._running[0].broker)
+        await self.settle()
 
     async def stop(self) -> None:
         """All stop: nobody takes over from anybody, and what they have in files is complete."""
-        running = self._running()
+        running = self._running
         await drain_all([each.broker for each in running])
         for each in running:
             await each.stop(all_stop=True)
         if self._kept is not None:
             self._kept.close()
 
+    @property
     def _running(self) -> list[LoopBroker]:
         return [broker for broker in self.brokers.values() if broker.state is BrokerState.RUNNING]

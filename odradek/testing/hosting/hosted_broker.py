@@ -5,10 +5,10 @@ starts again, nobody is told anything, and its connections break. `pause` is SIG
 nothing. The metadata store hears of neither; who ends the broker's lease then is the cluster (hosted_cluster.py).
 """
 
-import logging
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from odradek.broker.server import Broker
 from odradek.testing.hosting.broker_place import BrokerPlace
@@ -19,7 +19,7 @@ from odradek.testing.hosting.loop_thread import LoopThread
 from odradek.testing.hosting.shared_memory import SharedMemory, SharedMemoryStore
 from odradek.testing.hosting.shifted_clock import ShiftedClock
 
-logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 HELPER_THREADS: Final = 4
 
@@ -39,10 +39,10 @@ class WrongBrokerState(RuntimeError):
 class _Life:
     """What a broker has from a start to its end."""
 
-    def __init__(self, node_id: int, memory: SharedMemory, clock: ShiftedClock) -> None:
+    def __init__(self, place: BrokerPlace, memory: SharedMemory, clock: ShiftedClock) -> None:
         self.gate = Gate()
-        self.thread = LoopThread(f"odradek broker {node_id}")
-        self.environment = HostedEnvironment(self.thread.loop, self.gate, clock)
+        self.thread = LoopThread(f"odradek broker {place.node_id}")
+        self.environment = HostedEnvironment(self.thread.loop, self.gate, clock, has_device=place.has_device)
         self.environment.allow_helper_threads(HELPER_THREADS)
         self.store: SharedMemoryStore = memory.open(self.thread.loop)
         self.disk: GatedDisk
@@ -103,7 +103,7 @@ class HostedBroker:
         """Returns when it accepts connections. Raises WrongBrokerState, and what `Broker.start` raises."""
         if self._life is not None:
             raise WrongBrokerState(f"broker {self.node_id} cannot be started: it is {self.state.name.lower()}")
-        life = _Life(self.node_id, self._memory, self._clock)
+        life = _Life(self.place, self._memory, self._clock)
         try:
             life.thread.run(life.start(self.place))
         except BaseException:
@@ -111,10 +111,10 @@ class HostedBroker:
             raise
         self._life = life
 
-    def reach(self, revision: int) -> Future[None]:
-        """Has ended when the broker has applied the metadata of this revision, and what is before it."""
-        life = self._living("asked for")
-        return life.thread.submit(life.broker.context.metadata.applied(revision))
+    def submit(self, work: Callable[[Broker], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Has the broker do something in its loop (inside.py). Raises WrongBrokerState when it is down."""
+        life = self._living("asked")
+        return life.thread.submit(work(life.broker))
 
     def quiesce(self) -> None:
         """It decides nothing any more: its whole cluster stops."""

@@ -5,12 +5,14 @@ clock decides that: a test that keeps all threads from running, in a debugger or
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from odradek.broker.config.settings import Settings
+from odradek.broker.server import Broker
+from odradek.testing.hosting import inside
 from odradek.testing.hosting.broker_place import BrokerPlace
 from odradek.testing.hosting.hosted_broker import BrokerState, HostedBroker
 from odradek.testing.hosting.kept_metadata import KeptMetadata
@@ -33,10 +35,11 @@ class HostedCluster:
         self._missing: dict[int, threading.Timer] = {}
 
     def start(self) -> None:
-        """Returns when all accept connections. Raises what `Broker.start` raises; then none of them runs."""
+        """Returns when all accept connections, and know one another. Raises what `Broker.start` raises; then none of them runs."""
         try:
             for broker in self.brokers.values():
                 broker.start()
+            self.settle()
         except BaseException:
             self.stop()
             raise
@@ -68,15 +71,38 @@ class HostedCluster:
     @property
     def running_servers(self) -> str:
         """Of those that run."""
-        running = [broker.address for broker in self.brokers.values() if broker.state is BrokerState.RUNNING]
-        return ",".join(running)
+        return ",".join(broker.address for broker in self._running)
 
     def settle(self) -> None:
         """Returns when all brokers that run have heard of everything that the metadata store has by now."""
         revision = self.memory.revision
-        running = [broker for broker in self.brokers.values() if broker.state is BrokerState.RUNNING]
-        for reached in [broker.reach(revision) for broker in running]:
-            reached.result()
+        self._have(lambda broker: broker.context.metadata.applied(revision))
+
+    def create_topics(
+        self, topics: Mapping[str, int], replication_factor: int = -1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """`topics`: with their numbers of partitions. Returns when all brokers that run know them. Raises
+        NewTopicRefused, WrongBrokerState when none runs."""
+        first = self._running[0] if self._running else next(iter(self.brokers.values()))
+        first.submit(lambda broker: inside.create_topics(broker, topics, replication_factor, config)).result()
+        self.settle()
+
+    def empty(self) -> None:
+        """Aborts open transactions, deletes groups and topics; returns when all brokers know that. All have to run."""
+        self._have(inside.loaded)
+        self._have(inside.end_transactions)
+        self._have(inside.delete_groups)
+        self._running[0].submit(inside.delete_topics).result()
+        self.settle()
+
+    def _have(self, work: Callable[[Broker], Coroutine[Any, Any, object]]) -> None:
+        """Has each broker that runs do it, side by side."""
+        for done in [broker.submit(work) for broker in self._running]:
+            done.result()
+
+    @property
+    def _running(self) -> list[HostedBroker]:
+        return [broker for broker in self.brokers.values() if broker.state is BrokerState.RUNNING]
 
     def kill(self, node_id: int) -> None:
         self._misses(node_id, self.brokers[node_id].kill())
@@ -91,6 +117,7 @@ class HostedCluster:
     def start_again(self, node_id: int) -> None:
         """Its former registration is taken over, whether the others miss it already or not."""
         self.brokers[node_id].start()
+        self.settle()
 
     def _misses(self, node_id: int, store: SharedMemoryStore) -> None:
         self._found(node_id)

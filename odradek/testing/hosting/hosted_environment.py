@@ -20,10 +20,15 @@ _D = TypeVar("_D")
 class HostedEnvironment(Environment):
     """See the module. What it has opened, `sever` closes."""
 
-    __slots__ = ("_gate", "_servers", "_transports", "clock")
+    __slots__ = ("_gate", "_has_device", "_servers", "_transports", "clock")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, gate: Gate, clock: ShiftedClock) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, gate: Gate, clock: ShiftedClock, *, has_device: bool = True
+    ) -> None:
+        """`has_device`: whether its files are on one. Else nothing waits, and a helper thread would only be waited for
+        (reset of 300 partitions on three brokers: 164 ms with them, 80 without)."""
         super().__init__(loop)
+        self._has_device = has_device
         self.clock = clock
         self._gate = gate
         self._servers: list[asyncio.AbstractServer] = []
@@ -37,6 +42,11 @@ class HostedEnvironment(Environment):
         return self.clock.now_ns() // NS_PER_MS
 
     async def run_blocking(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if not self._has_device:
+            return self._behind_gate(partial(function, *args, **kwargs))
+        return await super().run_blocking(self._behind_gate, partial(function, *args, **kwargs))
+
+    async def run_computing(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return await super().run_blocking(self._behind_gate, partial(function, *args, **kwargs))
 
     def _behind_gate(self, function: Callable[[], _T]) -> _T:
