@@ -101,6 +101,7 @@ class Broker:
         self.environment = environment
         self.disk = disk
         self.context: Context  # from here on set by `start()`
+        self.maintenance: Maintenance
         self.memory: RequestBudget
         self.connections: ConnectionTable
         self._offline_replicas: OfflineReplicas
@@ -175,7 +176,8 @@ class Broker:
         upkeep = CoordinatorTopicsUpkeep(self.context)
         metadata.subscribe(upkeep.follow)
         self._tasks.start(upkeep.run(), "raise the replicas of internal topics")
-        Maintenance(self.disk, self.environment, self._upkeep, context.config, context.partitions).start()
+        self.maintenance = Maintenance(self.disk, self.environment, self._upkeep, context.config, context.partitions)
+        self.maintenance.start()
         late = LateWarnings(context.partitions, context.transactions.shards, context.config, self.environment)
         self._upkeep.start(late.run(), "warn of late transactions")
         if self._metrics_server is not None:

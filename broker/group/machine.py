@@ -332,6 +332,10 @@ class GroupMachine:
             if not group_ids:
                 self._sweep.popleft()
 
+    def clock_moved(self, now: Now) -> None:
+        """The time of day is another one: what has expired by it goes with the next `tick`."""
+        self._cleanup_ms = now.monotonic_ms
+
     def _timed_out(self, group: ClassicGroup | ConsumerGroup, key: TimerKey, now: Now) -> None:
         if isinstance(group, ClassicGroup):
             group.timed_out(key, now)

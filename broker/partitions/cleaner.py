@@ -9,6 +9,7 @@ The worker's answer may come late: the topic may have been deleted and made anew
 it wrote takes a place only if the segments that it was made of are the same ones as when the round began.
 """
 
+import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -63,9 +64,14 @@ class Cleaner:
         self._uncleanable: dict[Partition, str] = {}
         """Why a log is left alone until its directory is opened anew."""
         self._rounds = CompactionRounds(disk, environment)
+        self._turn = asyncio.Lock()
 
     async def clean_what_is_due(self) -> None:
-        """Compacts log after log until none is due."""
+        """Compacts log after log until none is due. Called twice at the same time: one after the other."""
+        async with self._turn:
+            await self._clean_what_is_due()
+
+    async def _clean_what_is_due(self) -> None:
         interrupted: set[Partition] = set()
         while self._config.log_cleaner_enable and (found := await self._dirtiest(interrupted)) is not None:
             partition, plan = found

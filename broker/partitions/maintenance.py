@@ -16,6 +16,7 @@ in a helper thread. Log starts are written when they are moved, so `log.flush.st
 nothing to do.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -49,6 +50,8 @@ class Maintenance:
         self._partitions = partitions
         self._cleaner = Cleaner(disk, environment, config, partitions)
         self._warned: dict[Partition, str] = {}
+        self._turn = asyncio.Lock()
+        """Of retention: one at a time."""
 
     def start(self) -> None:
         config = self._config
@@ -89,6 +92,16 @@ class Maintenance:
 
     async def delete_old_segments(self) -> None:
         """Applies retention to every partition that this broker leads."""
+        async with self._turn:
+            await self._delete_all_old_segments()
+
+    async def clock_moved(self) -> None:
+        """The time of day is another one, and what goes by it is done at once: retention, compaction, forgetting."""
+        await self.delete_old_segments()
+        await self.forget_idle_producers()
+        await self._cleaner.clean_what_is_due()
+
+    async def _delete_all_old_segments(self) -> None:
         for partition in list(self._partitions):
             if partition.is_leader:
                 try:

@@ -354,6 +354,10 @@ class TransactionMachine:
         for transactional_id in self._sweep.step(self._by_id, now.monotonic_ms, self._cleanup_interval_ms):
             self._expire(transactional_id, now)
 
+    def clock_moved(self, now: Now) -> None:
+        """The time of day is another one: ids that have expired by it go with the next `tick`."""
+        self._sweep.start(now.monotonic_ms, 0)
+
     @property
     def _cleanup_interval_ms(self) -> int:
         return self._options.transaction_remove_expired_transaction_cleanup_interval_ms

@@ -4,6 +4,7 @@ Code that blocks this loop, as clients without asyncio do, waits for brokers tha
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -109,7 +110,7 @@ class AsyncKafka:
         await self._cluster.create_topics({name: partitions}, factor, config)
 
     async def produce(self, topic: str, records: Iterable[RecordShape]) -> list[Ack]:
-        return await self._contents.produce(topic, records)
+        return await self._contents.produce(topic, records, self._cluster.clock.now_ms())
 
     async def records(self, topic: str, count: int | None = None, timeout_s: float = TIMEOUT_S) -> list[ConsumerRecord]:
         return await self._contents.records(topic, count, timeout_s)
@@ -125,6 +126,15 @@ class AsyncKafka:
     ) -> T:
         """As `Kafka.wait_for`, for a coroutine function."""
         return await wait_until(condition, message or getattr(condition, "__name__", repr(condition)), timeout_s)
+
+    @property
+    def now(self) -> datetime:
+        """The brokers' time of day; see `Kafka.now`."""
+        return datetime.fromtimestamp(self._cluster.clock.now_ns() / 1e9, UTC)
+
+    async def set_now(self, now: datetime) -> None:
+        """Returns when what goes by the time of day is done."""
+        await self._cluster.shift_clock((now - self.now).total_seconds())
 
     async def reset(self) -> None:
         for broker in self.brokers.values():

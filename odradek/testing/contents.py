@@ -81,10 +81,13 @@ class Contents:
 
     # -- records ----------------------------------------------------------------------------------------------------
 
-    async def produce(self, topic: str, records: Iterable[RecordShape]) -> list[Ack]:
-        """Returns when all are acknowledged by all in-sync replicas, in their order. Raises TypeError, ClientError."""
+    async def produce(self, topic: str, records: Iterable[RecordShape], now_ms: int) -> list[Ack]:
+        """Returns when all are acknowledged by all in-sync replicas, in their order. `now_ms`: their timestamp, where
+        they have none. Raises TypeError, ClientError."""
         producer = await self._sender()
-        deliveries = [await producer.send(topic, **send_arguments(record)) for record in records]
+        deliveries = [
+            await producer.send(topic, **{"timestamp_ms": now_ms, **send_arguments(record)}) for record in records
+        ]
         return [await delivery for delivery in deliveries]
 
     async def records(self, topic: str, count: int | None, timeout_s: float) -> list[ConsumerRecord]:

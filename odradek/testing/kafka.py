@@ -2,6 +2,7 @@
 is done. Its clients run in a thread of their own. For programs in asyncio: async_kafka.py."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -135,7 +136,7 @@ class Kafka:
 
         A topic that there is not is made. Raises TypeError, ClientError.
         """
-        return self.run(lambda contents: contents.produce(topic, records))
+        return self.run(lambda contents: contents.produce(topic, records, self.cluster.clock.now_ms()))
 
     def records(self, topic: str, count: int | None = None, timeout_s: float = TIMEOUT_S) -> list[ConsumerRecord]:
         """All committed records that the topic has, once it has `count` of them; None: those that it has now.
@@ -157,6 +158,21 @@ class Kafka:
         """Calls it again and again until what it returns is true, and returns that. While it raises an AssertionError
         it is not true yet. Raises WaitedInVain with what came last, and what else the condition raises."""
         return wait_in_thread(condition, message or getattr(condition, "__name__", repr(condition)), timeout_s)
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> datetime:
+        """The brokers' time of day. It can be set: retention, compaction and what expires go by it, and are done at
+        once; sessions, leases, time-outs of requests and of transactions go by another clock.
+
+            kafka.now += timedelta(days=8)
+        """
+        return datetime.fromtimestamp(self.cluster.clock.now_ns() / 1e9, UTC)
+
+    @now.setter
+    def now(self, now: datetime) -> None:
+        self.cluster.shift_clock((now - self.now).total_seconds())
 
     # -- the whole --------------------------------------------------------------------------------------------------
 

@@ -105,7 +105,8 @@ class ClusterInLoop:
         return ",".join(broker.address for broker in self._running)
 
     async def start(self) -> None:
-        """Returns when all accept connections, and know one another. Raises what `Broker.start` raises; then none of them runs."""
+        """Returns when all accept connections and know one another. Raises what `Broker.start` raises, and then none of
+        them runs."""
         try:
             for broker in self.brokers.values():
                 await broker.start()
@@ -132,6 +133,12 @@ class ClusterInLoop:
         first = self._running[0] if self._running else next(iter(self.brokers.values()))
         await inside.create_topics(first.broker, topics, replication_factor, config)
         await self.settle()
+
+    async def shift_clock(self, by_s: float) -> None:
+        """As `HostedCluster.shift_clock`."""
+        self.clock.shift(by_s)
+        for broker in self._running:
+            await inside.clock_moved(broker.broker)
 
     async def empty(self) -> None:
         """As `HostedCluster.empty`."""

@@ -35,7 +35,8 @@ class HostedCluster:
         self._missing: dict[int, threading.Timer] = {}
 
     def start(self) -> None:
-        """Returns when all accept connections, and know one another. Raises what `Broker.start` raises; then none of them runs."""
+        """Returns when all accept connections and know one another. Raises what `Broker.start` raises, and then none of
+        them runs."""
         try:
             for broker in self.brokers.values():
                 broker.start()
@@ -86,6 +87,12 @@ class HostedCluster:
         first = self._running[0] if self._running else next(iter(self.brokers.values()))
         first.submit(lambda broker: inside.create_topics(broker, topics, replication_factor, config)).result()
         self.settle()
+
+    def shift_clock(self, by_s: float) -> None:
+        """Moves the time of day of all brokers, and has done at once what goes by it. Deadlines, sessions and leases go
+        by another clock."""
+        self.clock.shift(by_s)
+        self._have(inside.clock_moved)
 
     def empty(self) -> None:
         """Aborts open transactions, deletes groups and topics; returns when all brokers know that. All have to run."""

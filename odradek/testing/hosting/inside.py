@@ -147,6 +147,15 @@ async def _unless(codes: Collection[ErrorCode], change: Awaitable[object]) -> No
             raise
 
 
+async def clock_moved(broker: Broker) -> None:
+    """The time of day has been moved: what goes by it is done at once. Returns when logs are done with; offsets of
+    groups and transactional ids expire in a moment."""
+    context = broker.context
+    await broker.maintenance.clock_moved()
+    context.groups.tell(lambda machine, now: machine.clock_moved(now))
+    context.transactions.shards.tell(lambda machine, now: machine.clock_moved(now))
+
+
 async def loaded(broker: Broker) -> None:
     """Returns when this broker has read what it is to coordinate. Raises TimeoutError after TIMEOUT_MS."""
     environment = broker.context.environment

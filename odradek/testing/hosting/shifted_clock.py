@@ -19,6 +19,10 @@ class ShiftedClock:
         """Nanoseconds since 1970."""
         return self._base_ns + time.clock_gettime_ns(CLOCK) + self._shift_ns
 
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return self.now_ns() // 1_000_000
+
     @property
     def shift_s(self) -> float:
         """By how much it was moved in all."""

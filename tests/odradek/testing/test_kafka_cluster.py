@@ -3,10 +3,13 @@
 import asyncio
 import threading
 import unittest
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
+from kafka import TopicPartition as KafkaPartition
+from kafka.structs import OffsetAndMetadata
 
 from odradek import Consumer, Producer, TopicPartition
 from odradek.testing import AsyncKafka, Kafka, WaitedInVain, cluster
@@ -108,6 +111,42 @@ def test_reset_leaves_the_topics_that_it_was_made_with_and_nothing_in_them() -> 
         assert kafka.run(lambda contents: contents.topics()) == ["orders"]
         assert kafka.group("billing").committed() == {}
         assert repr(kafka.brokers[3]).endswith("running>")
+
+
+def test_time_can_be_moved_for_retention_and_compaction_and_nothing_else() -> None:
+    with cluster(brokers=1, topics=["orders"]) as kafka:
+        compacted = {"cleanup.policy": "compact", "segment.ms": "60000", "min.cleanable.dirty.ratio": "0"}
+        kafka.create_topic("state", config=compacted)
+        consumer = KafkaConsumer(
+            "orders", bootstrap_servers=kafka.bootstrap_servers, group_id="billing", session_timeout_ms=6_000
+        )
+        kafka.wait_for(lambda: consumer.poll(timeout_ms=500) is not None and consumer.assignment(), "an assignment")
+        kafka.produce("orders", ["old"])
+        kafka.produce("state", [("k", "1"), ("k", "2"), ("gone", None)])
+        before = kafka.now
+        kafka.now += timedelta(days=8)
+        assert kafka.now - before >= timedelta(days=8)
+        assert kafka.records("orders") == [], "retention is seven days"
+        kafka.produce("state", [("later", "3")])
+        kafka.now += timedelta(days=1)
+        assert [record.value for record in kafka.records("state")] == [b"2", None, b"3"]
+        kafka.produce("state", [("later", "4")])
+        kafka.now += timedelta(days=2)
+        assert [record.value for record in kafka.records("state")] == [b"2", b"3", b"4"], "tombstones stay for a day"
+        assert len(kafka.group("billing").members()) == 1, "its session goes by another clock"
+        consumer.close()
+
+
+def test_offsets_expire_when_time_is_moved() -> None:
+    with cluster(brokers=1, topics=["orders"]) as kafka:
+        kafka.produce("orders", ["a"])
+        consumer = KafkaConsumer("orders", bootstrap_servers=kafka.bootstrap_servers, group_id="billing")
+        kafka.wait_for(lambda: consumer.poll(timeout_ms=500) is not None and consumer.assignment(), "an assignment")
+        consumer.commit({KafkaPartition("orders", 0): OffsetAndMetadata(1, "", -1)})
+        consumer.close()
+        assert kafka.group("billing").committed() == {TopicPartition("orders", 0): 1}
+        kafka.now += timedelta(days=8)
+        kafka.wait_for(lambda: not kafka.group("billing").committed(), "its offsets have expired")
 
 
 async def test_in_the_loop_of_the_test() -> None:
