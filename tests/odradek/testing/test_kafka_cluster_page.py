@@ -1,0 +1,29 @@
+"""The examples of docs/testing.md run as they stand there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+PAGE: Final = ROOT / "docs" / "testing.md"
+EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def test_every_example_of_the_page_passes(tmp_path: Path) -> None:
+    examples = EXAMPLE.findall(PAGE.read_text())
+    assert len(examples) >= 5
+    for number, example in enumerate(examples):
+        (tmp_path / f"test_example_{number}.py").write_text(example)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60, env=_environment(tmp_path)
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    tests = sum(len(re.findall(r"^\s*(?:async )?def test_", example, re.MULTILINE)) for example in examples)
+    assert f"{tests} passed" in ended.stdout, ended.stdout
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": str(ROOT)}
