@@ -6,11 +6,8 @@ Code that blocks this loop, as clients without asyncio do, waits for brokers tha
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from odradek.client.admin.groups import MemberDescription
-from odradek.client.consumer.records import ConsumerRecord
-from odradek.client.producer.results.produce_results import Ack
 from odradek.client.topic_partition import TopicPartition
 from odradek.testing.cluster_options import ClusterOptions
 from odradek.testing.contents import Contents
@@ -18,6 +15,11 @@ from odradek.testing.hosting.cluster_in_loop import ClusterInLoop
 from odradek.testing.hosting.hosted_broker import BrokerState
 from odradek.testing.record_shapes import RecordShape
 from odradek.testing.waiting import TIMEOUT_S, wait_until
+
+if TYPE_CHECKING:
+    from odradek.client.admin.groups import MemberDescription
+    from odradek.client.consumer.records import ConsumerRecord
+    from odradek.client.producer.results.produce_results import Ack
 
 __all__ = ["AsyncGroup", "AsyncKafka", "AsyncKafkaBroker"]
 
@@ -73,7 +75,7 @@ class AsyncGroup:
     async def lag_by_partition(self) -> dict[TopicPartition, int]:
         return await self._contents.lag(self.group_id)
 
-    async def members(self) -> Sequence[MemberDescription]:
+    async def members(self) -> "Sequence[MemberDescription]":
         """Raises BrokerError GROUP_ID_NOT_FOUND for a group that there is not."""
         return await self._contents.members(self.group_id)
 
@@ -109,10 +111,12 @@ class AsyncKafka:
         factor = -1 if replication_factor is None else replication_factor
         await self._cluster.create_topics({name: partitions}, factor, config)
 
-    async def produce(self, topic: str, records: Iterable[RecordShape]) -> list[Ack]:
+    async def produce(self, topic: str, records: Iterable[RecordShape]) -> "list[Ack]":
         return await self._contents.produce(topic, records, self._cluster.clock.now_ms())
 
-    async def records(self, topic: str, count: int | None = None, timeout_s: float = TIMEOUT_S) -> list[ConsumerRecord]:
+    async def records(
+        self, topic: str, count: int | None = None, timeout_s: float = TIMEOUT_S
+    ) -> "list[ConsumerRecord]":
         return await self._contents.records(topic, count, timeout_s)
 
     def group(self, group_id: str) -> AsyncGroup:

@@ -5,21 +5,23 @@ It belongs to one event loop: the caller's (async_kafka.py), or that of a thread
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from odradek.client.admin.admin import Admin
-from odradek.client.admin.groups import MemberDescription
-from odradek.client.consumer.consumer import Consumer
-from odradek.client.consumer.records import ConsumerRecord
 from odradek.client.errors.base import ClientError
 from odradek.client.errors.broker_errors import UnknownTopic
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST
-from odradek.client.producer.producer import Producer
-from odradek.client.producer.results.produce_results import Ack
 from odradek.client.topic_partition import TopicPartition
 from odradek.testing.own_client import CLIENT_ID
 from odradek.testing.record_shapes import RecordShape, send_arguments, shown
 from odradek.testing.waiting import WaitedInVain, now_s, wait_until
+
+if TYPE_CHECKING:  # a test that uses another project's client alone can do without
+    from odradek.client.admin.admin import Admin
+    from odradek.client.admin.groups import MemberDescription
+    from odradek.client.consumer.consumer import Consumer
+    from odradek.client.consumer.records import ConsumerRecord
+    from odradek.client.producer.producer import Producer
+    from odradek.client.producer.results.produce_results import Ack
 
 POLL_MS: Final = 50.0
 
@@ -52,18 +54,22 @@ class Contents:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def admin(self) -> Admin:
+    async def admin(self) -> "Admin":
         if self._is_stale:
             await self.close()
         if self._admin is None:
+            from odradek.client.admin.admin import Admin
+
             made = Admin(bootstrap_servers=self._servers(), client_id=CLIENT_ID)
             self._admin = await self._clients.enter_async_context(made)
         return self._admin
 
-    async def _sender(self) -> Producer:
+    async def _sender(self) -> "Producer":
         if self._is_stale:
             await self.close()
         if self._producer is None:
+            from odradek.client.producer.producer import Producer
+
             made = Producer(bootstrap_servers=self._servers(), client_id=CLIENT_ID, linger_ms=0)
             self._producer = await self._clients.enter_async_context(made)
         return self._producer
@@ -81,20 +87,20 @@ class Contents:
 
     # -- records ----------------------------------------------------------------------------------------------------
 
-    async def produce(self, topic: str, records: Iterable[RecordShape], now_ms: int) -> list[Ack]:
+    async def produce(self, topic: str, records: Iterable[RecordShape], now_ms: int) -> "list[Ack]":
         """Returns when all are acknowledged by all in-sync replicas, in their order. `now_ms`: their timestamp, where
         they have none. Raises TypeError, ClientError."""
         producer = await self._sender()
-        deliveries = [
-            await producer.send(topic, **{"timestamp_ms": now_ms, **send_arguments(record)}) for record in records
-        ]
+        deliveries = [await producer.send(topic, **send_arguments(record, now_ms)) for record in records]
         return [await delivery for delivery in deliveries]
 
-    async def records(self, topic: str, count: int | None, timeout_s: float) -> list[ConsumerRecord]:
+    async def records(self, topic: str, count: int | None, timeout_s: float) -> "list[ConsumerRecord]":
         """All committed records that the topic has, once it has `count` of them; None: those that it has now.
 
         Ordered by partition and offset. Raises WaitedInVain, ClientError.
         """
+        from odradek.client.consumer.consumer import Consumer
+
         deadline_s = now_s() + timeout_s
         async with Consumer(
             bootstrap_servers=self._servers(),
@@ -134,7 +140,7 @@ class Contents:
         offsets = await (await self.admin()).group_offsets(group_id)
         return {partition: each.offset for partition, each in offsets.items()}
 
-    async def members(self, group_id: str) -> Sequence[MemberDescription]:
+    async def members(self, group_id: str) -> "Sequence[MemberDescription]":
         """Raises BrokerError GROUP_ID_NOT_FOUND."""
         return (await (await self.admin()).describe_group(group_id)).members
 
@@ -168,12 +174,12 @@ class Contents:
         await wait_until(is_close, f"group {group_id!r} is behind by {lag} at most", timeout_s)
 
 
-async def _has_reached(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> bool:
+async def _has_reached(consumer: "Consumer", ends: Mapping[TopicPartition, int]) -> bool:
     return all([await consumer.position(partition) >= end for partition, end in ends.items()])
 
 
 def _check_time(
-    topic: str, count: int | None, found: Sequence[ConsumerRecord], deadline_s: float, timeout_s: float
+    topic: str, count: int | None, found: "Sequence[ConsumerRecord]", deadline_s: float, timeout_s: float
 ) -> None:
     """Raises WaitedInVain."""
     if now_s() >= deadline_s:

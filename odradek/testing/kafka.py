@@ -4,11 +4,8 @@ is done. Its clients run in a thread of their own. For programs in asyncio: asyn
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from odradek.client.admin.groups import MemberDescription
-from odradek.client.consumer.records import ConsumerRecord
-from odradek.client.producer.results.produce_results import Ack
 from odradek.client.topic_partition import TopicPartition
 from odradek.testing.cluster_options import ClusterOptions
 from odradek.testing.contents import Contents
@@ -17,6 +14,11 @@ from odradek.testing.hosting.hosted_cluster import HostedCluster
 from odradek.testing.hosting.loop_thread import LoopThread
 from odradek.testing.record_shapes import RecordShape
 from odradek.testing.waiting import TIMEOUT_S, wait_in_thread
+
+if TYPE_CHECKING:
+    from odradek.client.admin.groups import MemberDescription
+    from odradek.client.consumer.records import ConsumerRecord
+    from odradek.client.producer.results.produce_results import Ack
 
 __all__ = ["Group", "Kafka", "KafkaBroker"]
 
@@ -88,7 +90,7 @@ class Group:
     def lag_by_partition(self) -> dict[TopicPartition, int]:
         return self._kafka.run(lambda contents: contents.lag(self.group_id))
 
-    def members(self) -> Sequence[MemberDescription]:
+    def members(self) -> "Sequence[MemberDescription]":
         """Raises BrokerError GROUP_ID_NOT_FOUND for a group that there is not."""
         return self._kafka.run(lambda contents: contents.members(self.group_id))
 
@@ -129,7 +131,7 @@ class Kafka:
         Raises NewTopicRefused."""
         self.cluster.create_topics({name: partitions}, -1 if replication_factor is None else replication_factor, config)
 
-    def produce(self, topic: str, records: Iterable[RecordShape]) -> list[Ack]:
+    def produce(self, topic: str, records: Iterable[RecordShape]) -> "list[Ack]":
         """Returns when all are acknowledged by all in-sync replicas, with where they are, in their order.
 
             kafka.produce("orders", [b"value", "text", ("key", "value"), {"value": b"v", "headers": [("h", b"1")]}])
@@ -138,7 +140,7 @@ class Kafka:
         """
         return self.run(lambda contents: contents.produce(topic, records, self.cluster.clock.now_ms()))
 
-    def records(self, topic: str, count: int | None = None, timeout_s: float = TIMEOUT_S) -> list[ConsumerRecord]:
+    def records(self, topic: str, count: int | None = None, timeout_s: float = TIMEOUT_S) -> "list[ConsumerRecord]":
         """All committed records that the topic has, once it has `count` of them; None: those that it has now.
 
         Ordered by partition and offset. Raises WaitedInVain, which shows what came instead, UnknownTopic.

@@ -13,13 +13,14 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from odradek.testing.async_kafka import AsyncKafka
 from odradek.testing.cluster_options import BROKERS_DEFAULT, SESSION_MS, ClusterOptions
-from odradek.testing.hosting.cluster_in_loop import ClusterInLoop
 from odradek.testing.hosting.hosted_cluster import HostedCluster
 from odradek.testing.kafka import Kafka
+
+if TYPE_CHECKING:
+    from odradek.testing.async_kafka import AsyncKafka
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,8 +71,11 @@ class KafkaCluster:
     ) -> None:
         self.stop()
 
-    async def __aenter__(self) -> AsyncKafka:
+    async def __aenter__(self) -> "AsyncKafka":
         """As `start`, in the running event loop. Raises the same."""
+        from odradek.testing.async_kafka import AsyncKafka
+        from odradek.testing.hosting.cluster_in_loop import ClusterInLoop
+
         if self._in_loop is not None:
             raise WrongUse(RUNS)
         options = self.options
