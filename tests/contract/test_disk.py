@@ -14,6 +14,8 @@ from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.protocol.primitives import Buffer
+from odradek.testing.hosting.gate import Gate
+from odradek.testing.hosting.gated_disk import GatedDisk
 from odradek.testing.sim.world.device import LosingDevice
 
 
@@ -33,6 +35,8 @@ DISKS: dict[str, MakeDisk] = {
     "memory": MemoryDisk,
     "memory, cold": ColdDisk,
     "memory, bounded": lambda: MemoryDisk(size_bytes_max=1 << 20),
+    "memory, behind a gate": lambda: GatedDisk(MemoryDisk(), Gate()),
+    "files, behind a gate": lambda: GatedDisk(FileDisk(), Gate()),
     "memory, losing what was not synced": LosingDevice,
 }
 

@@ -115,8 +115,8 @@ class SharedMemoryStore(LocalStore):
         return lease
 
     async def revoke(self, lease_id: int) -> None:
-        self.granted.discard(lease_id)
         await super().revoke(lease_id)
+        self.granted.discard(lease_id)
 
     async def close(self) -> None:
         self._memory.forget(self)

@@ -120,7 +120,7 @@ def test_time_can_be_moved_for_retention_and_compaction_and_nothing_else() -> No
         consumer = KafkaConsumer(
             "orders", bootstrap_servers=kafka.bootstrap_servers, group_id="billing", session_timeout_ms=6_000
         )
-        kafka.wait_for(lambda: consumer.poll(timeout_ms=500) is not None and consumer.assignment(), "an assignment")
+        kafka.wait_for(lambda: (consumer.poll(timeout_ms=500), consumer.assignment())[1], "an assignment")
         kafka.produce("orders", ["old"])
         kafka.produce("state", [("k", "1"), ("k", "2"), ("gone", None)])
         before = kafka.now
@@ -141,7 +141,7 @@ def test_offsets_expire_when_time_is_moved() -> None:
     with cluster(brokers=1, topics=["orders"]) as kafka:
         kafka.produce("orders", ["a"])
         consumer = KafkaConsumer("orders", bootstrap_servers=kafka.bootstrap_servers, group_id="billing")
-        kafka.wait_for(lambda: consumer.poll(timeout_ms=500) is not None and consumer.assignment(), "an assignment")
+        kafka.wait_for(lambda: (consumer.poll(timeout_ms=500), consumer.assignment())[1], "an assignment")
         consumer.commit({KafkaPartition("orders", 0): OffsetAndMetadata(1, "", -1)})
         consumer.close()
         assert kafka.group("billing").committed() == {TopicPartition("orders", 0): 1}
