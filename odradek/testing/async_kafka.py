@@ -76,7 +76,7 @@ class AsyncGroup:
         return await self._contents.lag(self.group_id)
 
     async def members(self) -> "Sequence[MemberDescription]":
-        """Raises BrokerError GROUP_ID_NOT_FOUND for a group that there is not."""
+        """None where there is no such group."""
         return await self._contents.members(self.group_id)
 
 

@@ -4,13 +4,13 @@ It belongs to one event loop: the caller's (async_kafka.py), or that of a thread
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Self
 
-from odradek.client.errors.base import ClientError
-from odradek.client.errors.broker_errors import UnknownTopic
+from odradek.client.errors.broker_errors import BrokerError, UnknownTopic
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST
 from odradek.client.topic_partition import TopicPartition
+from odradek.protocol.errors import ErrorCode
 from odradek.testing.own_client import CLIENT_ID
 from odradek.testing.record_shapes import RecordShape, send_arguments, shown
 from odradek.testing.waiting import WaitedInVain, now_s, wait_until
@@ -141,8 +141,13 @@ class Contents:
         return {partition: each.offset for partition, each in offsets.items()}
 
     async def members(self, group_id: str) -> "Sequence[MemberDescription]":
-        """Raises BrokerError GROUP_ID_NOT_FOUND."""
-        return (await (await self.admin()).describe_group(group_id)).members
+        """None where there is no such group."""
+        try:
+            return (await (await self.admin()).describe_group(group_id)).members
+        except BrokerError as error:
+            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            return ()
 
     async def lag(self, group_id: str) -> dict[TopicPartition, int]:
         """By partition that the group has committed an offset of, or that a member has: how many offsets there are
@@ -150,9 +155,8 @@ class Contents:
         admin = await self.admin()
         committed = await self.committed(group_id)
         partitions = set(committed)
-        with suppress(ClientError):  # a group that has committed offsets, and never had members
-            for member in await self.members(group_id):
-                partitions.update(member.partitions or ())
+        for member in await self.members(group_id):
+            partitions.update(member.partitions or ())
         wanted = sorted(partitions)
         ends = await admin.list_offsets(dict.fromkeys(wanted, LATEST))
         begins = await admin.list_offsets(dict.fromkeys([each for each in wanted if each not in committed], EARLIEST))

@@ -91,7 +91,7 @@ class Group:
         return self._kafka.run(lambda contents: contents.lag(self.group_id))
 
     def members(self) -> "Sequence[MemberDescription]":
-        """Raises BrokerError GROUP_ID_NOT_FOUND for a group that there is not."""
+        """None where there is no such group."""
         return self._kafka.run(lambda contents: contents.members(self.group_id))
 
 
