@@ -144,8 +144,7 @@ class AsyncKafka:
         for broker in self.brokers.values():
             if broker.state is BrokerState.DOWN:
                 await broker.start()
-        await self._cluster.empty()
-        await self.make_topics()
+        await self._cluster.empty(self._options.topics)
 
     async def make_topics(self) -> None:
         """Those of the options. For `odradek.testing.cluster`."""

@@ -185,8 +185,7 @@ class Kafka:
                 broker.resume()
             elif broker.state is BrokerState.DOWN:
                 broker.start()
-        self.cluster.empty()
-        self.make_topics()
+        self.cluster.empty(self._options.topics)
 
     def make_topics(self) -> None:
         """Those of the options. For `odradek.testing.cluster`."""

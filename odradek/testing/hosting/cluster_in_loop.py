@@ -140,13 +140,15 @@ class ClusterInLoop:
         for broker in self._running:
             await inside.clock_moved(broker.broker)
 
-    async def empty(self) -> None:
+    async def empty(self, kept: Mapping[str, int]) -> None:
         """As `HostedCluster.empty`."""
-        for work in (inside.loaded, inside.end_transactions, inside.delete_groups):
+        for work in (inside.loaded, inside.end_transactions):
             for broker in self._running:
                 await work(broker.broker)
-        await inside.delete_topics(self._running[0].broker)
+        await inside.renew_topics(self._running[0].broker, kept)
         await self.settle()
+        for broker in self._running:
+            await inside.delete_groups(broker.broker)
 
     async def stop(self) -> None:
         """All stop: nobody takes over from anybody, and what they have in files is complete."""

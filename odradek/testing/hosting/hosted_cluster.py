@@ -94,13 +94,14 @@ class HostedCluster:
         self.clock.shift(by_s)
         self._have(inside.clock_moved)
 
-    def empty(self) -> None:
-        """Aborts open transactions, deletes groups and topics; returns when all brokers know that. All have to run."""
+    def empty(self, kept: Mapping[str, int]) -> None:
+        """Aborts open transactions, deletes groups and topics; topics that are `kept`, by their numbers of partitions,
+        are there again at once. Returns when all brokers know that. All have to run."""
         self._have(inside.loaded)
         self._have(inside.end_transactions)
-        self._have(inside.delete_groups)
-        self._running[0].submit(inside.delete_topics).result()
+        self._running[0].submit(lambda broker: inside.renew_topics(broker, kept)).result()
         self.settle()
+        self._have(inside.delete_groups)  # last: members that run join again, and find the topics
 
     def _have(self, work: Callable[[Broker], Coroutine[Any, Any, object]]) -> None:
         """Has each broker that runs do it, side by side."""

@@ -7,9 +7,13 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
 from odradek.broker.cluster import topics as cluster_topics
+from odradek.broker.cluster.image import TopicImage
+from odradek.broker.cluster.keys import CLUSTER_KEY
+from odradek.broker.cluster.store import Conflict, TooLarge
 from odradek.broker.coordinator.shard import ShardState
 from odradek.broker.group.group import GroupKind
 from odradek.broker.handling.context import Call, Caller, Context
+from odradek.broker.handling.topic_plans import plan_topic
 from odradek.broker.internal_topic_names import is_internal
 from odradek.broker.observability.request_times import RequestTimes
 from odradek.broker.server import Broker
@@ -30,6 +34,7 @@ R = TypeVar("R", bound=Response)
 
 TIMEOUT_MS: Final = 10_000
 REASON: Final = "the test's cluster is reset"
+DEFAULT: Final = -1
 LEAVES: Final = -1
 """The epoch with which a member of a consumer group leaves it."""
 WITHOUT_NEXT_EPOCH: Final = 4
@@ -78,11 +83,34 @@ async def create_topics(
         raise NewTopicRefused(f"could not be made: {'; '.join(whys)}")
 
 
-async def delete_topics(broker: Broker) -> None:
-    """All but internal ones. Returns when the metadata says so; brokers hear of it in a moment."""
+async def renew_topics(broker: Broker, kept: Mapping[str, int]) -> None:
+    """Deletes all topics but internal ones; those that are `kept`, by their numbers of partitions, are there again at
+    once, and empty. Returns when the metadata says so; brokers hear of it in a moment. Raises NewTopicRefused."""
     context = broker.context
-    topics = [topic for topic in context.metadata.image.topics.values() if not is_internal(topic.name)]
-    await cluster_topics.delete_topics(context.metadata.store, topics)
+    store, image = context.metadata.store, context.metadata.image
+    missing = dict(kept)
+    gone: list[TopicImage] = []
+    for topic in image.topics.values():
+        if is_internal(topic.name):
+            continue
+        if topic.name in missing and await _is_renewed(context, topic, missing[topic.name]):
+            del missing[topic.name]
+        else:
+            gone.append(topic)
+    await cluster_topics.delete_topics(store, gone)
+    if missing:
+        await context.metadata.applied((await store.read(CLUSTER_KEY)).revision)
+        await create_topics(broker, missing)
+
+
+async def _is_renewed(context: Context, topic: TopicImage, partition_count: int) -> bool:
+    """False where it takes more than one commit, or somebody else is at work on it."""
+    plan = plan_topic(context, topic.name, partition_count, DEFAULT, (), {})
+    try:
+        await cluster_topics.renew_topic(context.metadata.store, topic, plan.topic_id, plan.partitions)
+    except (Conflict, TooLarge):
+        return False
+    return True
 
 
 async def end_transactions(broker: Broker) -> None:
