@@ -204,22 +204,6 @@ async def delete_topics(store: MetadataStore, topics: Iterable[TopicImage]) -> N
         await _delete_together(store, together)
 
 
-async def renew_topic(
-    store: MetadataStore, topic: TopicImage, topic_id: bytes, partitions: Sequence[PartitionState]
-) -> int:
-    """Deletes a topic and creates it anew, without its options, in one commit: nobody ever sees that it is not there.
-
-    Returns the revision. Raises Conflict when it was changed meanwhile, TooLarge.
-    """
-    name = topic.name
-    put = {topic_key(name): TopicState(topic_id, len(partitions)).encode()}
-    put |= {partition_key(name, index): partition.encode() for index, partition in enumerate(partitions)}
-    gone = tuple(key for key in _keys_of(name, len(topic.partitions)) if key not in put)
-    return await store.commit(
-        Txn(expect={topic_key(name): topic.revision, changing_key(name): 0}, put=put, delete=gone)
-    )
-
-
 async def _delete_together(store: MetadataStore, topics: Sequence[TopicImage]) -> None:
     """Where one of them has changed, or is too large: each by itself."""
     if len(topics) > 1:

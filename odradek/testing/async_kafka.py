@@ -144,6 +144,7 @@ class AsyncKafka:
         for broker in self.brokers.values():
             if broker.state is BrokerState.DOWN:
                 await broker.start()
+        await self._contents.close()  # a producer that asks for a topic makes it anew
         await self._cluster.empty(self._options.topics)
 
     async def make_topics(self) -> None:

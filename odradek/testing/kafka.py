@@ -185,6 +185,7 @@ class Kafka:
                 broker.resume()
             elif broker.state is BrokerState.DOWN:
                 broker.start()
+        self.run(Contents.close)  # a producer that asks for a topic makes it anew
         self.cluster.empty(self._options.topics)
 
     def make_topics(self) -> None:

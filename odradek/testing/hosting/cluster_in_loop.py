@@ -145,7 +145,7 @@ class ClusterInLoop:
         for work in (inside.loaded, inside.end_transactions):
             for broker in self._running:
                 await work(broker.broker)
-        await inside.renew_topics(self._running[0].broker, kept)
+        await inside.renew_topics(self._running[0].broker, self.memory, kept)
         await self.settle()
         for broker in self._running:
             await inside.delete_groups(broker.broker)

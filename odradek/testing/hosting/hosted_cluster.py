@@ -99,7 +99,7 @@ class HostedCluster:
         are there again at once. Returns when all brokers know that. All have to run."""
         self._have(inside.loaded)
         self._have(inside.end_transactions)
-        self._running[0].submit(lambda broker: inside.renew_topics(broker, kept)).result()
+        self._running[0].submit(lambda broker: inside.renew_topics(broker, self.memory, kept)).result()
         self.settle()
         self._have(inside.delete_groups)  # last: members that run join again, and find the topics
 

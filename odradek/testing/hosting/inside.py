@@ -7,9 +7,6 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
 from odradek.broker.cluster import topics as cluster_topics
-from odradek.broker.cluster.image import TopicImage
-from odradek.broker.cluster.keys import CLUSTER_KEY
-from odradek.broker.cluster.store import Conflict, TooLarge
 from odradek.broker.coordinator.shard import ShardState
 from odradek.broker.group.group import GroupKind
 from odradek.broker.handling.context import Call, Caller, Context
@@ -27,6 +24,7 @@ from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from odradek.testing.hosting.shared_memory import SharedMemory
 from odradek.testing.own_client import CLIENT_ID
 
 R = TypeVar("R", bound=Response)
@@ -83,34 +81,20 @@ async def create_topics(
         raise NewTopicRefused(f"could not be made: {'; '.join(whys)}")
 
 
-async def renew_topics(broker: Broker, kept: Mapping[str, int]) -> None:
-    """Deletes all topics but internal ones; those that are `kept`, by their numbers of partitions, are there again at
-    once, and empty. Returns when the metadata says so; brokers hear of it in a moment. Raises NewTopicRefused."""
+async def renew_topics(broker: Broker, memory: SharedMemory, kept: Mapping[str, int]) -> None:
+    """Deletes all topics but internal ones, and makes those that are `kept`, by their numbers of partitions. Whatever
+    the brokers hear of that, they hear at once, so that no client finds a topic missing that is kept.
+
+    Returns when the metadata says so; brokers hear of it in a moment. Raises KafkaError.
+    """
     context = broker.context
-    store, image = context.metadata.store, context.metadata.image
-    missing = dict(kept)
-    gone: list[TopicImage] = []
-    for topic in image.topics.values():
-        if is_internal(topic.name):
-            continue
-        if topic.name in missing and await _is_renewed(context, topic, missing[topic.name]):
-            del missing[topic.name]
-        else:
-            gone.append(topic)
-    await cluster_topics.delete_topics(store, gone)
-    if missing:
-        await context.metadata.applied((await store.read(CLUSTER_KEY)).revision)
-        await create_topics(broker, missing)
-
-
-async def _is_renewed(context: Context, topic: TopicImage, partition_count: int) -> bool:
-    """False where it takes more than one commit, or somebody else is at work on it."""
-    plan = plan_topic(context, topic.name, partition_count, DEFAULT, (), {})
-    try:
-        await cluster_topics.renew_topic(context.metadata.store, topic, plan.topic_id, plan.partitions)
-    except (Conflict, TooLarge):
-        return False
-    return True
+    store = context.metadata.store
+    topics = [topic for topic in context.metadata.image.topics.values() if not is_internal(topic.name)]
+    plans = [plan_topic(context, name, count, DEFAULT, (), {}) for name, count in kept.items()]
+    with memory.together():  # nothing here waits: a store in memory answers at once
+        await cluster_topics.delete_topics(store, topics)
+        for plan in plans:
+            await cluster_topics.create_topic(store, plan.name, plan.topic_id, plan.partitions, plan.configs)
 
 
 async def end_transactions(broker: Broker) -> None:

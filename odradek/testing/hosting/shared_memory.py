@@ -11,6 +11,7 @@ Leases live until somebody ends them, never by the clock: a thread that is kept 
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
@@ -68,6 +69,10 @@ class SharedMemory:
     @property
     def revision(self) -> int:
         return self._state.revision
+
+    def together(self) -> AbstractContextManager[bool]:
+        """A block whose changes other loops see all at once, behind it. Nothing may be waited for within."""
+        return self._state.lock
 
     def change(self, prepare: Callable[[], Prepared | None], by: "SharedMemoryStore | None" = None) -> int:
         """Prepares and applies a change, in any thread, and returns its revision; everybody is told but `by`. Raises

@@ -15,6 +15,7 @@ from odradek.broker.cluster.topics import (
     add_partitions,
     create_topic,
     delete_topic,
+    delete_topics,
     new_partition,
     sweep_leftovers,
     write_topic_configs,
@@ -105,6 +106,28 @@ async def test_a_small_topic_is_one_commit() -> None:
     assert await add_partitions(store, await topic_of(store), partitions(CHUNK_SIZE)) == 2
     await create_topic(store, "u", OTHER_ID, partitions(CHUNK_SIZE, OTHER_ID), {})
     assert await delete_topic(store, await topic_of(store, "u")) == 4
+
+
+async def test_many_topics_are_deleted_in_few_commits() -> None:
+    store = MemoryStore()
+    for number in range(50):
+        await create_topic(store, f"t{number}", ID, partitions(1), {"a": "1"} if number % 2 else {})
+    topics = (await image_of(store)).topics.values()
+    before = (await store.read("/")).revision
+    await delete_topics(store, topics)
+    assert await keys_of(store) == []
+    assert (await store.read("/")).revision - before == 3, "of 22, 22 and 6"
+
+
+async def test_topics_that_others_are_at_work_on_are_deleted_one_by_one() -> None:
+    store = MemoryStore()
+    for name, count in (("changed", 1), ("gone", 1), ("large", 2 * CHUNK_SIZE), ("same", 1)):
+        await create_topic(store, name, ID, partitions(count), {})
+    topics = list((await image_of(store)).topics.values())
+    await add_partitions(store, await topic_of(store, "changed"), partitions(2))
+    await delete_topic(store, await topic_of(store, "gone"))
+    await delete_topics(store, topics)
+    assert await keys_of(store) == []
 
 
 async def test_a_name_is_given_once() -> None:
