@@ -10,6 +10,10 @@
 # keeps a killed supervisor from taking its brokers with it before their logs are flushed:
 #   docker run --init --entrypoint odradek -v odradek:/data -p 9092-9095:9092-9095 … cluster run --processes --brokers 4 \
 #       --listen 0.0.0.0:9092 --advertise localhost:9092
+#
+# A cluster for tests, of three brokers, which forgets everything when it ends. The variable holds what is to be said
+# behind `odradek testing serve`, and may be as short as --brokers=1 (examples/compose.testing.yaml):
+#   docker run -e ODRADEK_TESTING="--topics orders:6" -p 9092-9094:9092-9094 odradek
 
 FROM python:3.12-slim AS build
 WORKDIR /source
@@ -36,5 +40,5 @@ VOLUME /data
 EXPOSE 9092
 # Healthy is who answers an ApiVersions request (key 18, version 0, correlation id 1, no client id) with error code 0.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 CMD ["python", "-c", "import os, socket, sys\nhost, _, port = os.environ['ODRADEK_HEALTH'].rpartition(':')\npeer = socket.create_connection((host, int(port)), 2)\npeer.sendall(bytes.fromhex('0000000a 0012 0000 00000001 ffff'))\nsys.exit(peer.makefile('rb').read(10)[4:] != bytes.fromhex('00000001 0000'))"]
-ENTRYPOINT ["odradek", "serve"]
+ENTRYPOINT ["sh", "-fc", "if [ -n \"$ODRADEK_TESTING\" ]; then exec odradek testing serve --host 0.0.0.0 --port 9092 --advertise localhost $ODRADEK_TESTING; fi; exec odradek serve \"$@\"", "odradek"]
 CMD ["--listen", "0.0.0.0:9092", "--advertise", "localhost:9092"]

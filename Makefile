@@ -17,7 +17,8 @@ SOAK_FILE ?= soak.txt
 ROUNDS ?= 3
 SUPERVISED_ROUNDS ?= $(ROUNDS)
 # Tests of other folders of which make test leaves some to make compat: they start many processes.
-WITH_PROCESSES := tests/broker/launch/supervisor tests/broker/partitions/test_compaction_round_process.py
+WITH_PROCESSES := tests/broker/launch/supervisor tests/broker/partitions/test_compaction_round_process.py \
+	tests/odradek/testing/test_pytest_plugin_beside_others.py
 # Of each exactly-once chain, of which there are three: five minutes together.
 CHAIN_SECONDS ?= 100
 RUNS ?= 20
@@ -34,7 +35,7 @@ help:
 	@echo "make foreign       Kafka Streams and Connect, exactly once, while their processes are killed; franz-go's own test"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
-	@echo "make bench         side by side with Apache Kafka; PART=start, log, cores, cluster, groups, transactions or clients, ONLY=NAME: a part of it"
+	@echo "make bench         side by side with Apache Kafka; PART=start, log, cores, cluster, groups, transactions, testkit or clients, ONLY=NAME: a part of it"
 	@echo "make sim           histories of stories and 150 from seeds, in virtual time; SEED=N: one of them again"
 	@echo "make properties    every property test RUNS=$(RUNS) times, with other examples each time"
 	@echo "make soak          SOAK_SEEDS=$(SOAK_SEEDS) of them, resumable, and 200 for each mistake put in on purpose; 20 rounds; properties"

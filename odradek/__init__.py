@@ -4,6 +4,8 @@ What stands here is the front door: the command line, the client's public names,
 The work is done in the packages `odradek.broker`, `odradek.client`, `odradek.protocol` and `odradek.spark_jobs`. In a
 checkout these four are symbolic links to the folders at its top level (docs/decisions/014-rooms.md); in site-packages
 they are ordinary packages.
+
+pytest loads a plugin of ours and would rewrite this module: PYTEST_DONT_REWRITE (testing/pytest_plugin.py).
 """
 
 import importlib

@@ -104,6 +104,12 @@ def _adopt() -> click.Command:
     return adopt
 
 
+def _testing() -> click.Command:
+    from odradek.testing.serve_command import testing
+
+    return testing
+
+
 COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
     "serve": (_serve, "Run a broker."),
     "adopt": (_adopt, "Take over the data directory of a stopped Apache Kafka."),
@@ -119,6 +125,7 @@ COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
     "features": (_features, "Show and change the features of a cluster."),
     "cluster": (_cluster, "Run a cluster; show, save, restore and rebuild its state."),
     "dump": (_dump, "Print or verify the files of a log."),
+    "testing": (_testing, "Run clusters for tests, for any language."),
 }
 
 

@@ -230,16 +230,17 @@ def refuse_uses_outside(exceptions: dict[str, str], uses: dict[str, list[str]]) 
 
 
 def test_no_module_is_dead() -> None:
-    """Every module is imported by another one of ours that is not a test, or can be run by itself, or its name is told
-    to `own_program` as a constant, and it has the `main` that this calls."""
+    """Every module is imported by another one of ours that is not a test, can be run by itself, is an entry point, or
+    its name is told to `own_program` as a constant, and it has the `main` that this calls."""
     sources = {module_name(path): path.read_text() for path in python_files(*PACKAGES)}
     benchmarks = [path.read_text() for path in all_files() if relative(path).startswith("benchmarks/")]
     used = {
         imported for name, source in sources.items() for imported in imported_modules(source) if imported != name
     }.union(*map(imported_modules, benchmarks))
     packages = {module_name(path.parent / "__init__.py") for path in python_files(*PACKAGES)}
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"].values()
-    entries = {script.partition(":")[0] for script in scripts}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["scripts"], *project["entry-points"].values()]
+    entries = {entry.partition(":")[0] for group in groups for entry in group.values()}
     programs = {
         name
         for name in sources

@@ -50,11 +50,14 @@ def cluster_settings(
     *,
     ids: Sequence[int] | None = None,
     defaults: Mapping[str, str] | None = None,
+    advertised_host: str | None = None,
 ) -> list[Settings]:
     """The settings of so many brokers, on consecutive ports, or on free ones with port 0. `ids`: theirs; from 1, or
     from the first one that has a directory, by default. `defaults`: of topics, in place of as many replicas as there
-    can be. Raises ConfigError, ListenerError, OSError."""
+    can be. `advertised_host`: what clients are told in place of the listener's, with the same ports. Raises
+    ConfigError, ListenerError, OSError."""
     settings: list[Settings] = []
+    told_host = listener.host if advertised_host is None else advertised_host
     if ids is None:
         first_id = FIRST_ID if data_dir is None else first_broker_id(FileDisk(), data_dir)
         ids = range(first_id, first_id + count)
@@ -73,7 +76,7 @@ def cluster_settings(
         )
         check_protocols([here], parse_protocol_map(config.listener_security_protocol_map))
         directories = None if data_dir is None else [broker_directory(data_dir, node_id)]
-        settings.append(Settings([here], {here.name: here}, directories, node_id, config))
+        settings.append(Settings([here], {here.name: here._replace(host=told_host)}, directories, node_id, config))
     return settings
 
 

@@ -6,13 +6,17 @@ Code that blocks this loop, as clients without asyncio do, waits for brokers tha
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, Unpack
 
 from odradek.client.topic_partition import TopicPartition
+from odradek.testing.broker_state import BrokerState
 from odradek.testing.cluster_options import ClusterOptions
 from odradek.testing.contents import Contents
+from odradek.testing.faults.fault import match_of
+from odradek.testing.faults.fault_handle import AsyncFaultHandle
+from odradek.testing.faults.faults import Faults, Meant
+from odradek.testing.faults.recorded_requests import RecordedRequest, Requests, begin_of
 from odradek.testing.hosting.cluster_in_loop import ClusterInLoop
-from odradek.testing.hosting.hosted_broker import BrokerState
 from odradek.testing.record_shapes import RecordShape
 from odradek.testing.waiting import TIMEOUT_S, wait_until
 
@@ -91,6 +95,8 @@ class AsyncKafka:
             {node_id: AsyncKafkaBroker(self._contents, cluster, node_id) for node_id in cluster.brokers}
         )
         """By id, from 1."""
+        self.faults: Final = Faults(cluster.faults.table, AsyncFaultHandle)
+        """What is done to the requests of clients (faults/faults.py)."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -140,11 +146,29 @@ class AsyncKafka:
         """Returns when what goes by the time of day is done."""
         await self._cluster.shift_clock((now - self.now).total_seconds())
 
+    async def move_leader(self, topic: str, partition: int, to: int, timeout_s: float = TIMEOUT_S) -> None:
+        await self._contents.move_leader(topic, partition, to, timeout_s)
+        await self._cluster.settle()
+
+    async def move_coordinator(self, *, to: int, group: str | None = None, transactional_id: str | None = None) -> None:
+        await self._contents.move_coordinator(group, transactional_id, to)
+        await self._cluster.settle()
+
+    async def fence(self, transactional_id: str) -> None:
+        await self._contents.fence(transactional_id)
+
+    async def expire_group_member(self, group: str, member: str | None = None) -> list[str]:
+        return await self._contents.expire_group_member(group, member)
+
+    def requests(self, *, since: float | RecordedRequest | Requests | None = None, **meant: Unpack[Meant]) -> Requests:
+        """As `Kafka.requests`."""
+        return self._cluster.faults.recorder.requests(match_of(**meant), begin_of(since), self._cluster.name_by_id)
+
     async def reset(self) -> None:
         for broker in self.brokers.values():
             if broker.state is BrokerState.DOWN:
                 await broker.start()
-        await self._contents.close()  # a producer that asks for a topic makes it anew
+        await self._contents.close_clients()  # a producer that asks for a topic makes it anew
         await self._cluster.empty(self._options.topics)
 
     async def make_topics(self) -> None:
@@ -154,5 +178,5 @@ class AsyncKafka:
 
     async def stop(self) -> None:
         """Ends its clients and the brokers. For `odradek.testing.cluster`."""
-        await self._contents.close()
+        await self._contents.close_clients()
         await self._cluster.stop()

@@ -11,6 +11,8 @@ from odradek.client.errors.broker_errors import BrokerError, UnknownTopic
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST
 from odradek.client.topic_partition import TopicPartition
 from odradek.protocol.errors import ErrorCode
+from odradek.testing import operations
+from odradek.testing.broker_state import WrongBrokerState
 from odradek.testing.own_client import CLIENT_ID
 from odradek.testing.record_shapes import RecordShape, send_arguments, shown
 from odradek.testing.waiting import WaitedInVain, now_s, wait_until
@@ -24,6 +26,8 @@ if TYPE_CHECKING:  # a test that uses another project's client alone can do with
     from odradek.client.producer.results.produce_results import Ack
 
 POLL_MS: Final = 50.0
+REQUEST_TIMEOUT_MS: Final = 2_000
+"""A broker that is paused is asked no longer than that; the default of 30 s is for a network and its load."""
 
 
 class Contents:
@@ -31,18 +35,18 @@ class Contents:
 
     def __init__(self, servers: Callable[[], str]) -> None:
         """`servers`: HOST:PORT of the brokers that run now, with commas between them."""
-        self._servers = servers
+        self._running_servers = servers
         self._is_stale = False
         self._clients = AsyncExitStack()
         self._admin: Admin | None = None
         self._producer: Producer | None = None
 
     def renew(self) -> None:
-        """A broker has been stopped, or goes on: the clients that there are may wait for one that does not answer. In
-        any thread."""
+        """The clients that there are may wait for a broker that does not answer, or know topics that are gone: others
+        are made when one is needed next. In any thread."""
         self._is_stale = True
 
-    async def close(self) -> None:
+    async def close_clients(self) -> None:
         """Its clients are closed; they are made anew where they are needed again."""
         self._is_stale = False
         self._admin = self._producer = None
@@ -52,25 +56,31 @@ class Contents:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        await self.close_clients()
+
+    def _servers(self) -> str:
+        """Raises WrongBrokerState."""
+        if servers := self._running_servers():
+            return servers
+        raise WrongBrokerState("no broker of this cluster runs: start one")
 
     async def admin(self) -> "Admin":
         if self._is_stale:
-            await self.close()
+            await self.close_clients()
         if self._admin is None:
             from odradek.client.admin.admin import Admin
 
-            made = Admin(bootstrap_servers=self._servers(), client_id=CLIENT_ID)
+            made = Admin(self._servers(), client_id=CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS)
             self._admin = await self._clients.enter_async_context(made)
         return self._admin
 
     async def _sender(self) -> "Producer":
         if self._is_stale:
-            await self.close()
+            await self.close_clients()
         if self._producer is None:
             from odradek.client.producer.producer import Producer
 
-            made = Producer(bootstrap_servers=self._servers(), client_id=CLIENT_ID, linger_ms=0)
+            made = Producer(self._servers(), client_id=CLIENT_ID, linger_ms=0, request_timeout_ms=REQUEST_TIMEOUT_MS)
             self._producer = await self._clients.enter_async_context(made)
         return self._producer
 
@@ -105,6 +115,7 @@ class Contents:
         async with Consumer(
             bootstrap_servers=self._servers(),
             client_id=CLIENT_ID,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
         ) as consumer:
@@ -120,6 +131,34 @@ class Contents:
                     return sorted(found, key=lambda record: (record.partition, record.offset))
                 found += await consumer.get_batch(timeout_ms=POLL_MS)
                 _check_time(topic, count, found, deadline_s, timeout_s)
+
+    async def last_records(self, partitions: Iterable[TopicPartition], count_max: int) -> "list[ConsumerRecord]":
+        """The records at the last so many offsets of each partition, those of open and aborted transactions, too.
+
+        Ordered by partition and offset. Raises ClientError.
+        """
+        from odradek.client.consumer.consumer import Consumer
+
+        wanted = dict.fromkeys(partitions, LATEST)
+        admin = await self.admin()
+        begins = await admin.list_offsets(dict.fromkeys(wanted, EARLIEST))
+        ends = {partition: each.offset for partition, each in (await admin.list_offsets(wanted)).items()}
+        starts = {each: max(begins[each].offset, end - count_max) for each, end in ends.items()}
+        there = {each: start for each, start in starts.items() if start < ends[each]}
+        found: list[ConsumerRecord] = []
+        if not there:
+            return found
+        async with Consumer(bootstrap_servers=self._servers(), client_id=CLIENT_ID) as consumer:
+            consumer.assign(there)
+            while not await _has_reached(consumer, {each: ends[each] for each in there}):
+                found += await consumer.get_batch(timeout_ms=POLL_MS)
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+
+    async def overview(self) -> list[tuple[str, str]]:
+        """Titles and texts: the last records of the topics, the groups, as people read them (overview.py)."""
+        from odradek.testing.overview import overview
+
+        return await overview(self)
 
     async def _partitions_in_time(self, topic: str, count: int | None, deadline_s: float) -> list[TopicPartition]:
         while True:
@@ -165,6 +204,26 @@ class Contents:
             - (committed[partition] if partition in committed else begins[partition].offset)
             for partition in wanted
         }
+
+    # -- what happens in real clusters ------------------------------------------------------------------------------
+
+    async def move_leader(self, topic: str, partition: int, to: int, timeout_s: float) -> None:
+        """As `operations.move_leader`."""
+        await operations.move_leader(await self.admin(), topic, partition, to, timeout_s)
+
+    async def move_coordinator(self, group: str | None, transactional_id: str | None, to: int) -> None:
+        """As `operations.move_coordinator`."""
+        await operations.move_coordinator(await self.admin(), group, transactional_id, to)
+
+    async def fence(self, transactional_id: str) -> None:
+        """As `operations.fence`."""
+        await operations.fence(await self.admin(), transactional_id)
+
+    async def expire_group_member(self, group: str, member: str | None) -> list[str]:
+        """As `operations.expire_group_member`."""
+        return await operations.expire_group_member(await self.admin(), group, member)
+
+    # -- waiting ----------------------------------------------------------------------------------------------------
 
     async def wait_for_lag(self, group_id: str, lag: int, timeout_s: float) -> None:
         """Returns when the group has committed something and is behind by so much, or less. Raises WaitedInVain."""

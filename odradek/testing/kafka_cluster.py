@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from odradek.testing.cluster_options import BROKERS_DEFAULT, SESSION_MS, ClusterOptions
-from odradek.testing.hosting.hosted_cluster import HostedCluster
 from odradek.testing.kafka import Kafka
+from odradek.testing.modes import started
 
 if TYPE_CHECKING:
     from odradek.testing.async_kafka import AsyncKafka
@@ -27,6 +27,10 @@ T = TypeVar("T")
 
 TOLD_AS: Final = "kafka"
 RUNS: Final = "this cluster runs already: stop it first, or make another one"
+OUTSIDE: Final = (
+    "`async with` runs the brokers in the event loop, and this cluster is to be in another process: use `with`, whose "
+    "clients may run in the loop"
+)
 
 
 class WrongUse(RuntimeError):
@@ -46,10 +50,7 @@ class KafkaCluster:
         brokers raise that cannot start, with a sentence each; OSError. Nothing is left of it then."""
         if self._running is not None:
             raise WrongUse(RUNS)
-        options = self.options
-        hosted = HostedCluster(options.settings(), options.directory, options.session_ms)
-        hosted.start()
-        self._running = kafka = Kafka(options, hosted)
+        self._running = kafka = Kafka(self.options, *started(self.options))
         try:
             kafka.make_topics()
         except BaseException:
@@ -76,9 +77,12 @@ class KafkaCluster:
         from odradek.testing.async_kafka import AsyncKafka
         from odradek.testing.hosting.cluster_in_loop import ClusterInLoop
 
+        options = self.options
         if self._in_loop is not None:
             raise WrongUse(RUNS)
-        options = self.options
+        if options.is_elsewhere:
+            raise WrongUse(OUTSIDE)
+
         hosted = ClusterInLoop(options.settings(), options.directory)
         await hosted.start()
         self._in_loop = kafka = AsyncKafka(options, hosted)
@@ -121,13 +125,18 @@ def cluster(
     data_dir: str | os.PathLike[str] | None = None,
     session_ms: float = SESSION_MS,
     port: int = 0,
+    subprocess: bool = False,
+    processes: bool = False,
+    etcd: str | None = None,
 ) -> KafkaCluster:
     """A cluster of so many brokers, each in a thread of its own, which keeps everything in memory.
 
     `topics`: made at its start, names with their numbers of partitions, or names alone for one partition each.
     `config`: options of the brokers under Kafka's names. `act_as`: a release of Apache Kafka, such as "3.9", of which
     it tells clients the versions. `data_dir`: where its logs are kept instead. `session_ms`: after so long the others
-    miss a broker that is killed or paused. `port`: of the first broker, the others following; 0: any.
+    miss a broker that is killed or paused. `port`: of the first broker, the others following; 0: any. `subprocess`: the
+    threads are those of a child process, which has the test kit's clients, too. `processes`: each broker is a process
+    of its own, with files. `etcd`: so, too, and their metadata is in a given etcd, HOST:PORT of its members.
 
     Raises OptionsRefused, ConfigError.
     """
@@ -141,5 +150,8 @@ def cluster(
             data_dir=data_dir,
             session_ms=session_ms,
             port=port,
+            subprocess=subprocess,
+            processes=processes,
+            etcd=etcd,
         )
     )

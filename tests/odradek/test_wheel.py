@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from processes.odradek_broker import REPOSITORY, OdradekBroker
+from processes.wheel import build
 from tests.source_rules import LINKED
 
 BUILT_FROM = ("odradek", *LINKED, "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")
@@ -49,14 +50,6 @@ def copy_of_the_checkout(target: Path) -> Path:
             shutil.copy(REPOSITORY / name, target)
     assert all((target / "odradek" / name).is_symlink() for name in LINKED)
     return target
-
-
-def build(tree: Path, kind: str, target: Path) -> Path:
-    """The wheel or sdist of a source tree. Raises CalledProcessError."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(target)]
-    subprocess.run(command, cwd=tree, check=True, capture_output=True, timeout=SECONDS_MAX)
-    (built,) = target.iterdir()
-    return built
 
 
 def record_of(wheel: Path) -> list[str]:
@@ -108,8 +101,11 @@ def test_built_where_links_became_text_files_it_has_the_same_files(checkout: Pat
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(wheel, tmp_path_factory.mktemp("environment"))
+
+
+def installed(wheel: Path, directory: Path) -> Path:
     """The interpreter of an environment that holds the wheel, and finds what it depends on where the tests find it."""
-    directory = tmp_path_factory.mktemp("environment")
     venv.create(directory, symlinks=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = directory / "lib" / version / "site-packages"

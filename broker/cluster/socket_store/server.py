@@ -62,6 +62,11 @@ class StoreServer:
         self._held: dict[int, _Held] = {}
         self._server: asyncio.AbstractServer | None = None
 
+    @property
+    def address(self) -> str:
+        """As `metadata.store` has it."""
+        return f"unix:{self.path}"
+
     async def start(self, sock: socket.socket) -> None:
         """Answers on this socket, which listens already, and is closed by `close`."""
         self._server = await self._environment.loop.create_unix_server(lambda: Session(self), sock=sock)

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from odradek.broker.cluster.socket_store.messages import CommandRefused
+from odradek.broker.cluster.store import MetadataStore
 from odradek.broker.launch.supervisor.control import LEAVE
 from odradek.broker.launch.supervisor.in_sync import OutOfSync
 from odradek.broker.launch.supervisor.member import Member
@@ -26,8 +27,9 @@ IN_SYNC_LOOK_MS: Final = 200.0
 class RollingRestart:
     """One at a time, of the brokers of a supervisor."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: Supervisor, store: MetadataStore) -> None:
         self._supervisor = supervisor
+        self._store = store
         self._environment = supervisor.environment
         self._is_running = False
 
@@ -84,7 +86,7 @@ class RollingRestart:
 
     async def _in_sync(self) -> None:
         """Returns when every replica is in sync. Raises CommandRefused when that takes too long."""
-        out_of_sync = OutOfSync(self._supervisor.server.store)
+        out_of_sync = OutOfSync(self._store)
         deadline_ms = self._environment.monotonic_ms() + IN_SYNC_MS
         while (found := await out_of_sync.first()) is not None:
             self._require_running()

@@ -85,7 +85,7 @@ async def _until_signal(count: int | None, options: Options, ahead: BrokersAhead
 async def _run(
     count: int | None, options: Options, ahead: BrokersAhead, environment: Environment, stop: asyncio.Event
 ) -> int:
-    async with _served(options.data_dir, environment) as (server, is_new):
+    async with served_store(options.data_dir, environment) as (server, is_new):
         known = await registered_ids(server.store)
         first_id = FIRST_ID if options.data_dir is None else first_broker_id(FileDisk(), options.data_dir)
         ids = broker_ids(known, count or len(known) or brokers_for(usable_processors()), first_id)
@@ -97,7 +97,7 @@ async def _run(
             await leave_out(server.store, ids, options.data_dir)
         defaults = _defaults(options, len(ids), is_new=is_new or len(known) == 1)  # of one broker: taken from `serve`
         supervisor = Supervisor(plans, options, defaults, server, environment, FileDisk(), stop, ahead)
-        server.on_command = RollingRestart(supervisor).on_command
+        server.on_command = RollingRestart(supervisor, server.store).on_command
         environment.loop.add_signal_handler(signal.SIGCHLD, supervisor.look_again)
         for number in (signal.SIGTERM, signal.SIGINT):
             environment.loop.add_signal_handler(number, _stops, stop, supervisor)
@@ -131,7 +131,7 @@ def _defaults(options: Options, count: int, *, is_new: bool) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _served(data_dir: str | None, environment: Environment) -> AsyncGenerator[tuple[StoreServer, bool]]:
+async def served_store(data_dir: str | None, environment: Environment) -> AsyncGenerator[tuple[StoreServer, bool]]:
     """The store, and its socket; and whether it is new. Raises StartRefused, StoreDamaged, OSError."""
     if data_dir is None:
         with private_directory() as directory:

@@ -16,9 +16,8 @@ import asyncio
 import logging
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from odradek.broker.cluster.socket_store.server import StoreServer
 from odradek.broker.directories.cluster_layout import broker_directory
 from odradek.broker.disk.disk import Disk, LockHeld
 from odradek.broker.launch.cluster_directory import LOCK_FILE
@@ -42,6 +41,19 @@ PHASE_MS: Final = 6_000.0
 """How long all may take for one phase of a stop; a broker drains for four seconds at most."""
 
 
+class BrokersStore(Protocol):
+    """The metadata store of the brokers, as far as who runs them has to do with it."""
+
+    @property
+    def address(self) -> str:
+        """As `metadata.store` has it."""
+        ...
+
+    def process_ended(self, pid: int) -> None:
+        """A broker's process has been reaped, so its leases may end at once."""
+        ...
+
+
 class Supervisor:
     """See the module. In the loop's thread."""
 
@@ -50,19 +62,19 @@ class Supervisor:
         plans: Sequence[BrokerPlan],
         options: Options,
         defaults: Mapping[str, str],
-        server: StoreServer,
+        store: BrokersStore,
         environment: Environment,
         disk: Disk,
         stop: asyncio.Event,
         ahead: BrokersAhead,
     ) -> None:
-        """`defaults`: of topics. `server`: of the store, which is its owner's. `stop`: whoever sets it calls
+        """`defaults`: of topics. `store`: is its owner's. `stop`: whoever sets it calls
         `look_again` then. `ahead`: its owner's, too."""
         self._stop = stop
         self.options = options
         self._ahead = ahead
         self._defaults = defaults
-        self.server = server
+        self._store = store
         self.environment = environment
         self._disk = disk
         self._tasks = Tasks(environment.loop)
@@ -111,10 +123,10 @@ class Supervisor:
         options = self.options
         if options.data_dir is not None:
             await self._until_unlocked(broker_directory(options.data_dir, member.plan.node_id))
-        store = f"unix:{self.server.path}"
         page = None if options.metrics is None else member.metrics_port
         await member.child.start(
-            member.plan.begin(options, self._defaults, store, member.port, page), self._ahead.take(member.plan.node_id)
+            member.plan.begin(options, self._defaults, self._store.address, member.port, page),
+            self._ahead.take(member.plan.node_id),
         )
 
     async def _until_unlocked(self, directory: str) -> None:
@@ -179,7 +191,7 @@ class Supervisor:
         ending = child.reap()
         if ending is None:
             return
-        self.server.process_ended(pid)
+        self._store.process_ended(pid)
         if not self.is_stopping and not member.is_leaving:
             self.died(member, ending if not child.failure else f"{ending}: {child.failure}")
 

@@ -10,10 +10,12 @@ from typing import Final
 from odradek.broker.config.settings import Settings
 from odradek.broker.launch.run_cluster import drain_all
 from odradek.broker.server import Broker
+from odradek.testing.broker_state import BrokerState, WrongBrokerState
+from odradek.testing.faults.cluster_faults import ClusterFaults
 from odradek.testing.hosting import inside
 from odradek.testing.hosting.broker_place import BrokerPlace
 from odradek.testing.hosting.gate import Gate
-from odradek.testing.hosting.hosted_broker import HELPER_THREADS, BrokerState, WrongBrokerState
+from odradek.testing.hosting.hosted_broker import HELPER_THREADS
 from odradek.testing.hosting.hosted_environment import HostedEnvironment
 from odradek.testing.hosting.kept_metadata import KeptMetadata
 from odradek.testing.hosting.shared_memory import SharedMemory, SharedMemoryStore
@@ -59,7 +61,7 @@ class LoopBroker:
         environment = HostedEnvironment(loop, Gate(), self._clock, has_device=self.place.has_device)
         environment.allow_helper_threads(HELPER_THREADS)
         self._store, place = self._memory.open(loop), self.place
-        broker = Broker(place.settings, environment, place.files(), store=self._store, interceptors=place.interceptors)
+        broker = place.make_broker(environment, place.files(), self._store)
         try:
             await broker.start()
         except BaseException:
@@ -90,8 +92,9 @@ class ClusterInLoop:
         self._kept = None if data_dir is None else KeptMetadata(data_dir)
         self.memory: Final = SharedMemory() if self._kept is None else self._kept.memory
         self.clock: Final = ShiftedClock()
+        self.faults: Final = ClusterFaults()
         self.brokers: Final = {
-            each.node_id: LoopBroker(BrokerPlace(each), self.memory, self.clock) for each in settings
+            each.node_id: LoopBroker(BrokerPlace(each, self.faults), self.memory, self.clock) for each in settings
         }
 
     @property
@@ -142,6 +145,7 @@ class ClusterInLoop:
 
     async def empty(self, kept: Mapping[str, int]) -> None:
         """As `HostedCluster.empty`."""
+        self.faults.table.clear()
         for work in (inside.loaded, inside.end_transactions):
             for broker in self._running:
                 await work(broker.broker)
@@ -149,9 +153,16 @@ class ClusterInLoop:
         await self.settle()
         for broker in self._running:
             await inside.delete_groups(broker.broker)
+        self.faults.recorder.clear()
+
+    def name_by_id(self, topic_id: bytes) -> str:
+        """Of a topic, as any broker that runs knows it; "" where there is none."""
+        names = (each.broker.context.metadata.image.name_by_id(topic_id) for each in self._running)
+        return next((name for name in names if name), "")
 
     async def stop(self) -> None:
         """All stop: nobody takes over from anybody, and what they have in files is complete."""
+        self.faults.table.clear()  # else brokers would wait for requests that are held
         running = self._running
         await drain_all([each.broker for each in running])
         for each in running:

@@ -7,33 +7,25 @@ nothing. The metadata store hears of neither; who ends the broker's lease then i
 
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from enum import Enum, auto
 from typing import Any, Final, TypeVar
 
 from odradek.broker.server import Broker
+from odradek.runtime.environment import tell_when_forked
+from odradek.testing.broker_state import BrokerState, WrongBrokerState
 from odradek.testing.hosting.broker_place import BrokerPlace
 from odradek.testing.hosting.gate import Gate
 from odradek.testing.hosting.gated_disk import GatedDisk
 from odradek.testing.hosting.hosted_environment import HostedEnvironment
+from odradek.testing.hosting.inherited_sockets import let_go
 from odradek.testing.hosting.loop_thread import LoopThread
 from odradek.testing.hosting.shared_memory import SharedMemory, SharedMemoryStore
 from odradek.testing.hosting.shifted_clock import ShiftedClock
 
+__all__ = ["HELPER_THREADS", "BrokerState", "HostedBroker", "WrongBrokerState"]
+
 T = TypeVar("T")
 
 HELPER_THREADS: Final = 4
-
-
-class BrokerState(Enum):
-    """What a broker is doing."""
-
-    DOWN = auto()
-    RUNNING = auto()
-    PAUSED = auto()
-
-
-class WrongBrokerState(RuntimeError):
-    """What was asked of a broker does not go with what it is doing."""
 
 
 class _Life:
@@ -51,9 +43,7 @@ class _Life:
     async def start(self, place: BrokerPlace) -> None:
         """In its thread. Raises what `Broker.start` raises."""
         self.disk = GatedDisk(place.files(), self.gate)
-        self.broker = Broker(
-            place.settings, self.environment, self.disk, store=self.store, interceptors=place.interceptors
-        )
+        self.broker = place.make_broker(self.environment, self.disk, self.store)
         await self.broker.start()
         place.keep_port(self.broker)
 
@@ -71,13 +61,21 @@ class _Life:
 
 
 class HostedBroker:
-    """See the module. Its methods are called by one thread at a time, and not by its own."""
+    """See the module. Its methods are called by one thread at a time, and not by its own.
+
+    A child that the process forks inherits its sockets and lets go of them: else they would outlive the broker there.
+    """
 
     def __init__(self, place: BrokerPlace, memory: SharedMemory, clock: ShiftedClock) -> None:
         self.place: Final = place
         self._memory = memory
         self._clock = clock
         self._life: _Life | None = None
+        tell_when_forked(self)
+
+    def was_forked(self) -> None:
+        if self._life is not None:
+            let_go(self._life.environment.descriptors())
 
     @property
     def node_id(self) -> int:
@@ -115,6 +113,11 @@ class HostedBroker:
         """Has the broker do something in its loop (inside.py). Raises WrongBrokerState when it is down."""
         life = self._living("asked")
         return life.thread.submit(work(life.broker))
+
+    def name_by_id(self, topic_id: bytes) -> str:
+        """The name of a topic, "" where it does not know it. In any thread: what it knows is never changed, but
+        replaced."""
+        return self._living("asked for").broker.context.metadata.image.name_by_id(topic_id)
 
     def quiesce(self) -> None:
         """It decides nothing any more: its whole cluster stops."""

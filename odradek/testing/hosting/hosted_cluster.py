@@ -7,32 +7,48 @@ clock decides that: a test that keeps all threads from running, in a debugger or
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, Final
 
 from odradek.broker.config.settings import Settings
 from odradek.broker.server import Broker
+from odradek.testing.faults.cluster_faults import ClusterFaults
 from odradek.testing.hosting import inside
 from odradek.testing.hosting.broker_place import BrokerPlace
 from odradek.testing.hosting.hosted_broker import BrokerState, HostedBroker
 from odradek.testing.hosting.kept_metadata import KeptMetadata
 from odradek.testing.hosting.shared_memory import SharedMemory, SharedMemoryStore
 from odradek.testing.hosting.shifted_clock import ShiftedClock
+from odradek.testing.running_cluster import Calls, NotInThisMode, call_by_name
 
 
 class HostedCluster:
-    """See the module."""
+    """See the module: a `RunningCluster`."""
 
     def __init__(self, settings: Sequence[Settings], data_dir: str | None, session_ms: float) -> None:
         """`data_dir`: where the brokers' directories are; None: in memory. Raises as `KeptMetadata`."""
         self._kept = None if data_dir is None else KeptMetadata(data_dir)
         self.memory: Final = SharedMemory() if self._kept is None else self._kept.memory
         self.clock: Final = ShiftedClock()
+        self.faults: Final = ClusterFaults()
         self.brokers: Final = {
-            each.node_id: HostedBroker(BrokerPlace(each), self.memory, self.clock) for each in settings
+            each.node_id: HostedBroker(BrokerPlace(each, self.faults), self.memory, self.clock) for each in settings
         }
         self._session_ms = session_ms
         self._missing: dict[int, threading.Timer] = {}
+        self.calls: Final[Calls] = {
+            "states": self.states,
+            "stop_broker": self.stop_broker,
+            "start_again": self.start_again,
+            "kill": self.kill,
+            "pause": self.pause,
+            "resume": self.resume,
+            "settle": self.settle,
+            "create_topics": self.create_topics,
+            "empty": self.empty,
+            "now_ms": self.now_ms,
+            "shift_clock": self.shift_clock,
+        }
+        """What can be called by name, in whatever process the test runs (running_cluster.py)."""
 
     def start(self) -> None:
         """Returns when all accept connections and know one another. Raises what `Broker.start` raises, and then none of
@@ -47,8 +63,9 @@ class HostedCluster:
 
     def stop(self) -> None:
         """All stop: nobody takes over from anybody, and what they have in files is complete."""
-        for timer in self._missing.values():
-            timer.cancel()
+        self.faults.table.clear()  # else brokers would wait for requests that are held
+        for node_id in list(self._missing):
+            self._found(node_id)
         running: list[HostedBroker] = []
         for broker in self.brokers.values():
             if broker.state is BrokerState.PAUSED:
@@ -97,11 +114,13 @@ class HostedCluster:
     def empty(self, kept: Mapping[str, int]) -> None:
         """Aborts open transactions, deletes groups and topics; topics that are `kept`, by their numbers of partitions,
         are there again at once. Returns when all brokers know that. All have to run."""
+        self.faults.table.clear()
         self._have(inside.loaded)
         self._have(inside.end_transactions)
         self._running[0].submit(lambda broker: inside.renew_topics(broker, self.memory, kept)).result()
         self.settle()
         self._have(inside.delete_groups)  # last: members that run join again, and find the topics
+        self.faults.recorder.clear()
 
     def _have(self, work: Callable[[Broker], Coroutine[Any, Any, object]]) -> None:
         """Has each broker that runs do it, side by side."""
@@ -111,6 +130,21 @@ class HostedCluster:
     @property
     def _running(self) -> list[HostedBroker]:
         return [broker for broker in self.brokers.values() if broker.state is BrokerState.RUNNING]
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        return call_by_name(self.calls, name, arguments)
+
+    def states(self) -> dict[str, str]:
+        """The names of their states, by their ids."""
+        return {str(node_id): broker.state.name for node_id, broker in self.brokers.items()}
+
+    def stop_broker(self, node_id: int) -> None:
+        self.brokers[node_id].stop()
+
+    def name_by_id(self, topic_id: bytes) -> str:
+        """Of a topic, as any broker that runs knows it; "" where there is none. In any thread."""
+        running = (broker for broker in self.brokers.values() if broker.state is BrokerState.RUNNING)
+        return next((name for broker in running if (name := broker.name_by_id(topic_id))), "")
 
     def kill(self, node_id: int) -> None:
         self._misses(node_id, self.brokers[node_id].kill())
@@ -127,6 +161,16 @@ class HostedCluster:
         self.brokers[node_id].start()
         self.settle()
 
+    def kill_process(self) -> None:
+        raise NotInThisMode(
+            "the brokers are threads of the test's own process, which kill_process would end: it needs "
+            "cluster(subprocess=True)"
+        )
+
+    def now_ms(self) -> int:
+        """The brokers' time of day, in milliseconds since 1970."""
+        return self.clock.now_ms()
+
     def _misses(self, node_id: int, store: SharedMemoryStore) -> None:
         self._found(node_id)
         timer = threading.Timer(self._session_ms / 1000.0, self.memory.end_leases, (store,))
@@ -135,5 +179,7 @@ class HostedCluster:
         timer.start()
 
     def _found(self, node_id: int) -> None:
-        with suppress(KeyError):
-            self._missing.pop(node_id).cancel()
+        """Returns when its timer has ended, too."""
+        if (timer := self._missing.pop(node_id, None)) is not None:
+            timer.cancel()
+            timer.join()

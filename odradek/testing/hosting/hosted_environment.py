@@ -20,7 +20,7 @@ _D = TypeVar("_D")
 class HostedEnvironment(Environment):
     """See the module. What it has opened, `sever` closes."""
 
-    __slots__ = ("_gate", "_has_device", "_servers", "_transports", "clock")
+    __slots__ = ("_accepted", "_gate", "_has_device", "_servers", "_transports", "clock")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, gate: Gate, clock: ShiftedClock, *, has_device: bool = True
@@ -31,6 +31,7 @@ class HostedEnvironment(Environment):
         self._has_device = has_device
         self.clock = clock
         self._gate = gate
+        self._accepted: WeakSet[asyncio.BaseProtocol] = WeakSet()
         self._servers: list[asyncio.AbstractServer] = []
         self._transports: WeakSet[asyncio.BaseTransport] = WeakSet()
 
@@ -68,7 +69,13 @@ class HostedEnvironment(Environment):
         ssl: SSLContext | None = None,
     ) -> tuple[asyncio.AbstractServer, Sequence[tuple[str, int]]]:
         self._gate.check()
-        server, addresses = await super().listen(factory, host, port, ssl=ssl)
+
+        def accepted() -> asyncio.BaseProtocol:
+            protocol = factory()
+            self._accepted.add(protocol)
+            return protocol
+
+        server, addresses = await super().listen(accepted, host, port, ssl=ssl)
         self._servers.append(server)
         return server, addresses
 
@@ -103,3 +110,10 @@ class HostedEnvironment(Environment):
             server.close()
         for transport in list(self._transports):
             cast(asyncio.WriteTransport, transport).abort()
+
+    def descriptors(self) -> list[int]:
+        """Of the sockets that it listens on, has accepted, and has connected. In any thread, also in a forked child."""
+        accepted = [getattr(protocol, "transport", None) for protocol in list(self._accepted)]
+        sockets = [transport.get_extra_info("socket") for transport in [*accepted, *self._transports] if transport]
+        sockets += [each for server in self._servers for each in getattr(server, "sockets", ())]
+        return [each.fileno() for each in sockets if each is not None]

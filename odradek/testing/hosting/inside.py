@@ -26,6 +26,7 @@ from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from odradek.testing.hosting.shared_memory import SharedMemory
 from odradek.testing.own_client import CLIENT_ID
+from odradek.testing.running_cluster import NewTopicRefused
 
 R = TypeVar("R", bound=Response)
 
@@ -46,10 +47,6 @@ ENDED: Final = (
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.PRODUCER_FENCED,
 )
-
-
-class NewTopicRefused(Exception):
-    """A topic cannot be made; the text says which one, and why."""
 
 
 async def answered(broker: Broker, request: Request[R], version: int | None = None) -> R:
@@ -78,7 +75,7 @@ async def create_topics(
     refused = [each for each in answer.topics if each.error_code]
     if refused:
         whys = (f"{each.name!r}: {each.error_message or ErrorCode(each.error_code).name}" for each in refused)
-        raise NewTopicRefused(f"could not be made: {'; '.join(whys)}")
+        raise NewTopicRefused(f"topics could not be made: {'; '.join(whys)}")
 
 
 async def renew_topics(broker: Broker, memory: SharedMemory, kept: Mapping[str, int]) -> None:

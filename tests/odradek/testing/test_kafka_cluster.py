@@ -11,10 +11,10 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaPartition
 from kafka.structs import OffsetAndMetadata
 
-from odradek import Consumer, Producer, TopicPartition
+from odradek import Consumer, Producer, TopicPartition, UnknownTopic
 from odradek.testing import AsyncKafka, Kafka, WaitedInVain, cluster
+from odradek.testing.broker_state import WrongBrokerState
 from odradek.testing.cluster_options import OptionsRefused
-from odradek.testing.hosting.hosted_broker import WrongBrokerState
 from odradek.testing.kafka_cluster import WrongUse
 
 
@@ -111,6 +111,33 @@ def test_reset_leaves_the_topics_that_it_was_made_with_and_nothing_in_them() -> 
         assert kafka.run(lambda contents: contents.topics()) == ["orders"]
         assert kafka.group("billing").committed() == {}
         assert repr(kafka.brokers[3]).endswith("running>")
+
+
+def test_after_a_reset_the_kits_own_clients_bring_no_topic_back() -> None:
+    """A producer that asks who leads a topic now asks for all that it knows, which makes those that are gone. It asks
+    at the latest when the topic has another leader, so several are made: one of them has."""
+    names = [f"topic-{number}" for number in range(6)]
+    with cluster() as kafka:
+        for name in names:
+            kafka.produce(name, ["before"])
+        kafka.reset()
+        for name in names[:-1]:
+            kafka.create_topic(name)
+            kafka.produce(name, ["after"])
+        assert sorted(kafka.run(lambda contents: contents.topics())) == names[:-1]
+
+
+async def test_nor_do_they_in_asyncio() -> None:
+    names = [f"topic-{number}" for number in range(6)]
+    async with cluster() as kafka:
+        for name in names:
+            await kafka.produce(name, ["before"])
+        await kafka.reset()
+        for name in names[:-1]:
+            await kafka.create_topic(name)
+            await kafka.produce(name, ["after"])
+        with pytest.raises(UnknownTopic):
+            await kafka.records(names[-1])
 
 
 def test_time_can_be_moved_for_retention_and_compaction_and_nothing_else() -> None:

@@ -10,13 +10,27 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = ROOT / "docs" / "testing.md"
 EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
+OUR_PLUGIN: Final = ("-p", "no:odradek", "-p", "odradek.testing.pytest_plugin")
+"""The same whether the environment was made before it had the entry point, or since."""
+
 
 def test_every_example_of_the_page_passes(tmp_path: Path) -> None:
     examples = EXAMPLE.findall(PAGE.read_text())
     assert len(examples) >= 5
     for number, example in enumerate(examples):
         (tmp_path / f"test_example_{number}.py").write_text(example)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        *OUR_PLUGIN,
+        str(tmp_path),
+    ]
     ended = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60, env=_environment(tmp_path)
     )

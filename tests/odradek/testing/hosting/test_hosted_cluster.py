@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from odradek.testing import Kafka, cluster
-from odradek.testing.hosting.hosted_broker import BrokerState, WrongBrokerState
+from odradek.testing.broker_state import BrokerState, WrongBrokerState
+from odradek.testing.contents import Contents
+from odradek.testing.hosting.hosted_cluster import HostedCluster
 
 TOPIC = "orders"
 
 
 def leader_of(kafka: Kafka) -> int:
-    async def ask(contents: object) -> int:
-        described = await (await kafka.contents.admin()).describe_topic(TOPIC)
+    async def ask(contents: Contents) -> int:
+        described = await (await contents.admin()).describe_topic(TOPIC)
         return described.partitions[0].leader
 
     return kafka.run(ask)
@@ -56,7 +58,9 @@ def test_who_is_paused_is_missed_and_comes_back() -> None:
 def test_a_thread_that_keeps_the_interpreter_costs_nobody_the_lead() -> None:
     with cluster(topics=[TOPIC]) as kafka:
         kafka.produce(TOPIC, ["its producer id is committed to the metadata"])
-        before = kafka.cluster.memory.revision
+        assert isinstance(kafka.cluster, HostedCluster)
+        memory = kafka.cluster.memory
+        before = memory.revision
         switch_s = sys.getswitchinterval()
         sys.setswitchinterval(60)
         until_s = time.monotonic() + 2.5
@@ -64,7 +68,7 @@ def test_a_thread_that_keeps_the_interpreter_costs_nobody_the_lead() -> None:
             pass
         sys.setswitchinterval(switch_s)
         kafka.produce(TOPIC, ["a"])
-        assert kafka.cluster.memory.revision == before, "nothing is decided"
+        assert memory.revision == before, "nothing is decided"
 
 
 def test_a_paused_broker_can_be_killed_and_the_cluster_stopped_with_one() -> None:
