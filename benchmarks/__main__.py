@@ -6,6 +6,7 @@
     cluster       three brokers with three replicas of everything: speed, latency, failover, many topics
     groups        commits, rebalances, failover of a coordinator, idle groups, loading of offsets
     transactions  how many a second, what writers and readers lose by them, failover of a coordinator, idle ids
+    testkit       a cluster in a test, from the wheel: start, kill, reset, memory, a thousand tests
     clients       Odradek's producer beside other clients, to both brokers
 
 Each finished measurement is written down with its commit and its plan, and not repeated for them. `--list` names them.

@@ -40,13 +40,19 @@ from benchmarks.scale.simulated_cluster import measure_simulated_scale
 from benchmarks.simulator import measure_simulator
 from benchmarks.start import measure_memory, measure_start
 from benchmarks.synced import measure_alone, measure_synced
+from benchmarks.testkit.kill import measure_testkit_kill
+from benchmarks.testkit.many import measure_testkit_many
+from benchmarks.testkit.memory import measure_testkit_memory
+from benchmarks.testkit.process import measure_testkit_process
+from benchmarks.testkit.reset import measure_testkit_reset
+from benchmarks.testkit.start import measure_testkit_start
 from benchmarks.transactions import rate
 from benchmarks.transactions.coordinator_failover import measure_transaction_failover
 from benchmarks.transactions.idle_ids import measure_idle_ids
 from benchmarks.transactions.own_rate import measure_own_rate
 from benchmarks.transactions.passing import measure_passing
 
-PARTS = ("start", "log", "cores", "cluster", "groups", "transactions", "clients")
+PARTS = ("start", "log", "cores", "cluster", "groups", "transactions", "testkit", "clients")
 
 CATALOGUE: tuple[Measurement, ...] = (
     Measurement("import", "start", "what importing the broker costs", measure_import, is_paired=False),
@@ -222,6 +228,30 @@ CATALOGUE: tuple[Measurement, ...] = (
         is_paired=False,
     ),
     Measurement("idle-ids", "transactions", "memory of idle transactional ids", measure_idle_ids, is_paired=False),
+    Measurement(
+        "testkit-start",
+        "testkit",
+        "brokers in threads of a test: start to the first record",
+        measure_testkit_start,
+        is_paired=False,
+    ),
+    Measurement(
+        "testkit-process",
+        "testkit",
+        "a new process: start to the first record on three brokers",
+        measure_testkit_process,
+        is_paired=False,
+    ),
+    Measurement(
+        "testkit-kill",
+        "testkit",
+        "kill() of a leader until the next record is acknowledged",
+        measure_testkit_kill,
+        is_paired=False,
+    ),
+    Measurement("testkit-reset", "testkit", "reset() with 50 topics", measure_testkit_reset, is_paired=False),
+    Measurement("testkit-memory", "testkit", "memory of a fixture", measure_testkit_memory, is_paired=False),
+    Measurement("testkit-many", "testkit", "1,000 tests in one process", measure_testkit_many, is_paired=False),
 )
 
 

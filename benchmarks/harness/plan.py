@@ -62,6 +62,11 @@ class Plan:
     own_records: int = 500_000  # of our own producer, in a run
     passed_records: int = 2_000_000  # of the topic that readers pass
     transactional_ids: int = 10_000  # that are idle
+    testkit_runs: int = 9  # of what the test kit does
+    testkit_processes: int = 5  # that are started in each of them
+    testkit_topics: int = 50  # of a cluster that is reset
+    testkit_tests: int = 1000  # in one process, of our client; a tenth of others
+    testkit_tests_runs: int = 3
 
     @classmethod
     def small(cls) -> Self:
@@ -111,6 +116,11 @@ class Plan:
             own_records=40_000,
             passed_records=20_000,
             transactional_ids=200,
+            testkit_runs=1,
+            testkit_processes=2,
+            testkit_topics=5,
+            testkit_tests=20,
+            testkit_tests_runs=1,
         )
 
     def to_json(self) -> dict[str, Any]:

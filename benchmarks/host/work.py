@@ -76,5 +76,7 @@ class Watch:
         self.work = Work.until_now(*self._pids)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            return  # whoever is watched may be gone, and why the block failed is what has to be told
         self.work = Work.until_now(*self._pids).since(self.work)
