@@ -37,6 +37,7 @@ READY = re.compile(r"odradek \d\S* ready on ")
 OPTION = re.compile(r"--[a-z][a-z-]*|-[a-z]")
 VALUE = "two coffees"
 PROGRAM_SECTION = "Run it in a program"
+TEST_SECTION = "Test with it"  # run by tests/odradek/testing/test_kafka_cluster_page.py
 # What shows that the snippet did what it is there for. kafka-python's prints by itself.
 SHOWN = {
     "Odradek": "print(ack)",
@@ -114,7 +115,8 @@ def run(code: str, broker: OdradekBroker) -> str:
 def test_every_python_snippet_of_the_section_is_one_of_these() -> None:
     assert sorted(SNIPPETS) == sorted(SHOWN)
     assert section("Connect").count("```python") == len(SNIPPETS)
-    assert README.count("```python") == len(SNIPPETS) + section(PROGRAM_SECTION).count("```python")
+    elsewhere = section(PROGRAM_SECTION) + section(TEST_SECTION)
+    assert README.count("```python") == len(SNIPPETS) + elsewhere.count("```python")
 
 
 def test_the_program_with_brokers_of_its_own_runs(tmp_path: Path) -> None:

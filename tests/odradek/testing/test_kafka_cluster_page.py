@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md run as they stand there."""
+"""The examples of docs/testing.md run as they stand there, and so does the README's."""
 
 import re
 import subprocess
@@ -8,6 +8,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = ROOT / "docs" / "testing.md"
+README: Final = ROOT / "README.md"
 EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 OUR_PLUGIN: Final = ("-p", "no:odradek", "-p", "odradek.testing.pytest_plugin")
@@ -15,8 +16,9 @@ OUR_PLUGIN: Final = ("-p", "no:odradek", "-p", "odradek.testing.pytest_plugin")
 
 
 def test_every_example_of_the_page_passes(tmp_path: Path) -> None:
-    examples = EXAMPLE.findall(PAGE.read_text())
-    assert len(examples) >= 5
+    readme = README.read_text().partition("\n## Test with it\n")[2].partition("\n## ")[0]
+    examples = EXAMPLE.findall(readme) + EXAMPLE.findall(PAGE.read_text())
+    assert len(examples) >= 6
     for number, example in enumerate(examples):
         (tmp_path / f"test_example_{number}.py").write_text(example)
     command = [
