@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from tests.odradek.testing.pytest_project import command, environment, run, write
+from tests.signals import heeding_ctrl_c
 
 FIXTURES = '''
 import os
@@ -242,7 +243,7 @@ def test_control_c_ends_it_though_clients_are_open(tmp_path: Path) -> None:
     """As a terminal sends it, while a test waits for ever."""
     write(tmp_path, INTERRUPTED)
     with subprocess.Popen(
-        command("-s", "-q"),
+        heeding_ctrl_c(*command("-s", "-q")),
         cwd=tmp_path,
         env=environment(),
         stdout=subprocess.PIPE,
