@@ -140,10 +140,10 @@ class SupervisedCluster:
         raise NotInThisMode("there is no process that has all brokers")
 
     @property
-    def faults(self) -> NoReturn:
+    def fault_table(self) -> NoReturn:
         raise no_faults_here()
 
-    def name_by_id(self, topic_id: bytes) -> NoReturn:
+    def requests(self, match: object, since_s: float | None) -> NoReturn:
         raise no_faults_here()
 
     def shift_clock(self, by_s: float) -> None:
@@ -163,7 +163,7 @@ class SupervisedCluster:
         self._ask(lambda contents: by_client.create_topics(contents, topics, replication_factor, config))
 
     def empty(self, kept: Mapping[str, int]) -> None:
-        """Producers with an open transaction are fenced by that."""
+        """Producers with an open transaction are fenced by that, and topics that are kept are away for a moment."""
         self._ask(lambda contents: by_client.empty(contents, kept))
 
     def stop(self) -> None:

@@ -109,7 +109,7 @@ def _options_of(options: ClusterOptions, directory: str) -> "Options":
 
     session = {"broker.session.timeout.ms": f"{max(options.session_ms, SESSION_MS_MIN):.0f}"}
     return Options(
-        [Listener("PLAINTEXT", "127.0.0.1", options.port)],
+        [Listener("PLAINTEXT", options.host, options.port)],
         [],
         directory,
         {**options.static, **session, **options.config},

@@ -1,12 +1,15 @@
 """A process for each broker of a test: what signals do to them, that who was killed stays down until it is started, and
 that nothing is left, in processes, files or etcd."""
 
+import asyncio
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
+from odradek import Admin
 from odradek.broker.config.option import ConfigError
 from odradek.testing import Kafka, cluster
 from odradek.testing.broker_state import BrokerState, WrongBrokerState
@@ -35,6 +38,12 @@ def kafka() -> Generator[Kafka]:
 def remote(kafka: Kafka) -> RemoteCluster:
     assert isinstance(kafka.cluster, RemoteCluster)
     return kafka.cluster
+
+
+async def transactions(kafka: Kafka) -> list[str]:
+    """The states of all."""
+    async with Admin(kafka.bootstrap_servers) as admin:
+        return [each.state for each in await admin.list_transactions()]
 
 
 def states(kafka: Kafka) -> list[str]:
@@ -74,11 +83,21 @@ def test_who_is_paused_is_missed_and_comes_back(kafka: Kafka) -> None:
     assert states(kafka) == ["RUNNING", "RUNNING"]
 
 
-def test_who_is_stopped_gives_what_it_led_to_others(kafka: Kafka) -> None:
+def test_who_is_stopped_gives_what_it_led_to_others_and_a_reset_leaves_nothing_open(kafka: Kafka) -> None:
+    kafka.create_topic("kept")
     kafka.brokers[1].stop()
     assert states(kafka) == ["DOWN", "RUNNING"]
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "billing"})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("kept", b"never committed")
+    producer.flush(10)
+    [before] = asyncio.run(transactions(kafka))
     kafka.reset()
     assert states(kafka) == ["RUNNING", "RUNNING"]
+    assert kafka.run(lambda contents: contents.topics()) == []
+    [after] = asyncio.run(transactions(kafka))
+    assert (before, after) == ("Ongoing", "Empty")
 
 
 def test_what_processes_cannot_do_is_said(kafka: Kafka) -> None:
@@ -88,6 +107,10 @@ def test_what_processes_cannot_do_is_said(kafka: Kafka) -> None:
         kafka.kill_process()
     with pytest.raises(NotInThisMode, match="the clocks of brokers in processes of their own are the machine's"):
         remote(kafka).shift_clock(60.0)
+    with pytest.raises(NotInThisMode, match="faults on the wire and recorded requests need the brokers in threads"):
+        kafka.faults.fail(api="Produce", error="NOT_LEADER_OR_FOLLOWER")
+    with pytest.raises(NotInThisMode, match="faults on the wire and recorded requests need the brokers in threads"):
+        kafka.requests()
     with pytest.raises(OptionsRefused, match="subprocess is one process for all brokers"):
         cluster(subprocess=True, processes=True)
     with pytest.raises(ConfigError, match=r"num\.partitions"):
