@@ -212,12 +212,12 @@ class Kafka:
 
     @property
     def faults(self) -> "Faults[FaultHandle]":
-        """What is done to the requests of clients (faults/faults.py). Raises NotInThisMode where the brokers are in
-        other processes."""
+        """What is done to the requests of clients (faults/faults.py). Raises NotInThisMode where each broker has a
+        process of its own."""
         from odradek.testing.faults.fault_handle import FaultHandle
         from odradek.testing.faults.faults import Faults
 
-        return Faults(self.cluster.faults.table, FaultHandle)
+        return Faults(self.cluster.fault_table, FaultHandle)
 
     def requests(
         self, *, since: "float | RecordedRequest | Requests | None" = None, **meant: "Unpack[Meant]"
@@ -233,7 +233,7 @@ class Kafka:
         from odradek.testing.faults.fault import match_of
         from odradek.testing.faults.recorded_requests import begin_of
 
-        return self.cluster.faults.recorder.requests(match_of(**meant), begin_of(since), self.cluster.name_by_id)
+        return self.cluster.requests(match_of(**meant), begin_of(since))
 
     # -- the whole --------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,9 @@ from odradek.testing.broker_state import BrokerState
 
 if TYPE_CHECKING:
     from odradek.testing.contents import Contents
-    from odradek.testing.faults.cluster_faults import ClusterFaults
+    from odradek.testing.faults.fault import Match
+    from odradek.testing.faults.fault_changes import FaultChanges
+    from odradek.testing.faults.recorded_requests import Requests
 
 T = TypeVar("T")
 
@@ -46,8 +48,8 @@ class UsedInFork(RuntimeError):
 
 def no_faults_here() -> NotInThisMode:
     return NotInThisMode(
-        "faults on the wire and recorded requests need the brokers in this process: start the cluster without "
-        "subprocess, processes or etcd"
+        "faults on the wire and recorded requests need the brokers in threads, here or with cluster(subprocess=True), "
+        "and not in processes of their own, or of another worker of pytest-xdist"
     )
 
 
@@ -122,12 +124,13 @@ class RunningCluster(Protocol):
         ...
 
     @property
-    def faults(self) -> "ClusterFaults":
-        """What is done to clients' requests, and what they were. Raises NotInThisMode."""
+    def fault_table(self) -> "FaultChanges":
+        """What is done to clients' requests. Raises NotInThisMode."""
         ...
 
-    def name_by_id(self, topic_id: bytes) -> str:
-        """The name of a topic, "" where no broker that runs knows it. Raises NotInThisMode."""
+    def requests(self, match: "Match", since_s: float | None) -> "Requests":
+        """Those of clients that were recorded and match; `since_s`: none from before that moment. Raises
+        NotInThisMode."""
         ...
 
     def call(self, name: str, **arguments: Any) -> Any:

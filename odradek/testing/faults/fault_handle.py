@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from odradek.testing.faults.fault import Fault
-from odradek.testing.faults.fault_table import FaultTable
+from odradek.testing.faults.fault_changes import FaultChanges
 from odradek.testing.waiting import TIMEOUT_S, wait_in_thread, wait_until
 
 __all__ = ["AnyFaultHandle", "AsyncFaultHandle", "FaultHandle"]
@@ -18,7 +18,7 @@ __all__ = ["AnyFaultHandle", "AsyncFaultHandle", "FaultHandle"]
 class AnyFaultHandle:
     """What does not wait. A context manager: at its end the fault is undone."""
 
-    def __init__(self, table: FaultTable, fault_id: int, fault: Fault) -> None:
+    def __init__(self, table: FaultChanges, fault_id: int, fault: Fault) -> None:
         self._table = table
         self.fault_id: Final = fault_id
         self.fault: Final = fault

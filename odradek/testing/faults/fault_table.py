@@ -6,17 +6,16 @@ requests wait for it, changes under a lock, and only when a request matches.
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final
 
 from odradek.testing.faults.fault import Fault, Kind
+from odradek.testing.faults.fault_changes import FaultFunction, FaultStatus
 
-__all__ = ["Entry", "FaultFunction", "FaultStatus", "FaultTable", "Held", "Outcome"]
+__all__ = ["Entry", "FaultTable", "Held", "Outcome"]
 
-FaultFunction = Callable[..., Awaitable[Any]]
 STAYING: Final = frozenset({Kind.HALF_OPEN, Kind.STALL_FOLLOWER})
 """What these have done once goes on until it is undone."""
 
@@ -91,19 +90,8 @@ class Entry:
         return self.fault.text(self.count)
 
 
-@dataclass(frozen=True, slots=True)
-class FaultStatus:
-    """What a test may ask of a fault. It survives JSON."""
-
-    count: int
-    """To how many requests it was applied."""
-    held: int
-    """How many wait for it now."""
-    is_in_force: bool
-
-
 class FaultTable:
-    """See the module. Faults are known by numbers, for who changes them may be in another process."""
+    """See the module: `FaultChanges`. Faults are known by numbers, for who changes them may be in another process."""
 
     def __init__(self) -> None:
         self.entries: tuple[Entry, ...] = ()

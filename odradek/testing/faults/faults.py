@@ -16,8 +16,8 @@ from typing import Final, Generic, Literal, TypedDict, TypeVar, Unpack
 
 from odradek.protocol.errors import ErrorCode
 from odradek.testing.faults.fault import Fault, FaultRefused, Kind, Where, error_code, match_of
+from odradek.testing.faults.fault_changes import FaultChanges, FaultFunction
 from odradek.testing.faults.fault_handle import AnyFaultHandle
-from odradek.testing.faults.fault_table import FaultFunction, FaultTable
 
 __all__ = ["Faults", "Meant"]
 
@@ -41,7 +41,7 @@ class Meant(TypedDict, total=False):
 class Faults(Generic[H]):
     """See the module. All of it may be called in any thread, and raises FaultRefused for what cannot be."""
 
-    def __init__(self, table: FaultTable, handle: Callable[[FaultTable, int, Fault], H]) -> None:
+    def __init__(self, table: FaultChanges, handle: Callable[[FaultChanges, int, Fault], H]) -> None:
         self._table: Final = table
         self._handle = handle
 

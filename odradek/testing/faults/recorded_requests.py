@@ -104,6 +104,15 @@ class Requests(Sequence[RecordedRequest]):
             lines.insert(0, f"  … {left_out} before")
         return "\n".join(lines) if lines else "  none"
 
+    def to_json(self) -> dict[str, Any]:
+        """What `json.dumps` takes."""
+        return {"what": self._what, "requests": [each.to_json() for each in self]}
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Self:
+        """Of what `to_json` gave."""
+        return cls((RecordedRequest.from_json(each) for each in told["requests"]), told["what"])
+
     # -- order ------------------------------------------------------------------------------------------------------
 
     def before(self, moment: "float | RecordedRequest | Requests") -> "Requests":

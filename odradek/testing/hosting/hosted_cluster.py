@@ -12,6 +12,9 @@ from typing import Any, Final
 from odradek.broker.config.settings import Settings
 from odradek.broker.server import Broker
 from odradek.testing.faults.cluster_faults import ClusterFaults
+from odradek.testing.faults.fault import Match
+from odradek.testing.faults.fault_changes import FaultChanges
+from odradek.testing.faults.recorded_requests import Requests
 from odradek.testing.hosting import inside
 from odradek.testing.hosting.broker_place import BrokerPlace
 from odradek.testing.hosting.hosted_broker import BrokerState, HostedBroker
@@ -47,6 +50,13 @@ class HostedCluster:
             "empty": self.empty,
             "now_ms": self.now_ms,
             "shift_clock": self.shift_clock,
+            "faults.add": self.faults.table.add,
+            "faults.undo": self.faults.table.undo,
+            "faults.release": self.faults.table.release,
+            "faults.clear": self.faults.table.clear,
+            "faults.status": self.faults.table.status,
+            "faults.in_force": self.faults.table.in_force,
+            "requests": self._requests_told,
         }
         """What can be called by name, in whatever process the test runs (running_cluster.py)."""
 
@@ -140,6 +150,16 @@ class HostedCluster:
 
     def stop_broker(self, node_id: int) -> None:
         self.brokers[node_id].stop()
+
+    @property
+    def fault_table(self) -> FaultChanges:
+        return self.faults.table
+
+    def requests(self, match: Match, since_s: float | None) -> Requests:
+        return self.faults.recorder.requests(match, since_s, self.name_by_id)
+
+    def _requests_told(self, match: Match, since_s: float | None) -> dict[str, Any]:
+        return self.requests(match, since_s).to_json()
 
     def name_by_id(self, topic_id: bytes) -> str:
         """Of a topic, as any broker that runs knows it; "" where there is none. In any thread."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from odradek.testing.broker_state import BrokerState
 from odradek.testing.cluster_options import ClusterOptions
@@ -19,6 +19,9 @@ from odradek.testing.running_cluster import NotInThisMode, no_faults_here
 
 if TYPE_CHECKING:
     from odradek.testing.contents import Contents
+    from odradek.testing.faults.fault import Match
+    from odradek.testing.faults.fault_changes import FaultChanges
+    from odradek.testing.faults.recorded_requests import Requests
 
 T = TypeVar("T")
 
@@ -112,11 +115,19 @@ class RemoteCluster:
         return cast(int, self.call("now_ms"))
 
     @property
-    def faults(self) -> NoReturn:
-        raise no_faults_here()
+    def fault_table(self) -> "FaultChanges":
+        if not self._has_all_brokers:
+            raise no_faults_here()
+        from odradek.testing.remote.remote_faults import RemoteFaultTable
 
-    def name_by_id(self, topic_id: bytes) -> NoReturn:
-        raise no_faults_here()
+        return RemoteFaultTable(self.remote_calls)
+
+    def requests(self, match: "Match", since_s: float | None) -> "Requests":
+        if not self._has_all_brokers:
+            raise no_faults_here()
+        from odradek.testing.faults.recorded_requests import Requests
+
+        return Requests.from_json(self.call("requests", match=match, since_s=since_s))
 
     def shift_clock(self, by_s: float) -> None:
         self.call("shift_clock", by_s=by_s)
