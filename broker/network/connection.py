@@ -280,11 +280,6 @@ class Connection(asyncio.BufferedProtocol):
         if self.transport is not None:
             self.transport.close()
 
-    def abort(self) -> None:
-        """Breaks it; what was not sent is lost."""
-        if self.transport is not None:
-            self.transport.abort()
-
     def _refuse(self, error: CloseConnection | MalformedMessage) -> None:
         """What the client sent has no answer but this."""
         self._context.metrics.malformed_requests += 1

@@ -40,10 +40,6 @@ class Listed(Protocol):
         """Replies already queued are still sent."""
         ...
 
-    def abort(self) -> None:
-        """Breaks it; what was not sent is lost."""
-        ...
-
 
 class ConnectionTable:
     """See the module."""
@@ -94,11 +90,6 @@ class ConnectionTable:
             logger.warning("some requests were still running after %.1f s and are given up", timeout_s)
         for connection in connections:
             connection.close("the broker stops")
-
-    def abort(self) -> None:
-        """Breaks all of them."""
-        for connection in list(self.connections):
-            connection.abort()
 
     def close(self) -> None:
         """Closes those that are left."""

@@ -9,6 +9,7 @@ from odradek.client.admin.errors import ItemsFailed
 from odradek.client.admin.topics import NewTopic
 from odradek.client.errors.base import ClientError
 from odradek.testing.contents import Contents
+from odradek.testing.own_client import RESET_REASON
 from odradek.testing.running_cluster import NewTopicRefused
 
 
@@ -41,6 +42,6 @@ async def _delete_groups(admin: Admin) -> None:
     groups = [each.group_id for each in await admin.list_groups()]
     for group_id in groups:
         with suppress(ItemsFailed, ClientError):  # who has just left by itself
-            await admin.remove_group_members(group_id, reason="the test's cluster is reset")
+            await admin.remove_group_members(group_id, reason=RESET_REASON)
     with suppress(ItemsFailed):  # a member that has joined again meanwhile has a new group
         await admin.delete_groups(groups)

@@ -5,7 +5,7 @@ It belongs to one event loop: the caller's (async_kafka.py), or that of a thread
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from odradek.client.errors.broker_errors import BrokerError, UnknownTopic
 from odradek.client.fetching.list_offsets import EARLIEST, LATEST
@@ -51,12 +51,6 @@ class Contents:
         self._is_stale = False
         self._admin = self._producer = None
         await self._clients.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close_clients()
 
     def _servers(self) -> str:
         """Raises WrongBrokerState."""

@@ -5,6 +5,7 @@ from typing import Any, Final, TypeVar
 
 from odradek.testing.contents import Contents
 from odradek.testing.hosting.loop_thread import LoopThread
+from odradek.testing.own_client import THREAD_NAME
 
 T = TypeVar("T")
 
@@ -15,7 +16,7 @@ class ContentsThread:
     def __init__(self, servers: Callable[[], str]) -> None:
         """`servers`: as `Contents` has it."""
         self.contents: Final = Contents(servers)
-        self._thread = LoopThread("odradek test kit")
+        self._thread = LoopThread(THREAD_NAME)
 
     def run(self, ask: Callable[[Contents], Coroutine[Any, Any, T]]) -> T:
         """Returns and raises what the coroutine does."""

@@ -13,7 +13,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from odradek.testing.cluster_options import BROKERS_DEFAULT, SESSION_MS, ClusterOptions
 from odradek.testing.kafka import Kafka
@@ -22,7 +22,6 @@ from odradek.testing.modes import started
 if TYPE_CHECKING:
     from odradek.testing.async_kafka import AsyncKafka
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 TOLD_AS: Final = "kafka"
@@ -82,7 +81,6 @@ class KafkaCluster:
             raise WrongUse(RUNS)
         if options.is_elsewhere:
             raise WrongUse(OUTSIDE)
-
         hosted = ClusterInLoop(options.settings(), options.directory)
         await hosted.start()
         self._in_loop = kafka = AsyncKafka(options, hosted)

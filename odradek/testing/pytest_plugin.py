@@ -182,7 +182,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_configure_node(node: Any) -> None:
     """In the controller of pytest-xdist, for each worker that it starts."""
     if node.config.getini("odradek_xdist") != "worker":
-        node.workerinput["odradek_addresses"] = _kit(node.config).addresses_for_workers()
+        from odradek.testing.fixtures.kit import WORKERINPUT
+
+        node.workerinput[WORKERINPUT] = _kit(node.config).addresses_for_workers()
 
 
 @pytest.hookimpl(trylast=True)

@@ -11,7 +11,7 @@ The methods beside it are rows of the same table (`Calls`), with types. A fault 
 is one more row.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from odradek.testing.broker_state import BrokerState
@@ -153,6 +153,33 @@ class RunningContents(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def servers_of(brokers: Iterable[RunningBroker]) -> str:
+    """HOST:PORT of each, with commas between them."""
+    return ",".join(broker.address for broker in brokers)
+
+
+def common_calls(cluster: RunningCluster) -> Calls:
+    """The rows that a cluster has in each mode."""
+
+    def states() -> dict[str, str]:
+        """Names, by the brokers' ids."""
+        return {str(node_id): broker.state.name for node_id, broker in cluster.brokers.items()}
+
+    return {
+        "states": states,
+        "stop_broker": cluster.stop_broker,
+        "start_again": cluster.start_again,
+        "kill": cluster.kill,
+        "pause": cluster.pause,
+        "resume": cluster.resume,
+        "settle": cluster.settle,
+        "create_topics": cluster.create_topics,
+        "empty": cluster.empty,
+        "now_ms": cluster.now_ms,
+        "shift_clock": cluster.shift_clock,
+    }
 
 
 def call_by_name(calls: Calls, name: str, arguments: Mapping[str, Any]) -> Any:

@@ -20,7 +20,14 @@ from odradek.testing.broker_processes.log_file import LogFile
 from odradek.testing.broker_state import BrokerState, WrongBrokerState
 from odradek.testing.contents import Contents
 from odradek.testing.contents_thread import ContentsThread
-from odradek.testing.running_cluster import Calls, NotInThisMode, call_by_name, no_faults_here
+from odradek.testing.running_cluster import (
+    Calls,
+    NotInThisMode,
+    call_by_name,
+    common_calls,
+    no_faults_here,
+    servers_of,
+)
 
 T = TypeVar("T")
 
@@ -59,17 +66,7 @@ class SupervisedCluster:
         self._brokers = {each.plan.node_id: SupervisedBroker(each) for each in supervisor.members}
         self._clients: ContentsThread | None = None
         self.calls: Final[Calls] = {
-            "states": self.states,
-            "stop_broker": self.stop_broker,
-            "start_again": self.start_again,
-            "kill": self.kill,
-            "pause": self.pause,
-            "resume": self.resume,
-            "settle": self.settle,
-            "create_topics": self.create_topics,
-            "empty": self.empty,
-            "now_ms": self.now_ms,
-            "shift_clock": self.shift_clock,
+            **common_calls(self),
             "log_lines": log_file.since,
             "broker_pids": self.broker_pids,
         }
@@ -80,20 +77,15 @@ class SupervisedCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(broker.address for broker in self._brokers.values())
+        return servers_of(self._brokers.values())
 
     @property
     def running_servers(self) -> str:
         """Of those that run."""
-        running = [broker.address for broker in self._brokers.values() if broker.state is BrokerState.RUNNING]
-        return ",".join(running)
+        return servers_of(broker for broker in self._brokers.values() if broker.state is BrokerState.RUNNING)
 
     def call(self, name: str, **arguments: Any) -> Any:
         return call_by_name(self.calls, name, arguments)
-
-    def states(self) -> dict[str, str]:
-        """The names of their states, by their ids."""
-        return {str(node_id): broker.state.name for node_id, broker in self._brokers.items()}
 
     def broker_pids(self) -> dict[int, int]:
         """The processes of those that run, by their ids."""

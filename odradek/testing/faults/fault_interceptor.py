@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from odradek.broker.handling.context import Api, Call, Caller, CloseConnection, Context
 from odradek.broker.handling.interceptors import Proceed
+from odradek.broker.membership.peers import is_peer
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchRequest
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.testing.faults.corruption import ReplyCorruption, with_corrupt_records
 from odradek.testing.faults.fault import Fault, Kind, Where
 from odradek.testing.faults.fault_table import Entry, FaultTable, Held, Outcome
-from odradek.testing.faults.own_clients import is_between_brokers
 from odradek.testing.faults.partial_failures import changed, failed, mark_metadata, merged, split
 from odradek.testing.faults.recorded_requests import RecordedRequest
 from odradek.testing.faults.request_fields import topics_in
@@ -54,7 +54,7 @@ class FaultInterceptor:
         client_id = call.client_id
         if call.is_forwarded:
             return await proceed(request)
-        if is_broker := is_between_brokers(client_id):
+        if is_broker := is_peer(client_id):
             if type(request) is FetchRequest:
                 proceed = partial(self._stalls.answer, proceed)
         elif client_id != CLIENT_ID:

@@ -20,6 +20,7 @@ from odradek.testing.hosting.hosted_environment import HostedEnvironment
 from odradek.testing.hosting.kept_metadata import KeptMetadata
 from odradek.testing.hosting.shared_memory import SharedMemory, SharedMemoryStore
 from odradek.testing.hosting.shifted_clock import ShiftedClock
+from odradek.testing.running_cluster import servers_of
 
 
 class LoopBroker:
@@ -100,12 +101,12 @@ class ClusterInLoop:
     @property
     def bootstrap_servers(self) -> str:
         """HOST:PORT of all brokers, whether they run or not, with commas between them."""
-        return ",".join(broker.address for broker in self.brokers.values())
+        return servers_of(self.brokers.values())
 
     @property
     def running_servers(self) -> str:
         """Of those that run."""
-        return ",".join(broker.address for broker in self._running)
+        return servers_of(self._running)
 
     async def start(self) -> None:
         """Returns when all accept connections and know one another. Raises what `Broker.start` raises, and then none of

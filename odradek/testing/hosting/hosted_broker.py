@@ -21,8 +21,6 @@ from odradek.testing.hosting.loop_thread import LoopThread
 from odradek.testing.hosting.shared_memory import SharedMemory, SharedMemoryStore
 from odradek.testing.hosting.shifted_clock import ShiftedClock
 
-__all__ = ["HELPER_THREADS", "BrokerState", "HostedBroker", "WrongBrokerState"]
-
 T = TypeVar("T")
 
 HELPER_THREADS: Final = 4
@@ -54,7 +52,6 @@ class _Life:
 
     def bury(self) -> None:
         """In its thread, when none of its code runs any more: its connections break, its files are closed."""
-        self.broker.connections.abort()
         self.environment.sever()
         self.environment.end_helper_threads()
         self.disk.release()
@@ -91,11 +88,6 @@ class HostedBroker:
         if self._life is None:
             return BrokerState.DOWN
         return BrokerState.PAUSED if self._life.gate.is_paused else BrokerState.RUNNING
-
-    @property
-    def store(self) -> SharedMemoryStore:
-        """By which its present life knows the metadata. Raises WrongBrokerState."""
-        return self._living("asked for").store
 
     def start(self) -> None:
         """Returns when it accepts connections. Raises WrongBrokerState, and what `Broker.start` raises."""

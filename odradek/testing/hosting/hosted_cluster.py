@@ -11,17 +11,18 @@ from typing import Any, Final
 
 from odradek.broker.config.settings import Settings
 from odradek.broker.server import Broker
+from odradek.testing.broker_state import BrokerState
 from odradek.testing.faults.cluster_faults import ClusterFaults
 from odradek.testing.faults.fault import Match
 from odradek.testing.faults.fault_changes import FaultChanges
 from odradek.testing.faults.recorded_requests import Requests
 from odradek.testing.hosting import inside
 from odradek.testing.hosting.broker_place import BrokerPlace
-from odradek.testing.hosting.hosted_broker import BrokerState, HostedBroker
+from odradek.testing.hosting.hosted_broker import HostedBroker
 from odradek.testing.hosting.kept_metadata import KeptMetadata
 from odradek.testing.hosting.shared_memory import SharedMemory, SharedMemoryStore
 from odradek.testing.hosting.shifted_clock import ShiftedClock
-from odradek.testing.running_cluster import Calls, NotInThisMode, call_by_name
+from odradek.testing.running_cluster import Calls, NotInThisMode, call_by_name, common_calls, servers_of
 
 
 class HostedCluster:
@@ -39,17 +40,7 @@ class HostedCluster:
         self._session_ms = session_ms
         self._missing: dict[int, threading.Timer] = {}
         self.calls: Final[Calls] = {
-            "states": self.states,
-            "stop_broker": self.stop_broker,
-            "start_again": self.start_again,
-            "kill": self.kill,
-            "pause": self.pause,
-            "resume": self.resume,
-            "settle": self.settle,
-            "create_topics": self.create_topics,
-            "empty": self.empty,
-            "now_ms": self.now_ms,
-            "shift_clock": self.shift_clock,
+            **common_calls(self),
             "faults.add": self.faults.table.add,
             "faults.undo": self.faults.table.undo,
             "faults.release": self.faults.table.release,
@@ -94,12 +85,12 @@ class HostedCluster:
     @property
     def bootstrap_servers(self) -> str:
         """HOST:PORT of all brokers, whether they run or not, with commas between them."""
-        return ",".join(broker.address for broker in self.brokers.values())
+        return servers_of(self.brokers.values())
 
     @property
     def running_servers(self) -> str:
         """Of those that run."""
-        return ",".join(broker.address for broker in self._running)
+        return servers_of(self._running)
 
     def settle(self) -> None:
         """Returns when all brokers that run have heard of everything that the metadata store has by now."""
@@ -144,10 +135,6 @@ class HostedCluster:
     def call(self, name: str, **arguments: Any) -> Any:
         return call_by_name(self.calls, name, arguments)
 
-    def states(self) -> dict[str, str]:
-        """The names of their states, by their ids."""
-        return {str(node_id): broker.state.name for node_id, broker in self.brokers.items()}
-
     def stop_broker(self, node_id: int) -> None:
         self.brokers[node_id].stop()
 
@@ -163,8 +150,7 @@ class HostedCluster:
 
     def name_by_id(self, topic_id: bytes) -> str:
         """Of a topic, as any broker that runs knows it; "" where there is none. In any thread."""
-        running = (broker for broker in self.brokers.values() if broker.state is BrokerState.RUNNING)
-        return next((name for broker in running if (name := broker.name_by_id(topic_id))), "")
+        return next((name for broker in self._running if (name := broker.name_by_id(topic_id))), "")
 
     def kill(self, node_id: int) -> None:
         self._misses(node_id, self.brokers[node_id].kill())

@@ -104,16 +104,20 @@ class HostedEnvironment(Environment):
         return transport
 
     def sever(self) -> None:
-        """Closes what listens and what this broker has connected to; what was not sent is lost. In the loop's thread;
-        the loop has to turn once more."""
+        """Closes what listens, and breaks all connections; what was not sent is lost. In the loop's thread; the loop
+        has to turn once more."""
         for server in self._servers:
             server.close()
-        for transport in list(self._transports):
+        for transport in self._connected():
             cast(asyncio.WriteTransport, transport).abort()
 
     def descriptors(self) -> list[int]:
         """Of the sockets that it listens on, has accepted, and has connected. In any thread, also in a forked child."""
-        accepted = [getattr(protocol, "transport", None) for protocol in list(self._accepted)]
-        sockets = [transport.get_extra_info("socket") for transport in [*accepted, *self._transports] if transport]
+        sockets = [transport.get_extra_info("socket") for transport in self._connected()]
         sockets += [each for server in self._servers for each in getattr(server, "sockets", ())]
         return [each.fileno() for each in sockets if each is not None]
+
+    def _connected(self) -> list[asyncio.BaseTransport]:
+        """Of the connections that it has accepted and made, and that are open."""
+        accepted = [getattr(protocol, "transport", None) for protocol in list(self._accepted)]
+        return [transport for transport in [*accepted, *self._transports] if transport is not None]

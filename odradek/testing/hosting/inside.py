@@ -25,14 +25,12 @@ from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from odradek.testing.hosting.shared_memory import SharedMemory
-from odradek.testing.own_client import CLIENT_ID
+from odradek.testing.own_client import CLIENT_ID, RESET_REASON
 from odradek.testing.running_cluster import NewTopicRefused
 
 R = TypeVar("R", bound=Response)
 
-
 TIMEOUT_MS: Final = 10_000
-REASON: Final = "the test's cluster is reset"
 DEFAULT: Final = -1
 LEAVES: Final = -1
 """The epoch with which a member of a consumer group leaves it."""
@@ -111,10 +109,9 @@ async def end_transactions(broker: Broker) -> None:
 async def delete_groups(broker: Broker) -> None:
     """Those that this broker coordinates. Members that run find that they are none any more, and join again."""
     kinds = _groups(broker.context)
-    for group_id in [each for each, kind in kinds.items() if kind is GroupKind.CLASSIC]:
-        await _unless(LEFT, _classic_leave(broker, group_id))
-    for group_id in [each for each, kind in kinds.items() if kind is GroupKind.CONSUMER]:
-        await _unless(LEFT, _consumers_leave(broker, group_id))
+    for group_id, kind in kinds.items():
+        have_left = _classic_leave if kind is GroupKind.CLASSIC else _consumers_leave
+        await _unless(LEFT, have_left(broker, group_id))
     if kinds:
         deleted = await answered(broker, DeleteGroupsRequest(groups_names=list(kinds)))
         for result in deleted.results:
@@ -125,7 +122,7 @@ async def delete_groups(broker: Broker) -> None:
 async def _classic_leave(broker: Broker, group_id: str) -> None:
     described = await answered(broker, DescribeGroupsRequest(groups=[group_id]))
     members = [
-        MemberIdentity(member_id=each.member_id, group_instance_id=each.group_instance_id, reason=REASON)
+        MemberIdentity(member_id=each.member_id, group_instance_id=each.group_instance_id, reason=RESET_REASON)
         for each in described.groups[0].members
     ]
     if members:

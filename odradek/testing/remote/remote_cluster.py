@@ -15,7 +15,7 @@ from odradek.testing.remote.calls import CallsToProcess
 from odradek.testing.remote.cluster_process import ClusterProcess
 from odradek.testing.remote.log_lines import LogLine
 from odradek.testing.remote.values import from_json, to_json
-from odradek.testing.running_cluster import NotInThisMode, no_faults_here
+from odradek.testing.running_cluster import NotInThisMode, no_faults_here, servers_of
 
 if TYPE_CHECKING:
     from odradek.testing.contents import Contents
@@ -80,7 +80,7 @@ class RemoteCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(broker.address for broker in self._brokers.values())
+        return servers_of(self._brokers.values())
 
     def call(self, name: str, **arguments: Any) -> Any:
         return self.remote_calls.ask({"call": name, "arguments": arguments})

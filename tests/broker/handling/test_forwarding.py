@@ -20,7 +20,7 @@ from odradek.broker.cluster.store import Txn
 from odradek.broker.handling.context import Call as HandlerCall
 from odradek.broker.handling.context import Caller, Context
 from odradek.broker.handling.forwarding import RETRY_MS, forward
-from odradek.broker.membership.peers import Peers, is_peer
+from odradek.broker.membership.peers import Peers
 from odradek.broker.observability.request_times import RequestTimes
 from odradek.protocol.codec.codec import decode, encode_parts
 from odradek.protocol.codec.schema import Response
@@ -240,11 +240,3 @@ async def test_what_is_wrong_with_an_envelope_is_told(answer: EnvelopeResponse, 
         with pytest.raises(KafkaError) as raised:
             await forward(context, call(), UNREGISTER, TIMEOUT_MS)
         assert raised.value.code is code
-
-
-@pytest.mark.parametrize(
-    ("client_id", "expected"),
-    [("broker-12", True), ("broker-", False), ("my-broker-1", False), ("", False), (None, False)],
-)
-def test_a_broker_is_known_by_its_client_id(client_id: str | None, expected: bool) -> None:
-    assert is_peer(client_id) is expected

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.broker.membership.peers import Peer, PeerLost, Peers
+from odradek.broker.membership.peers import Peer, PeerLost, Peers, is_peer
 from odradek.client.errors.client_errors import ClientError
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.client.memory_network import MemoryNetwork, Reach
@@ -71,3 +71,20 @@ async def test_other_errors_of_the_block_stay_what_they_are() -> None:
         async with scene.peers.connection(scene.peer, TIMEOUT_MS):
             raise KeyError("ours")
     scene.network.stop()
+
+
+@pytest.mark.parametrize(
+    ("client_id", "expected"),
+    [
+        ("broker-12", True),
+        ("broker-", False),
+        ("broker-x", False),
+        ("broker-1x", False),
+        ("my-broker-1", False),
+        ("b", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_broker_is_known_by_its_client_id(client_id: str | None, expected: bool) -> None:
+    assert is_peer(client_id) is expected
