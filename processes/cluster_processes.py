@@ -22,12 +22,10 @@ from typing import Final, Self, TypeVar
 
 from processes.child_process import ChildProcess, start_together
 from processes.etcd_process import Etcd
-from processes.free_ports import free_ports
-from processes.odradek_broker import OdradekBroker
+from processes.odradek_broker import LOOPBACK, OdradekBroker
 
 P = TypeVar("P", bound=ChildProcess)
 
-LOOPBACK: Final = "127.0.0.1"
 SHOWN_CHARACTERS: Final = 3_000
 
 
@@ -47,24 +45,22 @@ class Processes:
         advertise: Callable[[int], str] | None = None,
         within: Sequence[str] = (),
     ) -> OdradekBroker:
-        """A broker that has not been started. `options` are those of `odradek serve`. `port` 0: a free one, unless it
-        is on another address. `advertise` is given the port and says which address clients are told."""
+        """A broker that has not been started. `options` are those of `odradek serve`. `port`: as
+        `OdradekBroker` has it. `advertise` is given the port and says which address clients are told."""
         name = f"broker-{node_id}"
-        if port == 0 and host == LOOPBACK and not within:
-            (port,) = free_ports(1)
-        told = () if advertise is None else ("--advertise", advertise(port))
-        return self.add(
-            OdradekBroker(
-                self.directory / name,
-                *("--node-id", str(node_id), *told, *options),
-                name=name,
-                host=host,
-                port=port,
-                within=within,
-                log_file=self.log_file(name),
-                dies_with_us=True,
-            )
+        broker = OdradekBroker(
+            self.directory / name,
+            *("--node-id", str(node_id), *options),
+            name=name,
+            host=host,
+            port=port,
+            within=within,
+            log_file=self.log_file(name),
+            dies_with_us=True,
         )
+        if advertise is not None:
+            broker.options = ("--advertise", advertise(broker.port), *broker.options)
+        return self.add(broker)
 
     def etcd(self, *options: str, host: str = LOOPBACK, within: Sequence[str] = ()) -> Etcd:
         """etcd, not started."""

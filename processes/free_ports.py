@@ -6,6 +6,7 @@ is free when it is looked for, and may belong to anybody's connection when the s
 
 import random
 import socket
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,19 @@ def free_ports(count: int) -> list[int]:
     finally:
         for sock in sockets:
             sock.close()
+
+
+def free_run(count: int) -> int:
+    """The first of some loopback ports next to one another that were free a moment ago. Raises OSError where none are
+    found."""
+    end = _end()
+    for _ in range(ATTEMPTS_MAX):
+        first = _chance.randrange(FIRST, end - count + 1)
+        with ExitStack() as held, suppress(OSError):
+            for port in range(first, first + count):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+    raise OSError(f"of {ATTEMPTS_MAX} runs of {count} ports from {FIRST} to {end} none is free")
 
 
 def _end() -> int:

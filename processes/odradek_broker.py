@@ -5,8 +5,8 @@
         broker.kill()
         odradek.broker.membership.startup_losses()
 
-It counts as started when it has printed its ready line, and its address is taken from there: the first start takes a
-free loopback port, later ones the same. How it is stopped, paused and cleaned up stands in `child_process.py`.
+It counts as started when it has printed its ready line, and its address is taken from there: all its starts take the
+same port. How it is stopped, paused and cleaned up stands in `child_process.py`.
 (`spark_jobs/demo` has its own, for it does not import tests.)
 """
 
@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from processes.child_process import REPOSITORY, ChildProcess, ProcessFailed
+from processes.free_ports import free_ports
 
-__all__ = ["READY", "REPOSITORY", "OdradekBroker", "OdradekFailed"]
+__all__ = ["LOOPBACK", "READY", "REPOSITORY", "OdradekBroker", "OdradekFailed"]
 
+LOOPBACK: Final = "127.0.0.1"
 READY: Final = re.compile(r"odradek (?P<version>\S+) ready on (?P<host>\S+):(?P<port>\d+)\b.* \(node \d+, data in .+\)")
 
 
@@ -42,18 +44,19 @@ class OdradekBroker(ChildProcess):
         data_dir: Path | str,
         *options: str,
         name: str = "odradek-broker",
-        host: str = "127.0.0.1",
+        host: str = LOOPBACK,
         port: int = 0,
         within: Sequence[str] = (),
         log_file: Path | None = None,
         dies_with_us: bool = False,
     ) -> None:
-        """`port` 0: a free one at the first start. The rest is `ChildProcess`'s."""
+        """`port` 0: one of the loopback's that is free now (free_ports.py); at another address, or in a namespace, one
+        that is free at the first start. The rest is `ChildProcess`'s."""
         super().__init__(name, within=within, log_file=log_file, dies_with_us=dies_with_us)
         self.data_dir = Path(data_dir).resolve()
         self.options = options
         self.host = host
-        self.port = port
+        self.port = free_ports(1)[0] if port == 0 and host == LOOPBACK and not within else port
         self.ready_line = ""
 
     @property

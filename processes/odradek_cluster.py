@@ -11,16 +11,15 @@ processes of its own: `brokers_on_etcd` in `compat/clusters.py`.
 """
 
 import re
-import socket
 import sys
 from pathlib import Path
 from typing import Final
 
 from processes.child_process import ChildProcess, ProcessFailed
+from processes.free_ports import free_run
 
 READY: Final = re.compile(r"odradek \S+ cluster ready on (?P<addresses>\S+) \(data in .+\)")
 BROKERS: Final = 3
-ATTEMPTS: Final = 100
 
 
 class OdradekClusterFailed(ProcessFailed):
@@ -62,21 +61,3 @@ class OdradekCluster(ChildProcess):
         if ready is not None:
             self.addresses = ready["addresses"].split(",")
         return ready is not None
-
-
-def free_run(count: int) -> int:
-    """The first of some loopback ports next to one another that were free a moment ago."""
-    for _ in range(ATTEMPTS):
-        with socket.create_server(("127.0.0.1", 0)) as first:
-            port = int(first.getsockname()[1])
-        if all(_is_free(port + index) for index in range(count)):
-            return port
-    raise OdradekClusterFailed(f"no {count} free ports next to one another in {ATTEMPTS} attempts")
-
-
-def _is_free(port: int) -> bool:
-    try:
-        with socket.create_server(("127.0.0.1", port)):
-            return True
-    except (OSError, OverflowError):
-        return False

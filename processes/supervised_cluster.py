@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from processes.child_process import REPOSITORY, ChildProcess
-from processes.odradek_cluster import READY, OdradekClusterFailed, free_run
+from processes.free_ports import free_run
+from processes.odradek_cluster import READY, OdradekClusterFailed
 
 WAIT_S: Final = 30.0
 LOOK_S: Final = 0.01

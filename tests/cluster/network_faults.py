@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from processes.cluster_processes import LOOPBACK, Processes
-from processes.odradek_broker import OdradekBroker
+from processes.cluster_processes import Processes
+from processes.odradek_broker import LOOPBACK, OdradekBroker
 from tests.cluster.namespaces import OUTSIDE, Namespaces
 from tests.cluster.real_cluster import NODES, OPTIONS, RealCluster, create_topic, node_id
 from tests.cluster.relay import Relay

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from processes.cluster_processes import LOOPBACK, Processes
-from processes.odradek_broker import OdradekBroker
+from processes.cluster_processes import Processes
+from processes.odradek_broker import LOOPBACK, OdradekBroker
 from tests.cluster.network_faults import left_half_open
 from tests.cluster.real_cluster import RealCluster
 from tests.cluster.relay import Relay

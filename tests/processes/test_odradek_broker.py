@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from processes.odradek_broker import READY, OdradekBroker, OdradekFailed
 def test_it_serves_where_it_says_and_comes_back_there_after_each_way_to_end(tmp_path: Path) -> None:
     with OdradekBroker(tmp_path / "data") as broker:
         address = broker.bootstrap
+        with socket.create_server((broker.host, 0)) as server:
+            assert broker.port < server.getsockname()[1], "anybody may get its port while it is down"
         assert answers(broker.host, broker.port)
         first = broker.pid
 

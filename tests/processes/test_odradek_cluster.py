@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from processes.apache_kafka import answers
-from processes.odradek_cluster import READY, OdradekCluster, OdradekClusterFailed, free_run
+from processes.odradek_cluster import READY, OdradekCluster, OdradekClusterFailed
 
 
 def listening(cluster: OdradekCluster) -> list[bool]:
@@ -33,8 +33,3 @@ def test_the_ready_line_tells_where_they_are() -> None:
     ready = READY.match("odradek 0.1.0 cluster ready on 127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094 (data in memory)")
     assert ready is not None
     assert ready["addresses"].split(",") == ["127.0.0.1:9092", "127.0.0.1:9093", "127.0.0.1:9094"]
-
-
-def test_ports_next_to_one_another_are_found() -> None:
-    port = free_run(5)
-    assert 1024 < port <= 65_535 - 4
