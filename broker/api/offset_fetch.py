@@ -1,9 +1,9 @@
 """OffsetFetch (key 9): the offsets that groups have committed. A partition without one gets -1, and no error.
 
-Versions: 2 null topics ask for all that the group has; an error of the whole answer (KIP-88). 5 leader epoch (KIP-320).
-6 flexible. 7 whether offsets of open transactions are waited for (KIP-447). 8 several groups at once (KIP-709).
-9 member id and epoch (KIP-848). 10 topic ids in the place of names: of all that a group has, topics that there are not
-any more are left out.
+Versions: 2 null topics ask for all that the group has; an error of the whole answer (KIP-88), which up to version 5
+each partition says as well. 5 leader epoch (KIP-320). 6 flexible. 7 whether offsets of open transactions are waited for
+(KIP-447). 8 several groups at once (KIP-709). 9 member id and epoch (KIP-848). 10 topic ids in the place of names: of
+all that a group has, topics that there are not any more are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.primitives import ZERO_UUID
 
 SEVERAL_SINCE = 8
-TOP_LEVEL_ERROR_SINCE = 2
+PARTITIONS_SAY_ERRORS_UNTIL = 5
 TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
 
@@ -161,10 +161,14 @@ def _all_with(topic: OffsetFetchRequestTopics, code: ErrorCode) -> list[OffsetFe
 
 
 def _of_one(version: int, request: OffsetFetchRequest, group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    """Up to version 7. Version 1 has no error of the whole answer: each partition says it."""
+    """Up to version 7. Version 1 has no error of the whole answer: each partition says it.
+
+    So it does up to version 5, where Kafka has no partitions in such an answer: aiokafka 0.14 looks at partitions
+    alone, takes those that are missing for ones without an offset, and begins at `auto_offset_reset`.
+    """
     code = ErrorCode(group.error_code)
     topics: Sequence[OffsetFetchResponseTopics] = group.topics
-    if code is not ErrorCode.NONE and version < TOP_LEVEL_ERROR_SINCE:
+    if code is not ErrorCode.NONE and version <= PARTITIONS_SAY_ERRORS_UNTIL:
         topics = [
             OffsetFetchResponseTopics(
                 name=topic.name,

@@ -78,7 +78,8 @@ async def test_an_error_of_the_group_is_where_the_version_has_it(version: int) -
             topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[0, 1])]
             answer = await ask(context, OffsetFetchRequest(group_id=GROUP, topics=topics), version)
             parts = [(each.committed_offset, each.error_code) for topic in answer.topics for each in topic.partitions]
-            assert (answer.error_code, parts) == ((code, []) if version >= 2 else (0, [(-1, code)] * 2))
+            assert answer.error_code == (code if version >= 2 else 0)
+            assert parts == ([(-1, code)] * 2 if version <= 5 else []), "aiokafka 0.14 reads partitions, and version 3"
         assert context.metrics.apis["OffsetFetch"].errors == {code: 1}
 
 
