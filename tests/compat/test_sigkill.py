@@ -29,6 +29,7 @@ SEED = int(os.environ.get("SIGKILL_SEED", "0")) or random.randrange(1, 2**31)
 TOPIC = "ledger"
 PARTITIONS = 2
 BURST = 100
+TOPICS_MIN = 4
 FULL_RECORD_COUNT = 100_000
 """Of a run that takes its time."""
 ONE_REPLICA = Rules(default=TopicRules(min_insync_replicas=1, has_one_replica=True))
@@ -53,6 +54,8 @@ def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path, record_count: i
             broker.kill()
             broker.start()
         clients.wait_for_progress(250)
+        while len(topics.names("created")) < TOPICS_MIN:  # it has to find the broker again behind each kill
+            clients.wait_for_progress(10)
         topics.stop()
         clients.stop()
         clients.look()
@@ -70,7 +73,6 @@ def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path, record_count: i
 
 def check_topics(broker: OdradekBroker, topics: TopicLoad) -> None:
     created, deleted = topics.names("created"), topics.names("deleted")
-    assert len(created) > 3
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap) as admin:
         present = admin.list_topics()
     # A deletion that was applied just before a kill may have gone unanswered: every third name, that is.
