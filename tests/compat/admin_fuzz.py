@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import click
 
 from processes.apache_kafka import ApacheKafka
-from processes.odradek_cluster import OdradekCluster
 from tests.compat.admin_differences import reason_for
 from tests.compat.admin_leaves import Leaf, leaves_of
 from tests.compat.admin_requests import Step, history, lists_in
@@ -194,9 +193,8 @@ def both(broker_count: int) -> Generator[Both]:
         theirs = running.enter_context(kafka(broker_count))
         directory = Path(running.enter_context(TemporaryDirectory(prefix="admin-fuzz-")))
         kind = ODRADEK if broker_count == 1 else THREE_BROKERS
-        mine = running.enter_context(ours(kind, directory, **ours_options(broker_count)))
-        addresses = mine.addresses if isinstance(mine, OdradekCluster) else [mine.bootstrap]
-        split = [address.split(":") for address in addresses]
+        mine = running.enter_context(ours(kind, directory, **OPTIONS))
+        split = [address.split(":") for address in mine.addresses]
         numbered = {number: (host, int(port)) for number, (host, port) in enumerate(split, start=1)}
         yield running.enter_context(both_of(theirs, numbered))
 
@@ -207,10 +205,6 @@ def both_of(theirs: Mapping[int, Address], mine: Mapping[int, Address]) -> Gener
     clusters = Both(Brokers(theirs), Brokers(mine))
     yield clusters
     clusters.close()
-
-
-def ours_options(broker_count: int) -> dict[str, str]:
-    return OPTIONS | ({"node.id": "1"} if broker_count == 1 else {})
 
 
 @contextmanager

@@ -15,9 +15,10 @@ from typing import Final
 import pytest
 
 from processes.apache_kafka import ApacheKafka
-from processes.odradek_broker import OdradekBroker, settings_words
+from processes.odradek_broker import OdradekBroker
 from processes.odradek_cluster import OdradekCluster
 from processes.supervised_cluster import SupervisedCluster
+from tests.compat.kit_cluster import KitCluster
 
 ODRADEK, THREE_BROKERS, APACHE_KAFKA = "odradek", "three-brokers", "apache-kafka"
 ON_THREE = pytest.param(THREE_BROKERS, marks=pytest.mark.three_brokers)
@@ -34,7 +35,11 @@ KEEPS_OLD_RECORDS = {"log.retention.check.interval.ms": "3600000", "log.initial.
 """Many tests send records of 1970. Retention, 30 s after Kafka's start and every five minutes, would delete them
 between two steps."""
 
-OPTIONS = {"num.partitions": "2", "auto.create.topics.enable": "false"} | KEEPS_OLD_RECORDS
+OPTIONS = {
+    "num.partitions": "2",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "500",  # of the kit 0: kafka-python joins again when it hears of the topic
+} | KEEPS_OLD_RECORDS
 
 SASL = {
     "sasl.enabled.mechanisms": "SCRAM-SHA-256",
@@ -45,8 +50,8 @@ SASL = {
 USER = ("SCRAM-SHA-256", "alice", "her-secret")
 """Apache Kafka has a second listener, SASL_PLAINTEXT, for her."""
 
-Ours = OdradekBroker | OdradekCluster
-Cluster = Ours | SupervisedCluster | ApacheKafka
+Ours = KitCluster
+Cluster = Ours | OdradekBroker | OdradekCluster | SupervisedCluster | ApacheKafka
 
 
 @contextmanager
@@ -61,21 +66,15 @@ def cluster(kind: str, directory: Path) -> Generator[Cluster]:
 
 
 @contextmanager
-def ours(kind: str, directory: Path, **options: str) -> Generator[Ours]:
+def ours(kind: str, directory: Path, **options: str) -> Generator[KitCluster]:
     """One of ours that runs; new topics get as many replicas as it has brokers."""
-    words = settings_words(options)
-    if kind == ODRADEK:
-        with OdradekBroker(directory / "data", *words) as broker:
-            yield broker
-    else:
-        assert kind == THREE_BROKERS
-        with OdradekCluster(directory / "data", *words) as three:
-            yield three
+    with KitCluster({ODRADEK: 1, THREE_BROKERS: 3}[kind], directory / "data", options) as running:
+        yield running
 
 
 def broker_count(running: Cluster) -> int:
     """It is also how many replicas a topic gets, unless it asks for another number."""
-    return len(running.addresses) if isinstance(running, OdradekCluster | SupervisedCluster) else 1
+    return len(running.addresses) if isinstance(running, KitCluster | OdradekCluster | SupervisedCluster) else 1
 
 
 def eventually(ask: Callable[[], object], expected: object, patience_s: float = PATIENCE_S) -> None:

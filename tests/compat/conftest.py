@@ -44,14 +44,14 @@ def record_count() -> int:
 
 @pytest.fixture(scope="session")
 def one_broker(tmp_path_factory: pytest.TempPathFactory) -> Generator[Ours]:
-    """`odradek serve` on a fresh data directory. Tests use topics of their own."""
+    """One of the test kit's, on a fresh data directory. Tests use topics of their own."""
     with ours(ODRADEK, tmp_path_factory.mktemp("compat"), **OPTIONS) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Generator[Ours]:
-    """`odradek cluster run`, with three replicas of everything."""
+    """Three of them, with three replicas of everything."""
     with ours(THREE_BROKERS, tmp_path_factory.mktemp("compat-three"), **OPTIONS) as running:
         yield running
 

@@ -10,13 +10,12 @@ import pytest
 from odradek import Admin, NewTopic, OtherOutcome, Producer, ProducerFenced, UnsupportedVersion
 from odradek.client.admin.features import FeatureChange
 from processes.apache_kafka import ApacheKafka
-from processes.odradek_broker import OdradekBroker, settings_words
+from tests.compat.kit_cluster import KitCluster
 from tests.compat.test_transactions_of_clients import read_by_kafka_python
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.timeout(120)]
 
 SETTINGS = {"transaction.two.phase.commit.enable": "true", "transaction.state.log.num.partitions": "4"}
-OPTIONS = settings_words(SETTINGS)
 VALUES = [b"%d" % number for number in range(1_000)]
 PARTITIONS = 3
 
@@ -36,14 +35,14 @@ async def end(bootstrap: str, note: Path, *, commit: bool) -> None:
         await admin.end_transaction(*json.loads(note.read_text()), commit=commit)
 
 
-def committed(broker: OdradekBroker | ApacheKafka) -> list[bytes]:
+def committed(broker: KitCluster | ApacheKafka) -> list[bytes]:
     return sorted(read_by_kafka_python(broker.bootstrap, "payments", PARTITIONS, "read_committed"))
 
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_what_was_prepared_is_ended_whatever_is_killed_meanwhile(tmp_path: Path, commit: bool) -> None:
     note = tmp_path / "prepared.json"
-    with OdradekBroker(tmp_path / "data", *OPTIONS) as broker:
+    with KitCluster(1, tmp_path / "data", SETTINGS) as broker:
         asyncio.run(prepare(broker.bootstrap, note))
         for _ in range(2):
             broker.kill()

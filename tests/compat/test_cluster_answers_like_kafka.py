@@ -10,7 +10,6 @@ from contextlib import ExitStack
 import pytest
 
 from processes.apache_kafka import ApacheKafka
-from processes.odradek_cluster import OdradekCluster
 from tests.compat import questions_of_leadership
 from tests.compat.admin_fuzz import both_of, told_of
 from tests.compat.admin_requests import history
@@ -55,7 +54,6 @@ def address_of(node: ApacheKafka) -> tuple[str, int]:
 @pytest.fixture(scope="module")
 def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     with ours(THREE_BROKERS, tmp_path_factory.mktemp("cluster-answers"), **OPTIONS) as running:
-        assert isinstance(running, OdradekCluster)
         split = [address.split(":") for address in running.addresses]
         yield {number: (host, int(port)) for number, (host, port) in enumerate(split, start=1)}
 

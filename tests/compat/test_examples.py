@@ -15,7 +15,8 @@ import pytest
 from confluent_kafka import Message
 
 import odradek
-from processes.odradek_broker import REPOSITORY, OdradekBroker
+from processes.child_process import REPOSITORY
+from tests.compat.kit_cluster import KitCluster
 from tests.compat.producer_load import read_back
 from tests.compat.watermarks import log_ends
 
@@ -25,12 +26,13 @@ EXAMPLES = REPOSITORY / "examples"
 PAGE = (REPOSITORY / "docs" / "producer.md").read_text()
 ADDRESS = "localhost:9092"
 PARTITIONS = 3
+OPTIONS = {"num.partitions": str(PARTITIONS)}
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Generator[OdradekBroker]:
+def server(tmp_path: Path) -> Generator[KitCluster]:
     """One for each program: what is in it afterwards is what the program sent."""
-    with OdradekBroker(tmp_path / "data", "--set", f"num.partitions={PARTITIONS}") as running:
+    with KitCluster(1, tmp_path / "data", OPTIONS) as running:
         yield running
 
 
@@ -42,16 +44,16 @@ def run(*command: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def run_example(name: str, server: OdradekBroker, *arguments: str) -> list[str]:
+def run_example(name: str, server: KitCluster, *arguments: str) -> list[str]:
     return run(str(EXAMPLES / f"{name}.py"), server.bootstrap, *arguments)
 
 
-def messages(server: OdradekBroker, topic: str) -> list[Message]:
+def messages(server: KitCluster, topic: str) -> list[Message]:
     """All of a topic; those of one partition in their order."""
     return list(read_back(server.bootstrap, topic, log_ends(server.bootstrap, topic, range(PARTITIONS))))
 
 
-def values(server: OdradekBroker, topic: str) -> list[bytes | None]:
+def values(server: KitCluster, topic: str) -> list[bytes | None]:
     return [message.value() for message in messages(server, topic)]
 
 
@@ -62,25 +64,25 @@ def test_every_example_has_a_test() -> None:
     }
 
 
-def test_example_fire_and_forget(server: OdradekBroker) -> None:
+def test_example_fire_and_forget(server: KitCluster) -> None:
     assert run_example("fire_and_forget", server) == ["10000 clicks delivered"]
     assert Counter(values(server, "clicks")) == Counter(b"click %d" % number for number in range(10_000))
 
 
-def test_example_awaited(server: OdradekBroker) -> None:
+def test_example_awaited(server: KitCluster) -> None:
     *lines, last = run_example("awaited", server)
     [partition] = {message.partition() for message in messages(server, "orders")}
     assert [*lines, last] == [f"order {number} is at orders-{partition}, offset {number}" for number in range(10)]
     assert values(server, "orders") == [b"order %d" % number for number in range(10)]
 
 
-def test_example_callbacks(server: OdradekBroker) -> None:
+def test_example_callbacks(server: KitCluster) -> None:
     assert run_example("callbacks", server) == [f"1000 clicks delivered, to {PARTITIONS} partition(s)"]
     found = Counter((each.key(), each.value()) for each in messages(server, "clicks"))
     assert found == Counter((b"user %d" % (number % 50), b"click %d" % number) for number in range(1_000))
 
 
-def test_example_bulk(server: OdradekBroker) -> None:
+def test_example_bulk(server: KitCluster) -> None:
     [line] = run_example("bulk", server)
     told = re.fullmatch(r"100000 readings delivered; the last one is at readings-(\d), offset (\d+)", line)
     assert told is not None
@@ -90,7 +92,7 @@ def test_example_bulk(server: OdradekBroker) -> None:
     assert last.value() == b'{"sensor": 99, "reading": 99999}'
 
 
-def test_example_error_handling(server: OdradekBroker) -> None:
+def test_example_error_handling(server: KitCluster) -> None:
     refused, delivered, *bulk = run_example("error_handling", server)
     too_large = r"a record of 200\d\d\d bytes for orders .* max_request_size of 100000 bytes.*"
     assert re.fullmatch(f"refused: {too_large}", refused)
@@ -102,7 +104,7 @@ def test_example_error_handling(server: OdradekBroker) -> None:
     assert Counter(values(server, "orders")) == Counter([b"an order", *orders, b"small", b"small again"])
 
 
-def test_example_interceptors(server: OdradekBroker) -> None:
+def test_example_interceptors(server: KitCluster) -> None:
     assert run_example("interceptors", server) == ["10 orders sent, 10 acknowledged"]
     found = messages(server, "orders")
     assert [json.loads(each.value() or b"") for each in found] == [
@@ -125,8 +127,7 @@ def test_example_interceptors(server: OdradekBroker) -> None:
     ],
 )
 def test_example_exactly_once(tmp_path: Path, settings: tuple[str, ...]) -> None:
-    options = ("--set", f"num.partitions={PARTITIONS}", "--set", "group.initial.rebalance.delay.ms=0")
-    with OdradekBroker(tmp_path / "data", *options) as server:
+    with KitCluster(1, tmp_path / "data", OPTIONS) as server:
         for runs in (1, 2):
             lines = run_example("exactly_once", server, *settings)
             told = [re.fullmatch(r"(\d+) orders paid", line) for line in lines]
@@ -139,7 +140,7 @@ def test_example_exactly_once(tmp_path: Path, settings: tuple[str, ...]) -> None
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_first_snippet_of_the_page_sends_an_order(server: OdradekBroker) -> None:
+def test_the_first_snippet_of_the_page_sends_an_order(server: KitCluster) -> None:
     [line] = run("-c", SNIPPETS[0].replace(ADDRESS, server.bootstrap))
     assert re.fullmatch(r"orders-\d, offset 0", line)
     [order] = messages(server, "orders")
@@ -147,7 +148,7 @@ def test_the_first_snippet_of_the_page_sends_an_order(server: OdradekBroker) -> 
 
 
 @pytest.mark.only_in_compat
-def test_the_second_snippet_of_the_page_copies_each_order_once(server: OdradekBroker) -> None:
+def test_the_second_snippet_of_the_page_copies_each_order_once(server: KitCluster) -> None:
     sent = [b"order %d" % number for number in range(2_500)]
     asyncio.run(send(server, sent))
     program = SNIPPETS[1].replace(ADDRESS, server.bootstrap)
@@ -158,19 +159,19 @@ def test_the_second_snippet_of_the_page_copies_each_order_once(server: OdradekBr
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_the_third_snippet_of_the_page_prepares_and_decides(tmp_path: Path, commit: bool) -> None:
-    options = ("--set", f"num.partitions={PARTITIONS}", "--set", "transaction.two.phase.commit.enable=true")
-    with OdradekBroker(tmp_path / "data", *options) as server:
+    options = OPTIONS | {"transaction.two.phase.commit.enable": "true"}
+    with KitCluster(1, tmp_path / "data", options) as server:
         use = f"import asyncio\nprepared = asyncio.run(write([b'tea']))\nasyncio.run(decide(prepared, {commit}))\n"
         assert run("-c", SNIPPETS[2].replace(ADDRESS, server.bootstrap) + use) == []
         assert asyncio.run(committed(server, "payments")) == ([b"tea"] if commit else [])
 
 
-async def send(server: OdradekBroker, orders: list[bytes]) -> None:
+async def send(server: KitCluster, orders: list[bytes]) -> None:
     async with odradek.Producer(server.bootstrap) as producer:
         await producer.send_batch("orders", orders)
 
 
-async def committed(server: OdradekBroker, topic: str) -> list[bytes]:
+async def committed(server: KitCluster, topic: str) -> list[bytes]:
     """What a reader of committed records sees, until nothing more comes."""
     found: list[bytes] = []
     reader = odradek.Consumer(server.bootstrap, auto_offset_reset="earliest", isolation_level="read_committed")
@@ -183,7 +184,7 @@ async def committed(server: OdradekBroker, topic: str) -> list[bytes]:
 
 @pytest.mark.parametrize(("index", "linger_ms"), [(3, 20), (4, 5)])
 def test_the_other_snippets_of_the_page_make_a_producer_that_works(
-    server: OdradekBroker, index: int, linger_ms: int
+    server: KitCluster, index: int, linger_ms: int
 ) -> None:
     """Their reader would go on like this."""
     assert len(SNIPPETS) == 5

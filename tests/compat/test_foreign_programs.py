@@ -16,11 +16,11 @@ from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
 
 from processes.foreign_programs import applications_python
-from processes.odradek_broker import OdradekBroker, settings_words
 from tests.compat.clusters import eventually
 from tests.compat.conftest import OPTIONS
 from tests.compat.foreign_process import ForeignProcess
 from tests.compat.groups_at import committed_sum
+from tests.compat.kit_cluster import KitCluster
 from tests.compat.test_transactions_of_clients import read_by_kafka_python
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -36,14 +36,14 @@ WITH_KCAT = pytest.mark.skipif(KCAT is None, reason="kcat is not installed: on D
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Generator[OdradekBroker]:
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Generator[KitCluster]:
     """A broker that these tests alone use, since they restart it.
 
     kombu sends to a topic that it has only asked for: with one partition by default, it makes no difference whether the
     topic was created by that or by itself.
     """
     options = OPTIONS | {"num.partitions": "1"}
-    with OdradekBroker(tmp_path_factory.mktemp("foreign") / "data", *settings_words(options)) as running:
+    with KitCluster(1, tmp_path_factory.mktemp("foreign") / "data", options) as running:
         yield running
 
 
@@ -61,8 +61,8 @@ def write(bootstrap: str, topic: str, label: str, count: int = RECORDS) -> list[
     return values
 
 
-def restart(ours: OdradekBroker) -> None:
-    ours.terminate()
+def restart(ours: KitCluster) -> None:
+    ours.stop()
     ours.start()
 
 
@@ -71,7 +71,7 @@ def taken(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith(LABELS)]
 
 
-def reads_commits_and_goes_on(ours: OdradekBroker, app: str, directory: Path) -> None:
+def reads_commits_and_goes_on(ours: KitCluster, app: str, directory: Path) -> None:
     """Its records are committed before it is stopped; then the broker is restarted, and it is started for the next."""
     topic, group = f"{app}-topic", f"{app}-group"
     words = [applications_python(), str(APPS / f"{app}_app.py"), ours.bootstrap, group, topic, str(directory)]
@@ -84,11 +84,11 @@ def reads_commits_and_goes_on(ours: OdradekBroker, app: str, directory: Path) ->
         restart(ours)
 
 
-def test_a_faust_application_goes_on(ours: OdradekBroker, tmp_path: Path) -> None:
+def test_a_faust_application_goes_on(ours: KitCluster, tmp_path: Path) -> None:
     reads_commits_and_goes_on(ours, "faust", tmp_path)
 
 
-def test_faust_copies_in_transactions_and_goes_on(ours: OdradekBroker, tmp_path: Path) -> None:
+def test_faust_copies_in_transactions_and_goes_on(ours: KitCluster, tmp_path: Path) -> None:
     """It is killed when all is committed. While it copies, a kill makes it copy some twice: it cuts what it commits
     before it ends the transaction, and sends on in between. It cannot be stopped: it commits twice then, and fails."""
     bootstrap, group, source, target = ours.bootstrap, "faust-copiers", "faust-source", "faust-target"
@@ -105,11 +105,11 @@ def test_faust_copies_in_transactions_and_goes_on(ours: OdradekBroker, tmp_path:
     assert sorted(value.decode() for value in copied) == sorted(written)
 
 
-def test_a_quix_streams_application_goes_on(ours: OdradekBroker, tmp_path: Path) -> None:
+def test_a_quix_streams_application_goes_on(ours: KitCluster, tmp_path: Path) -> None:
     reads_commits_and_goes_on(ours, "quix", tmp_path)
 
 
-def test_a_kombu_application_goes_on(ours: OdradekBroker, tmp_path: Path) -> None:
+def test_a_kombu_application_goes_on(ours: KitCluster, tmp_path: Path) -> None:
     words = [applications_python(), str(APPS / "kombu_app.py"), ours.bootstrap, "kombu-queue"]
     values: list[str] = []
     for label in LABELS:
@@ -122,7 +122,7 @@ def test_a_kombu_application_goes_on(ours: OdradekBroker, tmp_path: Path) -> Non
 
 
 @WITH_KCAT
-def test_two_kcats_share_a_group(ours: OdradekBroker, tmp_path: Path) -> None:
+def test_two_kcats_share_a_group(ours: KitCluster, tmp_path: Path) -> None:
     """Each has a partition; what one has not committed when it is killed, the other reads."""
     create(ours.bootstrap, "kcat")
     words = [
@@ -142,7 +142,7 @@ def test_two_kcats_share_a_group(ours: OdradekBroker, tmp_path: Path) -> None:
 
 
 @WITH_KCAT
-def test_kcat_stops_at_the_end_and_goes_on_there(ours: OdradekBroker, tmp_path: Path) -> None:
+def test_kcat_stops_at_the_end_and_goes_on_there(ours: KitCluster, tmp_path: Path) -> None:
     create(ours.bootstrap, "kcat-e")
     words = [KCAT or "", "-b", ours.bootstrap, "-X", "auto.offset.reset=earliest", "-q", "-e", "-G", "kcat-e", "kcat-e"]
     for label in LABELS:

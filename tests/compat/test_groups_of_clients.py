@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from processes.odradek_broker import OdradekBroker, settings_words
 from tests.compat.clusters import OURS, Ours, broker_count, ours
 from tests.compat.group_clients import aiokafka, confluent_kafka, confluent_kafka_848, kafka_python, odradek
 from tests.compat.group_members import Client, Group
+from tests.compat.kit_cluster import KitCluster
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.timeout(400)]
 
@@ -36,9 +36,9 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def restarted(tmp_path_factory: pytest.TempPathFactory) -> Generator[OdradekBroker]:
+def restarted(tmp_path_factory: pytest.TempPathFactory) -> Generator[KitCluster]:
     """Each test that uses it restarts it."""
-    with OdradekBroker(tmp_path_factory.mktemp("restarted") / "data", *settings_words(FAST)) as running:
+    with KitCluster(1, tmp_path_factory.mktemp("restarted") / "data", FAST) as running:
         yield running
 
 
@@ -68,13 +68,13 @@ def test_members_come_and_go(broker: Ours, client: Client) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_group_goes_on_after_a_restart(restarted: OdradekBroker, client: Client) -> None:
+def test_a_group_goes_on_after_a_restart(restarted: KitCluster, client: Client) -> None:
     """Of three brokers, each is killed in test_verifiable_clients.py."""
     with group_of(restarted, f"restart-{client.__name__}") as group:
         stays, leaves = group.join(client), group.join(client)
         group.until_balanced()
         progress(group)
-        restarted.terminate()
+        restarted.stop()
         restarted.start()
         progress(group)
         group.leave(leaves)

@@ -1,7 +1,6 @@
 """Transactions of kafka-python, aiokafka, confluent-kafka and Java, on one broker and three: all of one is there or
 nothing, for every client that reads what is committed, and whoever comes second fences the first."""
 
-import re
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
@@ -12,14 +11,13 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from benchmarks.harness.metrics_page import read_page
+from odradek.testing import Kafka, cluster
 from processes.apache_kafka import java_command, quick_jvm
-from processes.free_ports import free_ports
 from processes.jars import APACHE_KAFKA, LATER_CLIENTS
-from processes.odradek_broker import OdradekBroker
 from tests.compat.clusters import Ours, broker_count
 from tests.compat.foreign_process import ForeignProcess
 from tests.compat.groups_at import committed
+from tests.compat.kit_cluster import KitCluster
 from tests.compat.transactional_clients import Maker, aiokafka, confluent_kafka, kafka_python
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.timeout(300)]
@@ -28,7 +26,6 @@ CLIENTS: Final = [kafka_python, aiokafka, confluent_kafka]
 PARTITIONS: Final = 3
 COPIED: Final = 3_000
 NEWEST_OF_3_9: Final = {"Produce": 11, "Fetch": 17, "EndTxn": 4, "TxnOffsetCommit": 4, "Metadata": 12}
-REQUESTS: Final = re.compile(r'^kafka_network_requestmetrics_requests_total\{request="(\w+)",version="(\d+)"\}', re.M)
 COPIER: Final = "org.apache.kafka.tools.TransactionalMessageCopier"
 
 
@@ -166,9 +163,9 @@ def fill(bootstrap: str, topic: str) -> None:
         producer.close()
 
 
-def asked_of(metrics: str) -> set[tuple[str, int]]:
-    """What a broker was asked: APIs and their versions."""
-    return {(api, int(version)) for api, version in re.findall(REQUESTS, read_page(metrics))}
+def asked_of(kafka: Kafka) -> set[tuple[str, int]]:
+    """What its brokers were asked: APIs and their versions."""
+    return {(each.api, each.version) for each in kafka.requests()}
 
 
 def assert_each_once(found: Collection[bytes]) -> None:
@@ -188,37 +185,31 @@ def test_javas_copier_copies_each_record_exactly_once(broker: Ours, tmp_path: Pa
 def test_the_clients_of_kafka_4_4_use_what_is_new_in_it(tmp_path: Path) -> None:
     """They say whom they mean, and commit offsets in transactions by topic ids."""
     source, target = "to-be-copied", "copied"
-    metrics = f"127.0.0.1:{free_ports(1)[0]}"
-    with OdradekBroker(tmp_path / "data", "--metrics", metrics) as broker:
-        for topic in (source, target):
-            make_topic(broker.bootstrap, topic)
-        fill(broker.bootstrap, source)
-        with copier(broker.bootstrap, source, target, tmp_path / "copier", clients=LATER_CLIENTS) as process:
+    with cluster(brokers=1, topics={source: PARTITIONS, target: PARTITIONS}, subprocess=True) as kafka:
+        fill(kafka.bootstrap_servers, source)
+        with copier(kafka.bootstrap_servers, source, target, tmp_path, clients=LATER_CLIENTS) as process:
             process.printed_until(lambda lines: any("ShutdownComplete" in line for line in lines))
-        assert_each_once(read_by_kafka_python(broker.bootstrap, target, PARTITIONS, "read_committed"))
-        asked = asked_of(metrics)
+        assert_each_once(read_by_kafka_python(kafka.bootstrap_servers, target, PARTITIONS, "read_committed"))
+        asked = asked_of(kafka)
     assert {("ApiVersions", 5), ("TxnOffsetCommit", 6), ("Produce", 13), ("EndTxn", 5), ("Fetch", 18)} <= asked
 
 
 def test_java_speaks_the_older_protocol_to_a_broker_that_acts_as_an_older_release(tmp_path: Path) -> None:
     """By the versions of what it asks; it copies exactly once all the same."""
     source, target = "to-be-copied", "copied"
-    metrics = f"127.0.0.1:{free_ports(1)[0]}"
-    with OdradekBroker(tmp_path / "data", "--metrics", metrics, "--set", "act.as=3.9") as broker:
-        for topic in (source, target):
-            make_topic(broker.bootstrap, topic)
-        fill(broker.bootstrap, source)
-        with copier(broker.bootstrap, source, target, tmp_path / "copier") as process:
+    with cluster(brokers=1, topics={source: PARTITIONS, target: PARTITIONS}, act_as="3.9", subprocess=True) as kafka:
+        fill(kafka.bootstrap_servers, source)
+        with copier(kafka.bootstrap_servers, source, target, tmp_path) as process:
             process.printed_until(lambda lines: any("ShutdownComplete" in line for line in lines))
-        assert_each_once(read_by_kafka_python(broker.bootstrap, target, PARTITIONS, "read_committed"))
-        asked = asked_of(metrics)
+        assert_each_once(read_by_kafka_python(kafka.bootstrap_servers, target, PARTITIONS, "read_committed"))
+        asked = asked_of(kafka)
     assert {("Produce", 11), ("AddPartitionsToTxn", 3), ("EndTxn", 4), ("TxnOffsetCommit", 4), ("Fetch", 17)} <= asked
     assert not any(version > NEWEST_OF_3_9[api] for api, version in asked if api in NEWEST_OF_3_9)
 
 
 def test_javas_copier_goes_on_where_the_broker_was_killed(tmp_path: Path) -> None:
     source, target = "to-be-copied", "copied"
-    with OdradekBroker(tmp_path / "data") as broker:
+    with KitCluster(1, tmp_path / "data", {}) as broker:
         for topic in (source, target):
             make_topic(broker.bootstrap, topic)
         fill(broker.bootstrap, source)
