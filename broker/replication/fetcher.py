@@ -10,8 +10,9 @@ has changed since the last one, and at nothing else (followed_set.py).
   removed, or has another epoch by now, is passed over.
 - An error of one partition makes that partition wait, the connection's makes all wait: 50 ms, then twice
   as long each time, up to `replica.fetch.backoff.ms`.
-- A partition that comes while the leader holds a request back is not to wait for that: the connection is closed, and
-  another one opened. So a new leader has its followers within milliseconds, and not after `replica.fetch.wait.max.ms`.
+- A partition that comes while the leader holds a request back is not to wait for that: a second request, which asks for
+  nothing, follows at once, and a leader lets nobody wait behind a Fetch that waits (api/fetch/follower.py). So a new
+  leader has its followers within milliseconds, and not after `replica.fetch.wait.max.ms` as in Kafka.
 
 The leader never says what is to be trusted about it: who leads, and in which epoch, comes from the metadata alone.
 """
@@ -36,9 +37,11 @@ from odradek.broker.replication.followed_set import FollowedSet
 from odradek.broker.replication.follower_state import FetchPosition, Phase
 from odradek.broker.replication.following import FollowerReplica, Following
 from odradek.broker.replication.leader_session import LeaderSession, PartitionId
+from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import breathe
 
@@ -48,13 +51,8 @@ FETCH_VERSION: Final = 17
 RECONNECT_FIRST_MS: Final = 50.0
 WARNED_AFTER_MS: Final = 2_000.0
 """A leader that stops, or starts, is not reached for some moments. Where that lasts longer, something is wrong."""
-HURRY_MS: Final = 20.0
-"""So long a new partition waits for the answer that is under way, before the connection is given up for it."""
-HURRY_AGAIN_MS: Final = 250.0
-"""So far apart are two such occasions at least: leaders move in groups."""
-HURRY_PARTITION_MS: Final = 2.0
-"""And so much for each partition that the next request has to name anew: else to create many topics, one after the
-other, would cost the square of their number. The leader answers after `replica.fetch.wait.max.ms` anyway."""
+NUDGE_MS: Final = 2.0
+"""So long a new partition waits for others that come with it, and for its leader to hear of it."""
 NEWS_SOON_MS: Final = 5.0
 """How long the leader may hold a request back while a log start is being written down; twice as long each time. A
 DeleteRecords waits for what the next request says of it."""
@@ -99,9 +97,7 @@ class Fetcher:
         self._news = asyncio.Event()
         self._connection: Connection | None = None
         self._is_asking = False  # a fetch is in flight
-        self._hurry: asyncio.TimerHandle | None = None
-        self._hurried_ms = -HURRY_AGAIN_MS
-        self._is_hurried = False
+        self._nudge: asyncio.TimerHandle | None = None
         self._failures = 0
         self._soon_ms = NEWS_SOON_MS
         self._failing_since_ms = 0.0
@@ -119,7 +115,7 @@ class Fetcher:
         """From now on, at its present leader epoch. One that is there goes on, or begins anew in a new epoch."""
         if self._followed.add(partition, self._config.replica_fetch_backoff_ms):
             self._news.set()
-            self._hasten()
+            self._nudge_soon()
 
     def remove(self, key: PartitionId) -> None:
         """Nothing that is still to come is applied."""
@@ -131,24 +127,22 @@ class Fetcher:
         self._followed.touch(key)
         self._news.set()
 
-    def _hasten(self) -> None:
+    def _nudge_soon(self) -> None:
         """Something new has come while a request is in flight, which may be held back for long."""
         connection = self._connection
-        if connection is None or not self._is_asking or self._hurry is not None:
-            return
-        apart_ms = max(HURRY_AGAIN_MS, HURRY_PARTITION_MS * len(self._followed))
-        delay_ms = max(HURRY_MS, self._hurried_ms + apart_ms - self._environment.monotonic_ms())
-        self._hurry = self._environment.loop.call_later(
-            delay_ms / 1000, self._give_up, connection, connection.last_used_ms
-        )
+        if connection is not None and self._is_asking and self._nudge is None:
+            self._nudge = self._environment.loop.call_later(NUDGE_MS / 1000, self._nudge_leader, connection)
 
-    def _give_up(self, connection: Connection, last_used_ms: float) -> None:
-        """Ends the connection, unless an answer is being received."""
-        self._hurry = None
-        if connection.last_used_ms == last_used_ms:
-            self._hurried_ms = self._environment.monotonic_ms()
-            self._is_hurried = True
-            connection.close()
+    def _nudge_leader(self, connection: Connection) -> None:
+        """Once for each request: the timer is kept until that is answered."""
+        if connection.is_open:
+            request = list_offsets_request(self._replica.broker_id, (), LATEST)
+            connection.send(
+                request,
+                connection.version_of(ListOffsetsRequest),
+                _ignore,
+                timeout_ms=self._config.replica_socket_timeout_ms,
+            )
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
@@ -186,9 +180,6 @@ class Fetcher:
         self._followed.touch_all()
 
     async def _pause_after(self, error: Exception) -> None:
-        if self._is_hurried:
-            self._is_hurried = False
-            return
         self._tell(error)
         delay_ms = min(RECONNECT_FIRST_MS * 2.0 ** min(self._failures, 20), self._config.replica_fetch_backoff_ms)
         self._failures += 1
@@ -243,9 +234,9 @@ class Fetcher:
 
     def _answered(self) -> None:
         self._is_asking = False
-        if self._hurry is not None:
-            self._hurry.cancel()
-            self._hurry = None
+        if self._nudge is not None:
+            self._nudge.cancel()
+            self._nudge = None
 
     def _refused(self, code: ErrorCode) -> None:
         """A session that the leader does not know any more is begun anew at once; for all else the connection ends."""
@@ -323,3 +314,7 @@ class Fetcher:
         request = list_offsets_request(self._replica.broker_id, following, timestamp)
         response = await connection.ask(request, timeout_ms=self._config.replica_socket_timeout_ms)
         return offsets_in(response, following)
+
+
+def _ignore(answer: ListOffsetsResponse | ClientError) -> None:
+    """Of a nudge: what ends the connection is told to the request before it."""

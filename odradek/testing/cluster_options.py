@@ -1,11 +1,8 @@
 """What a test asks of its cluster, and the brokers' settings that follow from it.
 
 What differs from a broker of production, unless `config` says otherwise: a group does not wait for more members before
-its first generation, brokers never take one another for dead by the clock (hosting/hosted_cluster.py), records may come
-from the future, where tests like to set their programs' clocks, and a leader holds a follower's fetch back for 50 ms in
-place of 500. A topic that is made meanwhile has to wait for that, or for the moment at which the follower gives it up
-(broker/replication/fetcher.py), which is every 250 ms at most: as long as a test of its own topic took before its first
-record had all its acknowledgements.
+its first generation, brokers never take one another for dead by the clock (hosting/hosted_cluster.py), and records may
+come from the future, where tests like to set their programs' clocks.
 """
 
 import os
@@ -23,7 +20,6 @@ SESSION_MS: Final = 300.0
 DEFAULTS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "broker.session.timeout.ms": "86400000",
-    "replica.fetch.wait.max.ms": "50",
     "log.message.timestamp.after.max.ms": str(2**63 - 1),
 }
 

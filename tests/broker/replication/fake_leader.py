@@ -5,8 +5,8 @@
     ...
     leader.append(index, data)              # wakes a fetch that is held back
 
-A fetch is held back until there is something to answer, or its time is up. Sessions are the broker's own
-(broker/fetching/consumer_sessions.py), with what those of followers do otherwise
+A fetch is held back until there is something to answer, its time is up, or another request follows it. Sessions are
+the broker's own (broker/fetching/consumer_sessions.py), with what those of followers do otherwise
 (broker/replication/follower_sessions.py): a partition leaves the session with an error, or where the logs part, and
 records that were sent are not sent again, before a request names the partition.
 """
@@ -63,6 +63,11 @@ class LeaderConnection(BrokerConnection):
             self._leader.fetched(self, exchange.request, lambda response: self.reply(exchange, response))
         else:
             super()._apply(exchange, faults)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        super().buffer_updated(nbytes)
+        if self._frames:
+            self._leader.answer_held(self)
 
     def reply(self, exchange: Exchange, response: Response) -> None:
         exchange.response = response
@@ -150,6 +155,11 @@ class FakeLeader:
         """Something has changed: fetches that are held back are looked at again."""
         for held in list(self._held):
             self._try(held, is_last=False)
+
+    def answer_held(self, connection: LeaderConnection) -> None:
+        """Of a connection that asks something else: nobody waits behind a fetch that waits."""
+        for held in [each for each in self._held if each.connection is connection]:
+            self._try(held, is_last=True)
 
     def positions(self, fetch: FetchRequest) -> dict[int, int]:
         """The offsets that a fetch names, by partition."""

@@ -10,10 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.replication.fetcher import HURRY_AGAIN_MS, HURRY_MS, WARNED_AFTER_MS
+from odradek.broker.replication.fetcher import NUDGE_MS, WARNED_AFTER_MS
 from odradek.protocol.messages.fetch import FetchPartition
 from tests.broker.log.logs import append, open_log, read_all
-from tests.broker.replication.fake_leader import PORT
 from tests.broker.replication.fetcher_world import BROKER_EPOCH, EPOCH, World, data, world
 from tests.broker.replication.replicas_world import FollowingReplica, Led
 from tests.client.virtual_time import virtual_loop
@@ -267,32 +266,27 @@ async def test_a_new_partition_does_not_wait_for_a_fetch_that_is_held_back() -> 
         await it.run(1200)
         it.lead(1)
         it.leader.append(1, data())
-        before = len(it.leader.fetches)
+        before, connections = len(it.leader.fetches), len(it.network.attempts)
         it.follow(1)
-        await it.run(HURRY_MS + 10)
+        await it.run(NUDGE_MS + 10)
         assert it.is_equal(1)
-        assert it.leader.positions(it.leader.fetches[before]) == {0: 0, 1: 0}
-        assert it.leader.fetches[before].session_id > 0, "the old session is closed"
+        assert it.leader.positions(it.leader.fetches[before]) == {1: 0}, "the session goes on"
+        assert len(it.network.attempts) == connections
 
 
-async def test_hurry_is_taken_in_groups() -> None:
-    """Leaders move one after the other: not each of them costs a connection."""
+async def test_partitions_that_come_together_cost_one_request() -> None:
     async with world() as it:
         it.pair(0)
         await it.run(1200)
-        before = len(it.network.attempts)
+        before = len(it.leader.fetches)
         for index in range(1, 40):
             it.pair(index)
-            await it.run(20)
-        await it.run(600)
-        assert len(it.network.attempts) - before <= 40 * 20 / HURRY_AGAIN_MS + 2
-        it.leader.append(39, data())
-        await it.run(10)
-        assert it.is_equal(39)
+        await it.run(NUDGE_MS + 10)
+        named = [it.leader.positions(fetch) for fetch in it.leader.fetches[before:]]
+        assert named == [dict.fromkeys(range(1, 40), 0)]
 
 
-async def test_the_more_partitions_there_are_the_less_often_it_hurries() -> None:
-    """Each time all of them have to be named anew: what new ones cost would grow with the square of their number."""
+async def test_what_many_partitions_cost_that_come_one_after_the_other_is_their_number() -> None:
     async with world() as it:
         for index in range(600):
             it.pair(index)
@@ -301,27 +295,11 @@ async def test_the_more_partitions_there_are_the_less_often_it_hurries() -> None
         for index in range(600, 640):
             it.pair(index)
             await it.run(20)
-        await it.run(600)
         named = sum(len(topic.partitions) for fetch in it.leader.fetches[before:] for topic in fetch.topics)
-        assert named <= 2 * 640
+        assert named == 40
         it.leader.append(639, data())
         await it.run(10)
         assert it.is_equal(639)
-
-
-async def test_an_answer_that_is_being_received_is_not_given_up() -> None:
-    async with world({"replica.fetch.max.bytes": "1000000"}) as it:
-        path = it.network.path(it.leader.address, PORT)
-        it.pair(0)
-        await it.run(700)
-        connections = len(it.network.attempts)
-        path.to_client.bytes_per_ms = 16_000
-        it.leader.append(0, data(0, 1_600_000))
-        await it.run(30)
-        it.pair(1)
-        await it.run(500)
-        assert it.is_equal(0)
-        assert len(it.network.attempts) == connections
 
 
 # -- durability, quota, end -------------------------------------------------------------------------------------------
