@@ -32,7 +32,7 @@ help:
 	@echo "make test ONLY=broker/log   the tests that mirror this folder"
 	@echo "make style types imports unit   the parts of it"
 	@echo "make compat        real clients, Apache Kafka's tools and Spark, COMPAT_RECORDS=$(COMPAT_RECORDS) records a client; COMPAT_PART=rest: what make test leaves"
-	@echo "make foreign       Kafka Streams and Connect, exactly once, while their processes are killed; franz-go's own test"
+	@echo "make foreign       Kafka Streams and Connect, exactly once, while their processes are killed; franz-go's own test; SOURCES=FOLDER: suites of others, too"
 	@echo "make fuzz          HISTORIES=$(HISTORIES) of random admin requests to three brokers of ours and three of Apache Kafka; SEED=N: one"
 	@echo "make rounds        brokers and etcd killed, paused, restarted and cut off under load, ROUNDS=$(ROUNDS) of each kind"
 	@echo "make bench         side by side with Apache Kafka; PART=start, log, cores, cluster, groups, transactions, testkit or clients, ONLY=NAME: a part of it"
@@ -81,9 +81,10 @@ unit: $(STAMP) java $(CONNECTOR) $(KAFKA)
 compat: $(STAMP) java $(CONNECTOR) $(KAFKA) $(FOREIGN)
 	$(BIN)/python -m pytest tests/compat tests/spark_jobs $(WITH_PROCESSES) -n 4 --dist loadscope --no-loadscope-reorder
 
-# One after the other: each has three processes or more, and minutes to wait for them.
+# One after the other: each has three processes or more, and minutes to wait for them. SOURCES: a folder with the
+# repositories of FastStream and confluent-kafka-python, whose tests run too; without it they are skipped.
 foreign: $(STAMP) java
-	COMPAT_PART=foreign $(BIN)/python -m pytest tests/compat
+	COMPAT_PART=foreign FOREIGN_SOURCES="$(abspath $(SOURCES))" $(BIN)/python -m pytest tests/compat
 
 # Differences are printed, with their seeds, and end it with 1.
 fuzz: $(STAMP) java $(KAFKA)
@@ -132,6 +133,7 @@ requirements: $(STAMP)
 	$(PIP_COMPILE) $(UPGRADE) --output-file requirements/runtime.txt pyproject.toml
 	$(PIP_COMPILE) $(UPGRADE) --extra spark --extra dev --output-file requirements/dev.txt pyproject.toml
 	$(PIP_COMPILE) $(UPGRADE) --output-file requirements/foreign.txt requirements/foreign.in
+	$(PIP_COMPILE) $(UPGRADE) --output-file requirements/suites.txt requirements/suites.in
 
 java:
 	@.ci/java

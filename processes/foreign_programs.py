@@ -3,7 +3,8 @@
 Applications with groups (Faust, kombu, Quix Streams) are installed into a virtual environment of their own, since they
 pin clients that `requirements/dev.txt` does not. kafka-python's own tests come with its sdist, of the version that is
 installed here. Both lie in the user's cache and are checked by their hashes. `python -m processes.foreign_programs`
-fetches them, for a set-up.
+fetches them, for a set-up. Test suites that are on no registry come in a folder of the user's
+(tests/compat/test_foreign_suites.py); what they need is an environment of its own, which `make foreign` alone fetches.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import venv
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from processes.cached import cached
 from processes.child_process import REPOSITORY
 
 REQUIREMENTS: Final = REPOSITORY / "requirements" / "foreign.txt"
+SUITES: Final = REPOSITORY / "requirements" / "suites.txt"
 KAFKA_PYTHON: Final = "3.0.12"
 KAFKA_PYTHON_SHA256: Final = "4ccda3616b9aa5c353d74a97f2770d6cd1b950890d77ab0e8890e09a48eeed65"
 SERVICE: Final = '''"""Stands for a module that the sdist leaves out: a broker that somebody else starts."""
@@ -42,14 +44,25 @@ class ForeignProgramMissing(Exception):
 @cache
 def applications_python() -> str:
     """The interpreter of the environment of Faust, kombu and Quix Streams. Raises ForeignProgramMissing."""
-    text = REQUIREMENTS.read_text()
-    key = hashlib.sha256(f"{sys.version} {text}".encode()).hexdigest()[:16]
-    return str(cached("foreign", key, _install) / "bin" / "python")
+    return _python_with(REQUIREMENTS, "foreign")
 
 
-def _install(folder: Path) -> None:
+@cache
+def suites_python() -> str:
+    """The interpreter of the environment of FastStream's and confluent-kafka-python's tests. Raises
+    ForeignProgramMissing."""
+    return _python_with(SUITES, "suites")
+
+
+def _python_with(requirements: Path, name: str) -> str:
+    """The interpreter of the environment `name` in the user's cache, with what the file lists and nothing else."""
+    key = hashlib.sha256(f"{sys.version} {requirements.read_text()}".encode()).hexdigest()[:16]
+    return str(cached(name, key, partial(_install, requirements)) / "bin" / "python")
+
+
+def _install(requirements: Path, folder: Path) -> None:
     venv.create(folder, with_pip=True)
-    _pip(str(folder / "bin" / "python"), "install", "--require-hashes", "--no-deps", "-r", str(REQUIREMENTS))
+    _pip(str(folder / "bin" / "python"), "install", "--require-hashes", "--no-deps", "-r", str(requirements))
 
 
 @cache

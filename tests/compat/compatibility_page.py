@@ -13,8 +13,10 @@ from typing import Final
 from odradek.spark_jobs.session import CONNECTOR
 from processes.child_process import REPOSITORY
 from processes.foreign_programs import REQUIREMENTS as FOREIGN
+from processes.foreign_programs import SUITES
 from processes.jars import KAFKA_VERSION
 from tests.compat.test_foreign_programs import WITH_KCAT
+from tests.compat.test_foreign_suites import RUNS, Suite, needs
 from tests.compat.test_franz_go import MODULE, WITH_GO
 from tests.compat.test_kafka_pythons_own_tests import LEFT_OUT, SKIPPED_BY_ITSELF
 
@@ -153,9 +155,22 @@ FRANZ_GO: Final = Program(
     "kgo",
     dict.fromkeys((PRODUCE, CONSUME, CLASSIC, KIP_848, STATIC, TRANSACTIONS), ("franz_go",)),
 )
+FASTSTREAM: Final = Program(
+    "FastStream",
+    f"{pinned('faststream', SUITES)} with aiokafka {pinned('aiokafka', SUITES)} and "
+    f"confluent-kafka {pinned('confluent-kafka', SUITES)}",
+    "faststream",
+    dict.fromkeys((PRODUCE, CONSUME, CLASSIC), ("foreign_suites",)),
+)
+CONFLUENTS_OWN: Final = Program(
+    "confluent-kafka-python's own tests",
+    pinned("confluent-kafka", SUITES),
+    "confluent-kafka-python",
+    dict.fromkeys((PRODUCE, CONSUME, CLASSIC, KIP_848, TRANSACTIONS, ADMIN), ("foreign_suites",)),
+)
 PROGRAMS: Final = (
     *(KAFKA_PYTHON, AIOKAFKA, CONFLUENT_KAFKA, JAVA, SPARK, FAUST, QUIX, KOMBU, KCAT),
-    *(STREAMS, CONNECT, FRANZ_GO),
+    *(STREAMS, CONNECT, FRANZ_GO, FASTSTREAM, CONFLUENTS_OWN),
 )
 
 
@@ -180,12 +195,51 @@ def _table_of_programs() -> list[str]:
     return lines
 
 
+def _suites() -> list[Suite]:
+    return list({run.suite.repository: run.suite for run in RUNS}.values())
+
+
+def _table_of_suites() -> list[str]:
+    """Each of their runs, with what it found; then what was changed in them."""
+    rows = [
+        (
+            f"[{suite.repository}](https://github.com/{suite.repository})",
+            suite.commit[:10],
+            run.name,
+            str(run.passed),
+            "0",
+        )
+        for run in RUNS
+        for suite in [run.suite]
+    ]
+    lines = ["| repository | commit | run | passed | failed |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    lines += ["", "What is changed in them:", ""]
+    for suite in _suites():
+        lines += [f"- {suite.name}: {reason} (`-p {plugin}`)." for plugin, reason in suite.plugins.items()]
+        lines += [f"- {suite.name}, a line of {_named(change.path)}: {change.reason}." for change in suite.changes]
+        if not (suite.plugins or suite.changes):
+            lines.append(f"- {suite.name}: nothing.")
+    return lines
+
+
 def _table_of_skips() -> list[str]:
     own = _link("kafka_pythons_own_tests")
     rows = [
         (own, f"`{module}`" + (f", `{test}`" if test else ""), reason) for (module, test), reason in LEFT_OUT.items()
     ]
     rows += [(own, f"`{test}`, which skips itself", reason) for test, reason in SKIPPED_BY_ITSELF.items()]
+    for suite in _suites():
+        rows.append((_link("foreign_suites"), f"{suite.name}, without its folder", str(needs(suite).kwargs["reason"])))
+        rows += [
+            (_link("foreign_suites"), f"{suite.name}, {_named(path)}", reason)
+            for path, reason in suite.left_out.items()
+        ]
+    for run in RUNS:
+        rows += [
+            (_link("foreign_suites"), f"{run.suite.name}, {run.name}: `{test}`, which skips itself", reason)
+            for test, reason in run.skipped.items()
+        ]
     rows.append((_link("foreign_programs"), "kcat, where it is missing", str(WITH_KCAT.kwargs["reason"])))
     rows.append((_link("franz_go"), "all, where Go is missing", str(WITH_GO.kwargs["reason"])))
     for test in sorted({test for program in PROGRAMS for tests in program.tests.values() for test in tests}):
@@ -194,6 +248,11 @@ def _table_of_skips() -> list[str]:
             for reason in sorted(reasons_to_skip(module_of(test).read_text()))
         ]
     return ["| test | what | why |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _named(path: str) -> str:
+    """Of a suite of others, without the first folder: documents name our own tests by the whole path."""
+    return f"`{path.removeprefix('tests/')}`"
 
 
 def _link(test: str) -> str:
@@ -209,11 +268,18 @@ def documentation() -> str:
             "<!-- Made by `python -m tests.compat.compatibility_page > docs/compatibility.md`. -->",
             "",
             "`make compat` runs these programs against real brokers of ours, most tests on one broker and on three;",
-            "Kafka Streams, Kafka Connect and franz-go, which take minutes, are for `make foreign`. A cell names the",
-            "tests that show the part, and – says that no test does. Where answers differ from Apache Kafka's stands",
-            "in [protocol-support.md](protocol-support.md).",
+            "Kafka Streams, Kafka Connect, franz-go, FastStream and confluent-kafka-python's own tests, which take",
+            "minutes, are for `make foreign`. A cell names the tests that show the part, and – says that no test does.",
+            "Where answers differ from Apache Kafka's stands in [protocol-support.md](protocol-support.md).",
             "",
             *_table_of_programs(),
+            "",
+            "## Test suites of others",
+            "",
+            "`make foreign SOURCES=FOLDER` runs what these projects test with a real Kafka, on one broker of the",
+            "[test kit](testing.md) in place of theirs.",
+            "",
+            *_table_of_suites(),
             "",
             "## What is left out",
             "",

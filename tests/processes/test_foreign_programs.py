@@ -2,11 +2,12 @@
 
 from importlib.metadata import version
 
-from processes.foreign_programs import KAFKA_PYTHON, REQUIREMENTS
+from processes.foreign_programs import KAFKA_PYTHON, REQUIREMENTS, SUITES
 from tests.source_rules import unpinned_lines
 
 
 def test_every_package_is_pinned_and_hashed() -> None:
+    assert unpinned_lines(SUITES.read_text()) == []
     text = REQUIREMENTS.read_text()
     assert unpinned_lines(text) == []
     for line in REQUIREMENTS.with_suffix(".in").read_text().splitlines():
