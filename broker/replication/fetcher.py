@@ -37,11 +37,10 @@ from odradek.broker.replication.followed_set import FollowedSet
 from odradek.broker.replication.follower_state import FetchPosition, Phase
 from odradek.broker.replication.following import FollowerReplica, Following
 from odradek.broker.replication.leader_session import LeaderSession, PartitionId
-from odradek.client.errors.client_errors import ClientError
 from odradek.client.network.connection import Connection
 from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.fetch import FetchResponse
-from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import breathe
 
@@ -316,5 +315,5 @@ class Fetcher:
         return offsets_in(response, following)
 
 
-def _ignore(answer: ListOffsetsResponse | ClientError) -> None:
+def _ignore(answer: object) -> None:
     """Of a nudge: what ends the connection is told to the request before it."""
