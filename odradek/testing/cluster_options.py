@@ -1,8 +1,9 @@
 """What a test asks of its cluster, and the brokers' settings that follow from it.
 
 What differs from a broker of production, unless `config` says otherwise: a group does not wait for more members before
-its first generation, brokers never take one another for dead by the clock (hosting/hosted_cluster.py), and records may
-come from the future, where tests like to set their programs' clocks.
+its first generation, members of KIP-848 say heartbeats each 100 ms (of two, the second one gets its partitions after a
+heartbeat of each, which are 5 s apart by default), brokers never take one another for dead by the clock
+(hosting/hosted_cluster.py), and records may come from the future, where tests like to set their programs' clocks.
 """
 
 import os
@@ -19,6 +20,9 @@ HOST: Final = "127.0.0.1"
 SESSION_MS: Final = 300.0
 DEFAULTS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
     "broker.session.timeout.ms": "86400000",
     "log.message.timestamp.after.max.ms": str(2**63 - 1),
 }

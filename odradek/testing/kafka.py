@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 from odradek.runtime.environment import tell_when_forked
 from odradek.testing.broker_state import BrokerState
 from odradek.testing.cluster_options import ClusterOptions
-from odradek.testing.running_cluster import RunningCluster, RunningContents, UsedInFork
+from odradek.testing.running_cluster import NotInThisMode, RunningCluster, RunningContents, UnknownCall, UsedInFork
 from odradek.testing.waiting import TIMEOUT_S, wait_in_thread
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from odradek.testing.faults.faults import Faults, Meant
     from odradek.testing.faults.recorded_requests import RecordedRequest, Requests
     from odradek.testing.record_shapes import RecordShape
+    from odradek.testing.remote.log_lines import LogLine
 
 __all__ = ["Group", "Kafka", "KafkaBroker"]
 
@@ -234,6 +235,17 @@ class Kafka:
         from odradek.testing.faults.recorded_requests import begin_of
 
         return self.cluster.requests(match_of(**meant), begin_of(since))
+
+    def log_lines(self, since: int = 0) -> "list[LogLine]":
+        """What brokers in other processes have logged behind line `since`, as far as it is kept, oldest first. Raises
+        NotInThisMode where they are threads of this process: what they log is in its own `logging`."""
+        try:
+            lines: list[LogLine] = self.cluster.call("log_lines", number=since)
+        except UnknownCall as error:
+            raise NotInThisMode(
+                "the brokers are threads of this process, which has what they log: look at the logger 'odradek'"
+            ) from error
+        return lines
 
     # -- the whole --------------------------------------------------------------------------------------------------
 

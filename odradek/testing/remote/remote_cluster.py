@@ -13,7 +13,6 @@ from odradek.testing.broker_state import BrokerState
 from odradek.testing.cluster_options import ClusterOptions
 from odradek.testing.remote.calls import CallsToProcess
 from odradek.testing.remote.cluster_process import ClusterProcess
-from odradek.testing.remote.log_lines import LogLine
 from odradek.testing.remote.values import from_json, to_json
 from odradek.testing.running_cluster import NotInThisMode, no_faults_here, servers_of
 
@@ -131,10 +130,6 @@ class RemoteCluster:
 
     def shift_clock(self, by_s: float) -> None:
         self.call("shift_clock", by_s=by_s)
-
-    def log_lines(self, since: int = 0) -> list[LogLine]:
-        """What the process has logged behind line `since`, as far as it is kept."""
-        return cast(list[LogLine], self.call("log_lines", number=since))
 
     def broker_pids(self) -> dict[int, int]:
         """The processes of those that run, by their ids. Raises UnknownCall where all of them are one process."""

@@ -72,6 +72,21 @@ def test_groups_and_their_lag() -> None:
         consumer.close()
 
 
+def test_two_members_of_kip_848_share_partitions_within_moments() -> None:
+    """By default each says heartbeats 5 s apart, and the second one gets its partitions after one of each."""
+
+    async def share(servers: str) -> None:
+        def member() -> Consumer:
+            return Consumer(servers, group_id="billing", group_protocol="consumer", topics=["orders"])
+
+        async with asyncio.timeout(4), member() as first, member() as second:
+            while len(first.assignment()) != 2 or len(second.assignment()) != 2:
+                await asyncio.gather(first.get_batch(timeout_ms=50), second.get_batch(timeout_ms=50))
+
+    with cluster(brokers=1, topics={"orders": 4}) as kafka:
+        asyncio.run(share(kafka.bootstrap_servers))
+
+
 def test_waiting_for_a_condition_shows_what_came_last() -> None:
     with cluster(brokers=1) as kafka:
         assert kafka.wait_for(lambda: "yes") == "yes"

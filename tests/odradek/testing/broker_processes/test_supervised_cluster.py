@@ -53,13 +53,13 @@ def states(kafka: Kafka) -> list[str]:
 def test_who_is_killed_stays_down_and_starts_with_what_it_had(kafka: Kafka) -> None:
     kafka.create_topic("orders", 2)
     kafka.produce("orders", [{"value": b"%d" % partition, "partition": partition} for partition in (0, 1)])
-    last = remote(kafka).log_lines()[-1].number
+    last = kafka.log_lines()[-1].number
     kafka.brokers[1].kill()
     assert states(kafka) == ["DOWN", "RUNNING"]
     with pytest.raises(WrongBrokerState, match="broker 1 cannot be paused: it is down"):
         kafka.brokers[1].pause()
     kafka.produce("orders", [{"value": b"led by 2", "partition": partition} for partition in (0, 1)])
-    lines = remote(kafka).log_lines(last)
+    lines = kafka.log_lines(last)
     assert lines
     assert not [line for line in lines if "started again" in line.message], "it is down until the test starts it"
     kafka.brokers[1].start()

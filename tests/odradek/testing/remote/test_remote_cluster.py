@@ -22,7 +22,7 @@ from odradek.testing.broker_state import BrokerState, WrongBrokerState
 from odradek.testing.kafka_cluster import WrongUse
 from odradek.testing.remote.cluster_process import ClusterProcessEnded
 from odradek.testing.remote.remote_cluster import RemoteCluster
-from odradek.testing.running_cluster import NewTopicRefused, UnknownCall, UsedInFork
+from odradek.testing.running_cluster import NewTopicRefused, NotInThisMode, UnknownCall, UsedInFork
 from tests.killed_test import outlives_its_test
 
 STARTS_ONE = """
@@ -164,12 +164,14 @@ def test_a_process_that_was_killed_is_said_to_be_in_each_call() -> None:
 
 
 def test_its_log_can_be_asked_for(shared: Kafka) -> None:
-    last = max((line.number for line in remote(shared).log_lines()), default=0)
+    last = max((line.number for line in shared.log_lines()), default=0)
     shared.brokers[1].kill()
     shared.brokers[1].start()
-    lines = remote(shared).log_lines(last)
+    lines = shared.log_lines(last)
     assert lines
     assert [line.number for line in lines] == list(range(last + 1, last + 1 + len(lines)))
+    with cluster(brokers=1) as here, pytest.raises(NotInThisMode, match="look at the logger 'odradek'"):
+        here.log_lines()
 
 
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # there are threads, where brokers are such
