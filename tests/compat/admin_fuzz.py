@@ -194,9 +194,7 @@ def both(broker_count: int) -> Generator[Both]:
         directory = Path(running.enter_context(TemporaryDirectory(prefix="admin-fuzz-")))
         kind = ODRADEK if broker_count == 1 else THREE_BROKERS
         mine = running.enter_context(ours(kind, directory, **OPTIONS))
-        split = [address.split(":") for address in mine.addresses]
-        numbered = {number: (host, int(port)) for number, (host, port) in enumerate(split, start=1)}
-        yield running.enter_context(both_of(theirs, numbered))
+        yield running.enter_context(both_of(theirs, mine.places))
 
 
 @contextmanager

@@ -25,7 +25,9 @@ class KitCluster:
         self.host: Final = "127.0.0.1"
         self.port: Final = free_run(brokers)
         """The first broker's."""
-        self.addresses: Final = [f"{self.host}:{self.port + index}" for index in range(brokers)]
+        self.places: Final = {number: (self.host, self.port + number - 1) for number in range(1, brokers + 1)}
+        """By broker's id: host and port."""
+        self.addresses: Final = [f"{host}:{port}" for host, port in self.places.values()]
         self._cluster = partial(
             testing.cluster, brokers=brokers, config=options, data_dir=data_dir, port=self.port, subprocess=True
         )

@@ -54,8 +54,7 @@ def address_of(node: ApacheKafka) -> tuple[str, int]:
 @pytest.fixture(scope="module")
 def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     with ours(THREE_BROKERS, tmp_path_factory.mktemp("cluster-answers"), **OPTIONS) as running:
-        split = [address.split(":") for address in running.addresses]
-        yield {number: (host, int(port)) for number, (host, port) in enumerate(split, start=1)}
+        yield running.places
 
 
 def answer(addresses: Addresses, name: str) -> Answer:

@@ -13,6 +13,7 @@ from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.replication.fetcher import NUDGE_MS, WARNED_AFTER_MS
 from odradek.protocol.messages.fetch import FetchPartition
 from tests.broker.log.logs import append, open_log, read_all
+from tests.broker.replication.fake_leader import PORT
 from tests.broker.replication.fetcher_world import BROKER_EPOCH, EPOCH, World, data, world
 from tests.broker.replication.replicas_world import FollowingReplica, Led
 from tests.client.virtual_time import virtual_loop
@@ -291,15 +292,31 @@ async def test_what_many_partitions_cost_that_come_one_after_the_other_is_their_
         for index in range(600):
             it.pair(index)
         await it.run(3000)
-        before = len(it.leader.fetches)
+        before, connections = len(it.leader.fetches), len(it.network.attempts)
         for index in range(600, 640):
             it.pair(index)
             await it.run(20)
         named = sum(len(topic.partitions) for fetch in it.leader.fetches[before:] for topic in fetch.topics)
         assert named == 40
+        assert len(it.network.attempts) == connections
         it.leader.append(639, data())
         await it.run(10)
         assert it.is_equal(639)
+
+
+async def test_an_answer_that_is_being_received_is_not_given_up() -> None:
+    async with world({"replica.fetch.max.bytes": "1000000"}) as it:
+        path = it.network.path(it.leader.address, PORT)
+        it.pair(0)
+        await it.run(700)
+        connections = len(it.network.attempts)
+        path.to_client.bytes_per_ms = 16_000
+        it.leader.append(0, data(0, 1_600_000))
+        await it.run(30)
+        it.pair(1)
+        await it.run(500)
+        assert it.is_equal(0)
+        assert len(it.network.attempts) == connections
 
 
 # -- durability, quota, end -------------------------------------------------------------------------------------------
