@@ -463,11 +463,12 @@ class Broker:
         self.directories.release()
 
     async def _end_tasks(self) -> None:
-        """Ends what runs, except syncs: how they end decides what the logs may still do."""
+        """Ends what runs, except syncs: how they end decides what the logs may still do. The logs are synced while the
+        broker's lease is still renewed."""
         await self._upkeep.close()
         if self._is_composed:
             await self.context.member.fetchers.close()
-            await self.context.partitions.syncs_ended()
+            await self.context.partitions.settle()
         await self._tasks.close()
 
     async def _abandon(self) -> None:

@@ -341,10 +341,15 @@ class Log:
             raise
         self.end_flush(flush)
 
+    @watched
+    def complete(self) -> None:
+        """For a log that takes no more appends: completes the indexes, and gives back what was preallocated."""
+        self.segments.active.deactivate()
+
     def close(self) -> None:
-        """Completes the indexes, makes everything durable and gives the files back."""
+        """Completes the indexes, makes everything durable, waiting for the device, and gives the files back."""
         try:
-            self.segments.active.deactivate()
+            self.complete()
             self.flush()
         finally:
             self.close_without_flush()

@@ -314,7 +314,8 @@ def _recover_from(disk: Disk, directory: str, recovered: Recovered, first: int, 
         is_broken = damage is not None and following[number] != segment.next_offset
     for segment in recovered.segments[first:-1]:
         segment.deactivate()
-    recovered.snapshots.take(recovered.producers, recovered.segments[-1].next_offset)
+    if recovered.segments[-1].next_offset > recovered.segments[0].base_offset:
+        recovered.snapshots.take(recovered.producers, recovered.segments[-1].next_offset)
 
 
 def _cut_behind(segment: Segment, end_offset: int) -> None:

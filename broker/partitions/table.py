@@ -36,9 +36,11 @@ from odradek.broker.partitions.pending_opens import OPENED_AT_ONCE, PendingOpens
 from odradek.broker.replica.leadership import Leadership
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partition_host import PartitionHost
+from odradek.broker.replica.syncs import LANES
 from odradek.broker.replication.roles import Roles
 from odradek.protocol.codec.schema import uuid_text
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.runtime.tasks import run_together
 
 logger = logging.getLogger(__name__)
 
@@ -433,16 +435,23 @@ class Partitions:
         for partition in self._partitions.values():
             self._roles.check_in_sync(partition)
 
-    async def syncs_ended(self) -> None:
-        """Returns when no log is being synced."""
-        for partition in list(self._partitions.values()):
-            await partition.durability.syncs_ended()
+    async def settle(self) -> None:
+        """Syncs every log in helper threads, a few at a time, so that `close`, which blocks, has next to nothing to
+        wait for. Returns when no log is being synced. For logs that take no more appends; a failure is logged."""
+        waiting = iter(list(self._partitions.values()))
+
+        async def lane() -> None:
+            for partition in waiting:
+                if partition in self:
+                    await partition.durability.settle()
+
+        await run_together([lane() for _ in range(LANES)], "sync the logs")
 
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Flushes and closes every log, and says so in the directory. What cannot be flushed is logged; the next start
-        recovers it."""
+        """Flushes and closes every log, and says so in the directory. Blocks: `settle` comes before it. What cannot be
+        flushed is logged; the next start recovers it."""
         for directory in self.directories:
             directory.stop_watching()
         unclean = {self._places[key] for key in self._unopened}

@@ -131,6 +131,17 @@ class Durability:
         if (error := await self._flown(flush)) is not None and not self._is_closed:
             logger.warning("%s: could not be synced: %s", self._log.directory, error)
 
+    async def settle(self) -> None:
+        """Has everything synced, for a log that takes no more appends and is closed next, and returns when no sync is
+        under way. A failure is logged."""
+        await self.syncs_ended()  # of one that fails the device may say nothing to the next
+        try:
+            self._log.complete()
+            await self.sync_all()
+        except KafkaError as error:
+            logger.warning("%s: could not be synced: %s", self._log.directory, error)
+        await self.syncs_ended()
+
     async def syncs_ended(self) -> None:
         """Returns when no sync is under way: what the device says to one must not be missed, whoever is cancelled."""
         while self._flights or self._is_syncing:

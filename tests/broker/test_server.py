@@ -5,6 +5,7 @@ import errno
 import json
 import logging
 import socket
+import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -384,6 +385,34 @@ async def test_a_log_that_cannot_be_flushed_does_not_keep_the_others_from_it(
     assert "orders-1 could not be flushed" in caplog.text
     async with started(broker_on(broker.disk)) as again:
         assert len(again.context.partitions) == 3
+
+
+async def test_a_stop_syncs_logs_side_by_side_and_the_loop_goes_on_meanwhile() -> None:
+    """One after the other, in the loop, the stop of a broker with a thousand partitions took ten seconds where a sync
+    takes two milliseconds: its lease lapsed, and who waited for its end killed it."""
+
+    class PairedDisk(MemoryDisk):
+        """Each sync of a partition's directory waits for a second one."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.pairs = threading.Barrier(2, timeout=10)
+            self.threads: set[int] = set()
+
+        def sync_dir(self, path: str) -> None:
+            if path.startswith("data/orders-") and not path.endswith(".."):
+                self.threads.add(threading.get_ident())
+                self.pairs.wait()
+            super().sync_dir(path)
+
+    disk = PairedDisk()
+    broker = broker_on(disk)
+    await broker.start()
+    async with connected(broker) as client:
+        await create_topic(client, "orders", 10)
+    await broker.stop()
+    assert len(disk.threads) > 1
+    assert threading.get_ident() not in disk.threads
 
 
 async def test_what_is_stopped_cleanly_is_there_after_the_next_start(tmp_path: Path) -> None:

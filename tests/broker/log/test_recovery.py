@@ -52,6 +52,14 @@ def nonempty_index(disk: MemoryDisk, suffix: str) -> str:
     return f"{DIRECTORY}/{name}"
 
 
+def test_an_empty_log_gets_no_snapshot_of_its_producers() -> None:
+    """Nor does Kafka write one: there is nothing to know."""
+    disk = MemoryDisk()
+    open_log(disk, CONFIG)
+    open_log(disk, CONFIG)
+    assert [name for name in disk.list_dir(DIRECTORY) if name.endswith(".snapshot")] == []
+
+
 @pytest.mark.parametrize("is_closed", [True, False])
 def test_everything_is_there_again_and_nothing_is_rewritten(is_closed: bool, caplog: pytest.LogCaptureFixture) -> None:
     disk, model = written(is_closed=is_closed)

@@ -340,6 +340,36 @@ async def test_whoever_ends_the_broker_waits_for_the_syncs_under_way_and_those_t
         assert partition.log.durable_offset == 2
 
 
+async def test_what_is_settled_has_nothing_to_sync_when_it_is_closed() -> None:
+    disk = GatedDisk()
+    async with led({}, disk) as partition:
+        append(partition)
+        disk.is_gated = True
+        settled = asyncio.ensure_future(partition.durability.settle())
+        sync = await disk.next_sync()
+        assert not settled.done()
+        sync.let_go()
+        await done(settled)
+        assert partition.log.recovery_point == 1
+        before = disk.syncs
+        partition.close()
+        partition.log.close()
+        assert disk.syncs == before
+
+
+async def test_what_cannot_be_settled_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    disk = GatedDisk()
+    async with led({}, disk) as partition:
+        append(partition)
+        disk.errors.append(failure())
+        await partition.durability.settle()
+        assert "orders-0: could not be synced" in caplog.text
+        caplog.clear()
+        await partition.durability.settle()
+        assert "orders-0: could not be synced" in caplog.text, "nor is it asked of the device again"
+        assert disk.syncs == 1
+
+
 async def test_a_mistake_after_a_sync_keeps_nobody_from_the_next() -> None:
     async with led(disk=GatedDisk()) as partition:
         told: asyncio.Queue[str] = asyncio.Queue()
