@@ -118,7 +118,8 @@ def run(
             plan(options, range(1, (known or 1) + 1))  # what makes no sense is said before anything is touched
             sys.exit(run_supervisor(known, options, ahead))
         with collector_paused():
-            from odradek.broker.launch.run_cluster import cluster_settings, run_cluster
+            from odradek.broker.launch.cluster_settings import cluster_settings
+            from odradek.broker.launch.run_cluster import run_cluster
 
         cluster_settings(count or BROKERS_OF_ONE_PROCESS, listeners[0], directory, static)
         sys.exit(run_cluster(count, listeners[0], directory, static))

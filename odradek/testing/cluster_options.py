@@ -88,8 +88,8 @@ class ClusterOptions:
         """Of each broker. Raises ConfigError, ListenerError, OSError."""
         # A process whose brokers run in another one does without them.
         from odradek.broker.config.listeners import Listener
+        from odradek.broker.launch.cluster_settings import cluster_settings
         from odradek.broker.launch.listen_options import check_listeners
-        from odradek.broker.launch.run_cluster import cluster_settings
 
         listener = Listener("PLAINTEXT", self.host, self.port)
         if listener.is_wildcard and self.advertised_host is None:

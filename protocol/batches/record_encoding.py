@@ -10,9 +10,9 @@ Source: DefaultRecord.java.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import add, itemgetter
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from odradek.protocol.batches.batch import pack_batch
 from odradek.protocol.batches.compression import Codec, compress
@@ -22,12 +22,7 @@ from odradek.protocol.primitives import varint, varlong
 __all__ = ["AnyRecord", "build_batch", "encode_columns", "encode_records"]
 
 _SHORT: Final = 1 << 13  # zigzag doubles a number: these take one or two bytes
-_VARINTS: Final = tuple(varint(number) for number in range(_SHORT))
-_SIZES: Final = tuple(number + len(varint(number)) for number in range(_SHORT))
-"""What so many bytes take together with their length."""
 _NULL_LENGTH: Final = varint(-1)
-_LENGTHS_WITHOUT_KEY: Final = tuple(_NULL_LENGTH + length for length in _VARINTS)
-"""The key length -1 and the length of the value."""
 _TWO_BYTES_FROM: Final = 64
 """The first number, a length or an offset delta, that takes two bytes."""
 
@@ -35,6 +30,24 @@ _T = TypeVar("_T")
 
 AnyRecord = tuple[int, int, bytes | None, bytes | None, Headers]
 """What a `Record` holds, in its order: writing takes plain tuples, too."""
+
+
+class _Tables(NamedTuple):
+    """What is looked up for numbers below `_SHORT`."""
+
+    varints: tuple[bytes, ...]
+    sizes: tuple[int, ...]
+    """What so many bytes take together with their length."""
+    lengths_without_key: tuple[bytes, ...]
+    """The key length -1 and the length of the value."""
+
+
+@cache
+def _tables() -> _Tables:
+    """Made at the first call: that takes milliseconds, and a megabyte."""
+    varints = tuple(varint(number) for number in range(_SHORT))
+    sizes = tuple(number + len(encoded) for number, encoded in enumerate(varints))
+    return _Tables(varints, sizes, tuple(_NULL_LENGTH + length for length in varints))
 
 
 def build_batch(
@@ -89,7 +102,7 @@ def _encode_plain(records: Sequence[AnyRecord], first_delta: int, base_timestamp
     Raises IndexError or TypeError when they are others.
     """
     parts: list[bytes] = []
-    varints, sizes = _VARINTS, _SIZES
+    varints, sizes, _ = _tables()
     last_timestamp: int | None = None
     before_offset = b""  # attributes and timestamp delta: the same for all records of a millisecond
     fixed_size = 0  # theirs, and that of the number of headers
@@ -141,28 +154,29 @@ def _parts(
 ) -> list[bytes]:
     """What records whose offset deltas take equally many bytes are joined from. Raises IndexError if one is long."""
     count = len(values)
-    deltas = _VARINTS[first_delta : first_delta + count]
+    varints, sizes, lengths_without_key = _tables()
+    deltas = varints[first_delta : first_delta + count]
     fixed_size = len(attributes_and_timestamp) + len(deltas[0]) + 1  # the number of headers
     value_sizes = list(map(len, values))
     if keys is None:
         parts = [attributes_and_timestamp] * (6 * count)
         parts[0::6] = _looked_up(_record_lengths(fixed_size + len(_NULL_LENGTH)), value_sizes)
         parts[2::6] = deltas
-        parts[3::6] = _looked_up(_LENGTHS_WITHOUT_KEY, value_sizes)
+        parts[3::6] = _looked_up(lengths_without_key, value_sizes)
         parts[4::6] = values
         parts[5::6] = (b"\x00",) * count
         return parts
     parts = [attributes_and_timestamp] * (8 * count)
     key_sizes = list(map(len, keys))
     if key_sizes.count(key_sizes[0]) == count:  # they have one length, as keys often do
-        parts[0::8] = _looked_up(_record_lengths(fixed_size + _SIZES[key_sizes[0]]), value_sizes)
+        parts[0::8] = _looked_up(_record_lengths(fixed_size + sizes[key_sizes[0]]), value_sizes)
     else:
-        sizes = map(add, _looked_up(_SIZES, key_sizes), _looked_up(_SIZES, value_sizes))
-        parts[0::8] = _looked_up(_VARINTS, [fixed_size + size for size in sizes])
+        both = map(add, _looked_up(sizes, key_sizes), _looked_up(sizes, value_sizes))
+        parts[0::8] = _looked_up(varints, [fixed_size + size for size in both])
     parts[2::8] = deltas
-    parts[3::8] = _looked_up(_VARINTS, key_sizes)
+    parts[3::8] = _looked_up(varints, key_sizes)
     parts[4::8] = keys
-    parts[5::8] = _looked_up(_VARINTS, value_sizes)
+    parts[5::8] = _looked_up(varints, value_sizes)
     parts[6::8] = values
     parts[7::8] = (b"\x00",) * count
     return parts
@@ -176,7 +190,8 @@ def _looked_up(table: Sequence[_T], indexes: Sequence[int]) -> Sequence[_T]:
 @lru_cache(32)
 def _record_lengths(size: int) -> Sequence[bytes]:
     """The lengths of records by those of their values, which take a byte or two, where all else takes so many bytes."""
-    return _VARINTS[size + 1 : size + 1 + _TWO_BYTES_FROM] + _VARINTS[size + 2 + _TWO_BYTES_FROM :]
+    varints = _tables().varints
+    return varints[size + 1 : size + 1 + _TWO_BYTES_FROM] + varints[size + 2 + _TWO_BYTES_FROM :]
 
 
 def _encode_any(records: Sequence[AnyRecord], base_offset: int, base_timestamp: int) -> bytes:
@@ -212,4 +227,4 @@ def _encode_headers(headers: Headers) -> bytes:
 
 def _varint(number: int) -> bytes:
     """Of a size or an offset delta: never a negative number."""
-    return _VARINTS[number] if number < _SHORT else varint(number)
+    return _tables().varints[number] if number < _SHORT else varint(number)

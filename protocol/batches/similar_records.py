@@ -6,7 +6,7 @@ that is different is left to `odradek.protocol.batches.columns`, which reads any
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple
@@ -20,8 +20,7 @@ _ONE_BYTE_MAX: Final = 64
 _TWO_BYTES_MAX: Final = 1 << 13
 """And one of two bytes below this."""
 _ONE_BYTE: Final = range(0, 2 * _ONE_BYTE_MAX, 2)
-_TWO_BYTES: Final = tuple((2 * number & 127) | 128 | (2 * number >> 7) << 8 for number in range(_TWO_BYTES_MAX))
-"""Zigzag varints as little-endian numbers, by what they say. Those of two bytes count from `_ONE_BYTE_MAX` on."""
+"""Zigzag varints of one byte, by what they say."""
 _FIRST: Final = (0, 0, _ONE_BYTE_MAX)
 """The number from which on a varint has so many bytes."""
 _HEAD_SIZE_MAX: Final = 4
@@ -64,8 +63,8 @@ def similar_records(data: bytes, position: int, form: Form, delta: int, count_ma
     ):  # fmt: skip
         return Similar(keys, values, times, position)
     count_max = min(count_max, SIMILAR_MAX)
-    deltas = (_ONE_BYTE if offset_size == 1 else _TWO_BYTES)[delta : delta + count_max]
-    lengths: Sequence[int] = _ONE_BYTE if length_size == 1 else _TWO_BYTES
+    deltas = (_ONE_BYTE if offset_size == 1 else _two_bytes())[delta : delta + count_max]
+    lengths: Sequence[int] = _ONE_BYTE if length_size == 1 else _two_bytes()
     layout = _layout(length_size, head_size, offset_size, max(key_size, 0))
     unpack, value_at = layout.unpack_from, layout.size - 1
     behind = length_size - 1
@@ -101,6 +100,13 @@ def similar_records(data: bytes, position: int, form: Form, delta: int, count_ma
         pass  # the bytes end within the next record, or it is too long: the caller finds that
     times += [time] * (len(values) - len(times))
     return Similar(keys if key_size >= 0 else [None] * len(values), values, times, position)
+
+
+@cache
+def _two_bytes() -> Sequence[int]:
+    """Zigzag varints of two bytes as little-endian numbers, by what they say, which counts from `_ONE_BYTE_MAX` on.
+    Made at the first call: it takes milliseconds, and many programs never read a batch."""
+    return tuple((2 * number & 127) | 128 | (2 * number >> 7) << 8 for number in range(_TWO_BYTES_MAX))
 
 
 @lru_cache(maxsize=1024)

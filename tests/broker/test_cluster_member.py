@@ -25,7 +25,8 @@ from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.launch.run_cluster import cluster_settings, stop_all
+from odradek.broker.launch.cluster_settings import cluster_settings
+from odradek.broker.launch.stopping import stop_all
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.peers import PeerLost
 from odradek.broker.membership.registration import Identity, Registration

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from odradek.broker.config.settings import Settings
-from odradek.broker.launch.run_cluster import drain_all
+from odradek.broker.launch.stopping import drain_all
 from odradek.broker.server import Broker
 from odradek.testing.broker_state import BrokerState, WrongBrokerState
 from odradek.testing.faults.cluster_faults import ClusterFaults

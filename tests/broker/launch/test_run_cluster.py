@@ -9,7 +9,8 @@ from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.config.broker_config import ConfigError
 from odradek.broker.config.listeners import parse_listener
 from odradek.broker.disk.memory_disk import MemoryDisk
-from odradek.broker.launch.run_cluster import cluster_settings, stop_all
+from odradek.broker.launch.cluster_settings import cluster_settings
+from odradek.broker.launch.stopping import stop_all
 from odradek.broker.server import Broker
 from odradek.runtime.environment import Environment
 

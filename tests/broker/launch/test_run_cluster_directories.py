@@ -10,7 +10,8 @@ import pytest
 
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.config.listeners import Listener
-from odradek.broker.launch.run_cluster import cluster_settings, stop_all, until_stopped
+from odradek.broker.launch.cluster_settings import cluster_settings
+from odradek.broker.launch.stopping import stop_all, until_stopped
 from odradek.broker.server import Broker
 from odradek.broker.startup_errors import BrokerFailed
 from odradek.protocol.errors import ErrorCode

@@ -1,6 +1,8 @@
 """A cluster in a test: what a program's thread, and what a program in asyncio, can do with it."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 import unittest
 from datetime import timedelta
@@ -252,6 +254,17 @@ def test_logs_can_be_kept(tmp_path: Path) -> None:
         kafka.produce("orders", ["a"])
     with cluster(brokers=1, data_dir=tmp_path) as kafka:
         assert [record.value for record in kafka.records("orders", 1)] == [b"a"]
+
+
+def test_a_start_imports_no_client_and_nothing_of_the_command_line() -> None:
+    """A new process has its three brokers a tenth of a second sooner."""
+    started = "with cluster(3):\n print(*sys.modules)"
+    program = f"import sys\nfrom odradek.testing import cluster\n{started}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    modules = done.stdout.split()
+    assert "odradek.broker.server" in modules
+    heavy = ("click", "odradek.client.admin", "odradek.client.consumer", "odradek.client.producer")
+    assert sorted(name for name in modules if name.startswith(heavy)) == []
 
 
 def test_nothing_is_left() -> None:
