@@ -134,12 +134,17 @@ async def run_together(coroutines: Sequence[Coroutine[Any, Any, _T]], name: str)
     """
     if len(coroutines) == 1:
         return [await coroutines[0]]
-    tasks = Tasks(asyncio.get_running_loop())
-    tasks.failed = _told
+    waiting = iter(coroutines)
     try:
-        return await asyncio.gather(*(tasks.start(each, name) for each in coroutines))
+        tasks = Tasks(asyncio.get_running_loop())
+        tasks.failed = _told
+        try:
+            return await asyncio.gather(*(tasks.start(each, name) for each in waiting))
+        finally:
+            await tasks.close()
     finally:
-        await tasks.close()
+        for each in waiting:  # which no loop has taken: it has been killed
+            each.close()
 
 
 async def _at_shutdown(owner: Tasks) -> AsyncGenerator[None]:

@@ -6,6 +6,7 @@ turn. `run_together`: results in order, the first error, and nothing left behind
 
 import asyncio
 import gc
+import inspect
 import logging
 import sys
 from collections.abc import Callable
@@ -275,6 +276,19 @@ async def test_what_runs_together_gives_its_results_in_order() -> None:
     assert await run_together([answer(number) for number in range(5)], "answer") == [0, 1, 2, 3, 4]
     assert await run_together([answer(7)], "answer") == [7]
     assert await run_together([], "answer") == []
+
+
+def test_what_a_loop_that_is_gone_cannot_run_is_closed() -> None:
+    """Else Python warns that nobody awaited it, long after."""
+
+    async def answer() -> int:
+        return 1
+
+    coroutines = [answer(), answer()]
+    running = run_together(coroutines, "answer")
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        running.send(None)
+    assert [inspect.getcoroutinestate(each) for each in coroutines] == [inspect.CORO_CLOSED] * 2
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
