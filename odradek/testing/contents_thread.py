@@ -1,7 +1,6 @@
 """The clients of the test kit in a thread of their own: `Contents` for callers that have no event loop, or block it."""
 
 from collections.abc import Callable, Coroutine
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.testing.hosting.loop_thread import LoopThread
@@ -19,21 +18,24 @@ class ContentsThread:
     def __init__(self, servers: Callable[[], str]) -> None:
         """`servers`: as `Contents` has it."""
         self._servers = servers
+        self._contents: Contents | None = None
         self._thread = LoopThread(THREAD_NAME)
 
-    @cached_property
+    @property
     def contents(self) -> "Contents":
         """Imported when it is first used: a test that uses another project's client alone can do without, and Odradek's
         own takes a tenth of the time in which a new process has three brokers."""
-        from odradek.testing.contents import Contents
+        if self._contents is None:
+            from odradek.testing.contents import Contents
 
-        return Contents(self._servers)
+            self._contents = Contents(self._servers)
+        return self._contents
 
     def run(self, ask: "Callable[[Contents], Coroutine[Any, Any, T]]") -> T:
         """Returns and raises what the coroutine does."""
         return self._thread.run(ask(self.contents))
 
     def close(self) -> None:
-        if "contents" in vars(self):
-            self._thread.run(self.contents.close_clients())
+        if self._contents is not None:
+            self._thread.run(self._contents.close_clients())
         self._thread.end()

@@ -19,15 +19,16 @@ async def test_where_the_loop_stood_is_told_when_it_turns_again(monkeypatch: pyt
     monkeypatch.setattr(stall_watch, "LIMIT_S", 0.08)
     told: list[tuple[float, str]] = []
     others: list[tuple[float, str]] = []
-    loop = asyncio.get_running_loop()
+    loop, heard = asyncio.get_running_loop(), asyncio.Event()
     stops = [
         watch_stalls(loop, lambda stood_s, place: told.append((stood_s, place))),
         watch_stalls(loop, lambda stood_s, place: others.append((stood_s, place))),
+        watch_stalls(loop, lambda _seconds, _place: heard.set()),
     ]
     await asyncio.sleep(0.2)  # longer than the limit, with a loop that turns
     assert told == []
     blocks()
-    await asyncio.sleep(0.1)  # the watch looks every 0.02 s
+    await asyncio.wait_for(heard.wait(), 10)
     ((stood_s, place),) = told
     assert stood_s > 0.25
     assert f"{__file__}:" in place and place.endswith("in blocks")
