@@ -34,6 +34,8 @@ _D = TypeVar("_D")
 
 NS_PER_MS: Final = 1_000_000
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+_DASH: Final = 62
+"""The six bits that base64 for URLs writes as a dash."""
 SWITCH_S: Final = 0.005
 SWITCH_S_COMPUTING: Final = 0.0001
 """How long a thread keeps the interpreter while another one wants it; the first is the interpreter's default."""
@@ -123,8 +125,14 @@ class Environment:
         return os.urandom(size)
 
     def random_uuid(self) -> bytes:
-        """A random UUID (version 4) as its 16 bytes, which is how topic, cluster and directory ids travel."""
-        return uuid.UUID(bytes=self.random_bytes(16), version=4).bytes
+        """A random UUID (version 4) as its 16 bytes, which is how topic, cluster and directory ids travel.
+
+        Its text in base64 begins with no dash (Uuid.randomUuid): a command would take it for an option.
+        """
+        first, *others = self.random_bytes(16)
+        if first >> 2 == _DASH:
+            first &= 0x7F
+        return uuid.UUID(bytes=bytes((first, *others)), version=4).bytes
 
     def random(self) -> float:
         """A random number from 0 up to, and never, 1."""

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from odradek.protocol.codec.schema import uuid_text
 from odradek.runtime.environment import Environment
 from tests.client.certificates import make_certificates
 
@@ -52,6 +53,20 @@ async def test_the_extremes_of_entropy_stay_within_the_range() -> None:
     environment.byte = b"\0"
     assert environment.random() == 0
     assert environment.random_below(5) == 0
+
+
+async def test_no_id_begins_with_a_dash_which_a_command_takes_for_an_option() -> None:
+    class Fixed(Environment):
+        first = 0
+
+        def random_bytes(self, size: int) -> bytes:
+            return bytes((self.first, *range(1, size)))
+
+    environment = Fixed()
+    for environment.first in range(256):
+        drawn = environment.random_uuid()
+        assert not uuid_text(drawn).startswith("-")
+        assert drawn[1:6] == bytes(range(1, 6)), "the rest stays"
 
 
 async def test_sleep_takes_milliseconds() -> None:
