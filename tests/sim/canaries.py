@@ -31,7 +31,6 @@ from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.log import recovery
 from odradek.broker.log.batches import Damage
 from odradek.broker.log.flush import Flush
-from odradek.broker.log.log import Log
 from odradek.broker.log.log_durability import LogDurability
 from odradek.broker.log.producers import Producers
 from odradek.broker.log.segment import Segment
@@ -327,7 +326,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "a replica joins with records that were deleted": Canary(Replicas, "may_join", any_start),
     "a reassignment completes with one in sync": Canary(reassignment, "may_complete", one_is_enough),
     "a change is answered before it is stored": Canary(MetadataChange, "apply", not_stored_yet),
-    "a clean stop leaves logs as they are": Canary(Log, "close", closed_as_it_is),
+    "a clean stop leaves logs as they are": Canary(LogDurability, "begin", closed_as_it_is),
     "a directory is taken by its name": Canary(data_directory, "read_partition_metadata", of_any_topic),
     "new topics have replicas on live brokers alone": Canary(topic_plans, "place", on_live_ones),
     "a coordinator answers before the high watermark": Canary(Commits, "appended", replied_at_once),

@@ -6,7 +6,9 @@ from typing import Any
 from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.cluster.reassignment import target_replicas
 from odradek.broker.handling.metadata_change import Commit, MetadataChange
-from odradek.broker.log.log import Log
+from odradek.broker.log.flush import Flush
+from odradek.broker.log.log_durability import LogDurability
+from odradek.broker.log.producers import Producers
 from odradek.broker.replica.deletions import Deletions
 from odradek.broker.replica.replicas import Replicas
 
@@ -61,14 +63,17 @@ def not_stored_yet(make: Function) -> Function:
     return begun
 
 
-def closed_as_it_is(close: Function) -> Function:
-    del close
+def closed_as_it_is(begin: Function) -> Function:
+    def nothing_to_flush(
+        durability: LogDurability, log_end_offset: int, producers: Producers, *, settle: bool, with_active: bool
+    ) -> Flush | None:
+        """Of all of a log, which a stop asks for."""
+        if settle and with_active:
+            return None
+        flush: Flush | None = begin(durability, log_end_offset, producers, settle=settle, with_active=with_active)
+        return flush
 
-    def without_flush(log: Log) -> None:
-        log.segments.active.deactivate()
-        log.close_without_flush()
-
-    return without_flush
+    return nothing_to_flush
 
 
 def of_any_topic(read_partition_metadata: Function) -> Function:
