@@ -2,13 +2,13 @@
 beginning."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 from odradek.client.cluster.cluster import Cluster
-from odradek.client.errors.client_errors import ClientError
+from odradek.client.errors.client_errors import ClientError, ConnectionFailed
 from odradek.client.fetching.config import FetchConfig
 from odradek.client.fetching.fetch_settings import Start
 from odradek.client.fetching.fetcher import Fetcher, settings_of
@@ -48,9 +48,11 @@ async def _send_with_our_own(session: Session) -> None:
             sending.failed(number, error)
 
     number = 0
-    async with Producer(
-        job.bootstrap, linger_ms=2, enable_idempotence=True, acks=-1, **({} if job.is_patient else impatient)
-    ) as producer:
+    settings: dict[str, Any] = {"linger_ms": 2, "enable_idempotence": True, "acks": -1} | (
+        {} if job.is_patient else impatient
+    )
+    producer = await _connected(lambda: Producer(job.bootstrap, **settings), session)
+    try:
         while not session.stop.is_set():
             if not sending.takes_room():
                 await asyncio.sleep(PAUSE_S)
@@ -66,6 +68,20 @@ async def _send_with_our_own(session: Session) -> None:
             number += 1
             if number % job.burst == 0:
                 await asyncio.sleep(PAUSE_S)
+    finally:
+        await producer.close()
+
+
+async def _connected(made: Callable[[], Producer], session: Session) -> Producer:
+    """A producer that is started: while all clients of a round start, a busy machine does not answer in time."""
+    while True:
+        producer = made()
+        try:
+            return await producer.start()
+        except ConnectionFailed:
+            if session.stop.is_set():
+                raise
+            await asyncio.sleep(RETRY_S)
 
 
 def read_with_our_own(session: Session) -> None:
