@@ -1,5 +1,6 @@
 """The clients of the test kit in a thread of their own: `Contents` for callers that have no event loop, or block it."""
 
+import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,17 +20,19 @@ class ContentsThread:
         """`servers`: as `Contents` has it."""
         self._servers = servers
         self._contents: Contents | None = None
+        self._making = threading.Lock()  # threads of a test share one
         self._thread = LoopThread(THREAD_NAME)
 
     @property
     def contents(self) -> "Contents":
         """Imported when it is first used: a test that uses another project's client alone can do without, and Odradek's
         own takes a tenth of the time in which a new process has three brokers."""
-        if self._contents is None:
-            from odradek.testing.contents import Contents
+        with self._making:
+            if self._contents is None:
+                from odradek.testing.contents import Contents
 
-            self._contents = Contents(self._servers)
-        return self._contents
+                self._contents = Contents(self._servers)
+            return self._contents
 
     def run(self, ask: "Callable[[Contents], Coroutine[Any, Any, T]]") -> T:
         """Returns and raises what the coroutine does."""

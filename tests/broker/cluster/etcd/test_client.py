@@ -274,7 +274,7 @@ async def test_a_watch_without_permission_goes_on_asking_until_it_ends(
 
         async with asyncio.timeout(20):
             while not said():  # noqa: ASYNC110 - a log tells nobody
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # between two looks
         await asyncio.wait([waiting], timeout=0.3)  # in which it is asked for again, and nothing more is said
         assert not waiting.done()
         await store.close()

@@ -212,7 +212,7 @@ async def test_code_that_blocks_the_loop_is_named_in_the_log(
         time.sleep(0.5)  # what is to be noticed
         async with asyncio.timeout(10):
             while "the event loop stood still for 0." not in caplog.text:  # noqa: ASYNC110 - a log tells nobody
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # between two looks
         assert f"{__file__}:" in caplog.text
 
 
