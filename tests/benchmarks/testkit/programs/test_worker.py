@@ -4,9 +4,6 @@ import pytest
 
 from benchmarks.testkit.programs.worker import FIRST_RECORDS, done
 
-# kafka-python leaves the sockets open by which it could not reach the broker that was killed.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 
 @pytest.mark.parametrize("client", FIRST_RECORDS)
 def test_a_start_is_timed_until_the_clients_record(client: str) -> None:

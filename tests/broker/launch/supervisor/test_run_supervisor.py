@@ -21,11 +21,6 @@ from processes.odradek_broker import OdradekBroker
 from processes.odradek_cluster import OdradekCluster, OdradekClusterFailed
 from processes.supervised_cluster import SupervisedCluster, children_of, until_gone
 
-pytestmark = pytest.mark.filterwarnings(
-    # kafka-python leaves sockets to the garbage collector where a broker is not there.
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
-
 TOPIC = "orders"
 PARTITIONS = 4
 
