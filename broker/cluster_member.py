@@ -9,15 +9,17 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.cluster.image import ClusterImage, Delta
 from odradek.broker.cluster.store import Conflict, LeaseLost, StoreClosed, StoreWentBack, Superseded
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.security_protocol import parse_protocol_map, protocol_of
 from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.fencing import Fencing
 from odradek.broker.controller.heartbeats import Heartbeats
 from odradek.broker.membership.image_follower import ImageFollower
-from odradek.broker.membership.peers import Peer, PeerLost, Peers
+from odradek.broker.membership.peers import Peer, PeerLost, Peers, plaintext
 from odradek.broker.membership.registration import Registration
 from odradek.broker.observability.cluster_samples import cluster_samples
 from odradek.broker.observability.sample import Sample
@@ -29,6 +31,10 @@ from odradek.client.network.connection import Connection
 from odradek.protocol.errors import KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from odradek.broker.controller.acl_spread import AclSpread
+    from odradek.broker.membership.standing import Standing
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +60,7 @@ class ClusterMember:
         self._tasks = tasks
         self._works: list[asyncio.Task[None]] = []
         node_id = registration.node_id
-        self.peers = Peers(environment, node_id, listener)
+        self.peers = Peers(environment, node_id, listener, self._security)
         self.controller = Controller(metadata, config, registration, environment)
         self.fencing = Fencing(self.controller, metadata, config, environment, tasks, node_id, listener)
         self._heartbeats = Heartbeats(metadata, config, registration, environment, self.peers)
@@ -69,9 +75,23 @@ class ClusterMember:
         replica = Replica(node_id, lambda: registration.epoch)
         self.fetchers = Fetchers(replica, self.connect, environment, config)
         self.roles = Roles(node_id, environment, self._isr_writer, self.fetchers, epochs_at_start)
+        self.standing: Standing | None = None
+        """Whether it may answer by the ACLs that it knows; None without an authorizer, as the next one."""
+        self.acl_spread: AclSpread | None = None
+        if config.authorizer_class_name:
+            self._keep_acls()
         registration.on_renewed = self.controller.wake
         registration.pause_detector.limit_ms = config.broker_session_timeout_ms / 2
         metadata.subscribe(self._follow)
+
+    def _keep_acls(self) -> None:
+        """There is an authorizer."""
+        from odradek.broker.controller.acl_spread import AclSpread
+        from odradek.broker.membership.standing import Standing
+
+        metadata, registration, environment = self.metadata, self.registration, self.environment
+        self.standing = Standing(metadata, registration, environment)
+        self.acl_spread = AclSpread(self.controller, metadata, registration, environment)
 
     @asynccontextmanager
     async def connect(self, broker_id: int) -> AsyncGenerator[Connection]:
@@ -82,6 +102,17 @@ class ClusterMember:
         setup_timeout_ms = self._config.socket_connection_setup_timeout_ms
         async with self.peers.connection(Peer(broker_id, endpoint), setup_timeout_ms) as connection:
             yield connection
+
+    def _security(self) -> Mapping[str, Any]:
+        """By what this broker says who it is to others, for the next connection. Raises ConfigError."""
+        listener, config = self.peers.listener, self._config
+        protocol = protocol_of(listener, parse_protocol_map(config.listener_security_protocol_map))
+        if not protocol.needs_authentication:
+            return plaintext()
+        from odradek.broker.authentication.inter_broker import sasl_settings
+        from odradek.broker.disk.file_disk import FileDisk
+
+        return sasl_settings(config, listener, protocol, self.environment, FileDisk())
 
     def _why_nowhere(self, broker_id: int) -> str:
         listener, registered = self.peers.listener, self.metadata.image.brokers.get(broker_id)
@@ -119,6 +150,8 @@ class ClusterMember:
                 (self._heartbeats.run(), "send heartbeats"),
             )
         ]
+        if self.standing is not None:
+            self._works.append(self._tasks.start(self.standing.keep(), "confirm that ACLs are the newest"))
 
     def samples(self) -> list[Sample]:
         """What the metrics page tells about the cluster."""

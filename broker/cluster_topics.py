@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from odradek.broker.cluster.image import ClusterImage, Delta, TopicImage
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.group.topics_view import ViewedTopic
 
 

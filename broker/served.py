@@ -65,6 +65,7 @@ from odradek.broker.api import (
 from odradek.broker.api.fetch import consumer as fetch
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.handling.context import Api
+from odradek.broker.served_security import OF_SECURITY
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.alter_configs import AlterConfigsRequest
@@ -140,25 +141,32 @@ SERVED: tuple[Api, ...] = (
         produce.fail,
         served=(3, 13),
         needs=((WRITE, TOPIC), (WRITE, TRANSACTIONAL_ID)),
+        refuse=produce.refuse,
         advertised_from=0,
         is_eager=True,
         has_records=True,
     ),
     Api(FetchRequest, fetch.handle, fetch.fail, served=(4, 18), needs=((READ, TOPIC), (CLUSTER_ACTION, CLUSTER))),
-    Api(ListOffsetsRequest, list_offsets.handle, list_offsets.fail, served=(1, 11), needs=((DESCRIBE, TOPIC),)),
+    Api(
+        ListOffsetsRequest,
+        list_offsets.handle,
+        list_offsets.fail,
+        served=(1, 11),
+        needs=((DESCRIBE, TOPIC), (CLUSTER_ACTION, CLUSTER)),
+    ),
     Api(
         MetadataRequest,
         metadata.handle,
         metadata.fail,
         served=(0, 13),
-        needs=((DESCRIBE, TOPIC), (CREATE, TOPIC), (CREATE, CLUSTER)),
+        needs=((DESCRIBE, TOPIC), (CREATE, TOPIC), (CREATE, CLUSTER), (DESCRIBE, CLUSTER)),
     ),
     Api(
         FindCoordinatorRequest,
         find_coordinator.handle,
         find_coordinator.fail,
         served=(0, 6),
-        needs=((DESCRIBE, GROUP), (DESCRIBE, TRANSACTIONAL_ID)),
+        needs=((DESCRIBE, GROUP), (DESCRIBE, TRANSACTIONAL_ID), (CLUSTER_ACTION, CLUSTER)),
     ),
     Api(
         OffsetCommitRequest,
@@ -166,6 +174,7 @@ SERVED: tuple[Api, ...] = (
         offset_commit.fail,
         served=(2, 10),
         needs=((READ, GROUP), (READ, TOPIC)),
+        refuse=offset_commit.refuse,
         is_eager=True,
     ),
     Api(
@@ -208,16 +217,29 @@ SERVED: tuple[Api, ...] = (
         create_topics.handle,
         create_topics.fail,
         served=(2, 7),
-        needs=((CREATE, CLUSTER), (CREATE, TOPIC)),
+        needs=((CREATE, CLUSTER), (CREATE, TOPIC), (DESCRIBE_CONFIGS, TOPIC)),
     ),
-    Api(DeleteTopicsRequest, delete_topics.handle, delete_topics.fail, served=(1, 6), needs=((DELETE, TOPIC),)),
-    Api(DeleteRecordsRequest, delete_records.handle, delete_records.fail, served=(0, 2), needs=((DELETE, TOPIC),)),
+    Api(
+        DeleteTopicsRequest,
+        delete_topics.handle,
+        delete_topics.fail,
+        served=(1, 6),
+        needs=((DELETE, CLUSTER), (DESCRIBE, TOPIC), (DELETE, TOPIC)),
+    ),
+    Api(
+        DeleteRecordsRequest,
+        delete_records.handle,
+        delete_records.fail,
+        served=(0, 2),
+        needs=((DELETE, TOPIC),),
+        refuse=delete_records.refuse,
+    ),
     Api(
         InitProducerIdRequest,
         init_producer_id.handle,
         init_producer_id.fail,
         served=(0, 5),
-        needs=((WRITE, TRANSACTIONAL_ID), (IDEMPOTENT_WRITE, CLUSTER)),
+        needs=((WRITE, TRANSACTIONAL_ID), (IDEMPOTENT_WRITE, CLUSTER), (WRITE, TOPIC)),
     ),
     Api(
         AddPartitionsToTxnRequest,
@@ -247,6 +269,7 @@ SERVED: tuple[Api, ...] = (
         txn_offset_commit.fail,
         served=(0, 6),
         needs=((WRITE, TRANSACTIONAL_ID), (READ, GROUP), (READ, TOPIC)),
+        refuse=txn_offset_commit.refuse,
     ),
     Api(
         DescribeProducersRequest,
@@ -274,7 +297,7 @@ SERVED: tuple[Api, ...] = (
         offset_for_leader_epoch.handle,
         offset_for_leader_epoch.fail,
         served=(2, 4),
-        needs=((DESCRIBE, TOPIC),),
+        needs=((CLUSTER_ACTION, CLUSTER), (DESCRIBE, TOPIC)),
     ),
     Api(
         DescribeConfigsRequest,
@@ -339,7 +362,7 @@ SERVED: tuple[Api, ...] = (
         describe_quorum.handle,
         describe_quorum.fail,
         served=(0, 2),
-        needs=((DESCRIBE, CLUSTER),),
+        needs=((DESCRIBE, CLUSTER), (CLUSTER_ACTION, CLUSTER)),
     ),
     Api(
         DescribeClusterRequest,
@@ -406,6 +429,7 @@ SERVED: tuple[Api, ...] = (
         needs=((CLUSTER_ACTION, CLUSTER),),
         is_advertised=False,
     ),
+    *OF_SECURITY,
 )
 
 BY_KEY: Mapping[int, Api] = {api.key: api for api in SERVED}

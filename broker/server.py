@@ -13,9 +13,11 @@ import asyncio
 import logging
 import posixpath
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
+from odradek.broker.access.principal import ANONYMOUS, Principal
+from odradek.broker.authentication.starting import authentication_of
 from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import CLUSTER_KEY, MalformedMetadata, decode_cluster, encode_cluster
@@ -23,8 +25,7 @@ from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.stamped_store import StampedStore
 from odradek.broker.cluster.store import Conflict, MetadataStore, Snapshot, StoreClosed, StoreWentBack, Superseded, Txn
 from odradek.broker.cluster_member import leader_epochs
-from odradek.broker.composition import Parts, compose, take_options
-from odradek.broker.config.listeners import Listener
+from odradek.broker.composition import Parts, compose, metric_sources, take_options
 from odradek.broker.config.security_protocol import SecurityProtocol
 from odradek.broker.config.settings import Settings
 from odradek.broker.config.store_address import parse_store_address
@@ -45,14 +46,10 @@ from odradek.broker.membership.registration import Identity, Registration
 from odradek.broker.membership.startup_losses import Findings, give_up_in_sync_places, look_at_all, note_boot
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_table import ConnectionTable
+from odradek.broker.network.listening import Accept, Listening, bind
 from odradek.broker.network.request_budget import RequestBudget
-from odradek.broker.observability.group_lag import group_lag_samples
-from odradek.broker.observability.group_samples import group_samples
 from odradek.broker.observability.loop_lag import LoopLag
-from odradek.broker.observability.partition_samples import partition_samples
 from odradek.broker.observability.prometheus_page import Collector, MetricsPage
-from odradek.broker.observability.request_samples import request_samples
-from odradek.broker.partitions.late_transactions import late_ms
 from odradek.broker.partitions.maintenance import Maintenance
 from odradek.broker.served import BY_KEY, served_with
 from odradek.broker.startup_errors import BrokerFailed, StartRefused, explained, refusing_address, refusing_id
@@ -61,6 +58,9 @@ from odradek.protocol.codec.schema import uuid_text
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
 
+if TYPE_CHECKING:
+    from odradek.broker.network.tls_listeners import TlsListeners
+
 logger = logging.getLogger(__name__)
 
 GIVE_UP_MS = 3000.0
@@ -68,15 +68,6 @@ GIVE_UP_MS = 3000.0
 IDLE_CHECK_S = 1.0
 STOP_S = 4.0
 """How long running requests may take to end when the broker stops; what is left of the five seconds is for the logs."""
-
-
-@dataclass(slots=True)
-class _Listening:
-    """A bound listener."""
-
-    listener: Listener
-    server: asyncio.AbstractServer
-    port: int
 
 
 class Broker:
@@ -117,8 +108,9 @@ class Broker:
         assert not isinstance(settings.data_dirs, str), "a list of them"
         paths = ("memory",) if settings.data_dirs is None else settings.data_dirs
         self.directories = DataDirectories(disk, paths, environment, self._tasks)
-        self._listening: list[_Listening] = []
+        self._listening: list[Listening] = []
         self._metrics_server: asyncio.AbstractServer | None = None
+        self.tls: TlsListeners | None = None
         self._loop_lag: LoopLag | None = None
         self._known = KnownMetadata(disk, self.directories)
         self._store: MetadataStore | None = None
@@ -157,7 +149,14 @@ class Broker:
         if (await store.read(CLUSTER_KEY)).revision != image.revision:
             image = await self._read_image(store)
         self._compose(store, image, registration, cluster_id)
+        if self.tls is not None:
+            self.tls.start(self.context, self._upkeep)
         context, metadata = self.context, self.context.metadata
+        context.authentication = await authentication_of(
+            self.settings, self.environment, self._tasks, store, lambda: metadata.image.scram
+        )
+        if context.enforcement is not None:
+            context.enforcement.refuse_unable_brokers(self._own_principal())
         self._known.write(image.followed)
         adoption_note.use(self.disk, [one.path for one in self.directories.online])
         self._load(image)
@@ -168,6 +167,8 @@ class Broker:
         with context.starting_up():
             await self._accept()  # at once: who refuses connections is taken for dead
             await metadata.applied(registration.epoch)
+            if context.enforcement is not None:
+                await context.enforcement.begin(self._tasks)
         await self.context.member.decide()
         self.context.member.start()
         self._known.follow(self._tasks, metadata.revision, lambda: metadata.image.followed, self.environment)
@@ -236,28 +237,19 @@ class Broker:
         return cluster_id
 
     async def _bind(self) -> None:
+        if any(self.settings.protocol(listener).is_encrypted for listener in self.settings.listeners):
+            from odradek.broker.network.tls_listeners import open_listeners
+
+            self.tls = await open_listeners(self.settings, self.environment)
         for listener in self.settings.listeners:
-            protocol = self.settings.protocol(listener)
-            assert not protocol.is_encrypted, "TLS is not built, which launch/listen_options.py says"
+            connection, tls = partial(self._connection, listener.name, self.settings.protocol(listener)), self.tls
+            accept: Accept = connection if tls is None else tls.accept(listener, connection)
             with refusing_address(listener, "listen"):
-                server, port = await self._listen(partial(self._connection, listener.name, protocol), listener)
-            self._listening.append(_Listening(listener, server, port))
+                self._listening.append(await bind(self.environment, accept, listener))
         if (metrics := self.settings.metrics) is not None:
             with refusing_address(metrics, "serve metrics"):
-                self._metrics_server, self.metrics_port = await self._listen(self._metrics_page, metrics)
-
-    async def _listen(
-        self, factory: Callable[[], asyncio.BaseProtocol], address: Listener
-    ) -> tuple[asyncio.AbstractServer, int]:
-        """Binds to one port on all addresses that the host stands for. Raises OSError."""
-        host = "" if address.host == "*" else address.host
-        server, addresses = await self.environment.listen(factory, host, address.port)
-        port = addresses[0][1]
-        if any(other != port for _, other in addresses):
-            # Port 0 on `localhost` or a wildcard got IPv4 and IPv6 a port each, and only one can be advertised.
-            server.close()
-            server, _ = await self.environment.listen(factory, host, port)
-        return server, port
+                page = await bind(self.environment, self._metrics_page, metrics)
+            self._metrics_server, self.metrics_port = page.server, page.port
 
     async def _accept(self) -> None:
         for listening in self._listening:
@@ -281,15 +273,21 @@ class Broker:
     def _connection(self, listener: str, protocol: SecurityProtocol) -> Connection:
         return Connection(self.context, self.memory, Caller(listener, protocol=protocol), self.connections)
 
+    def _own_principal(self) -> Principal | None:
+        """Whom other brokers take this one for; None where only a token says. Raises ConfigError."""
+        name = self.settings.broker_listener
+        protocol = next(self.settings.protocol(each) for each in self.settings.listeners if each.name == name)
+        if protocol is SecurityProtocol.PLAINTEXT:
+            return ANONYMOUS
+        if not protocol.needs_authentication:
+            return None if self.tls is None else self.tls.broker_principal
+        from odradek.broker.authentication.inter_broker import inter_broker_principal
+
+        return inter_broker_principal(self.settings.config, name, protocol)
+
     def _metrics_page(self) -> MetricsPage:
-        context = self.context
-        sources = (
-            partial(request_samples, context.metrics),
-            lambda: partition_samples(context.partitions, self.environment.now_ms(), late_ms(context.config)),
-            partial(group_samples, context.groups, context.group_counts),
-            lambda: group_lag_samples(context.groups, context.partitions, context.config.metrics_group_lag_max_series),
-            context.member.samples,
-        )
+        others = () if self.tls is None else (self.tls.samples,)
+        sources = metric_sources(self.context, self.connections.quotas, others)
         return MetricsPage(self.environment, Collector(sources))
 
     @property
@@ -360,7 +358,7 @@ class Broker:
         partitions.on_given_up = self._offline_replicas.look_at_all
         self._is_composed = True
         self.memory = RequestBudget(config.queued_max_request_bytes, self.environment.loop)
-        self.connections = ConnectionTable(self.context, socket_budget())
+        self.connections = ConnectionTable(self.context, socket_budget(), len(self._listening))
 
     async def _read_image(self, store: MetadataStore) -> ClusterImage:
         """What the metadata says now; the cluster's options count from here on. Raises ForeignDirectory,

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from odradek.broker.launch.serving import ServedBroker as ServedBroker
     from odradek.broker.launch.serving import serving as serving
     from odradek.broker.launch.serving_in_thread import serving_in_thread as serving_in_thread
+    from odradek.client.admin.acls import AclBinding as AclBinding
+    from odradek.client.admin.acls import AclFilter as AclFilter
+    from odradek.client.admin.acls import AclOperation as AclOperation
+    from odradek.client.admin.acls import AclPatternType as AclPatternType
+    from odradek.client.admin.acls import AclPermission as AclPermission
+    from odradek.client.admin.acls import AclResourceType as AclResourceType
     from odradek.client.admin.admin import Admin as Admin
     from odradek.client.admin.cluster import BrokerDescription as BrokerDescription
     from odradek.client.admin.cluster import ClusterDescription as ClusterDescription
@@ -37,10 +43,17 @@ if TYPE_CHECKING:
     from odradek.client.admin.groups import MemberToRemove as MemberToRemove
     from odradek.client.admin.producer_states import MarkerUncertain as MarkerUncertain
     from odradek.client.admin.producer_states import ProducerState as ProducerState
+    from odradek.client.admin.quotas import QuotaComponent as QuotaComponent
+    from odradek.client.admin.quotas import QuotaEntity as QuotaEntity
+    from odradek.client.admin.quotas import QuotaFilter as QuotaFilter
     from odradek.client.admin.replication import ElectionType as ElectionType
     from odradek.client.admin.replication import QuorumDescription as QuorumDescription
     from odradek.client.admin.replication import QuorumReplica as QuorumReplica
     from odradek.client.admin.replication import Reassignment as Reassignment
+    from odradek.client.admin.scram_users import ScramCredential as ScramCredential
+    from odradek.client.admin.scram_users import ScramDeletion as ScramDeletion
+    from odradek.client.admin.scram_users import ScramMechanism as ScramMechanism
+    from odradek.client.admin.scram_users import ScramUpsertion as ScramUpsertion
     from odradek.client.admin.topics import CreatedTopic as CreatedTopic
     from odradek.client.admin.topics import NewTopic as NewTopic
     from odradek.client.admin.topics import PartitionDescription as PartitionDescription
@@ -146,6 +159,12 @@ __version__: str
 
 PUBLIC = {
     "Ack": "odradek.client.producer.results.produce_results",
+    "AclBinding": "odradek.client.admin.acls",
+    "AclFilter": "odradek.client.admin.acls",
+    "AclOperation": "odradek.client.admin.acls",
+    "AclPatternType": "odradek.client.admin.acls",
+    "AclPermission": "odradek.client.admin.acls",
+    "AclResourceType": "odradek.client.admin.acls",
     "Admin": "odradek.client.admin.admin",
     "AdminConfig": "odradek.client.admin.config",
     "Assignor": "odradek.client.consumer.assignment.assignor",
@@ -238,6 +257,9 @@ PUBLIC = {
     "PrometheusMetrics": "odradek.client.metrics.prometheus",
     "QuorumDescription": "odradek.client.admin.replication",
     "QuorumReplica": "odradek.client.admin.replication",
+    "QuotaComponent": "odradek.client.admin.quotas",
+    "QuotaEntity": "odradek.client.admin.quotas",
+    "QuotaFilter": "odradek.client.admin.quotas",
     "Reassignment": "odradek.client.admin.replication",
     "RebalanceCallback": "odradek.client.consumer.config",
     "RecordRefused": "odradek.client.errors.broker_errors",
@@ -245,6 +267,10 @@ PUBLIC = {
     "ReplicaDescription": "odradek.client.admin.cluster",
     "RequestTimedOut": "odradek.client.errors.client_errors",
     "ResourceType": "odradek.client.admin.configs",
+    "ScramCredential": "odradek.client.admin.scram_users",
+    "ScramDeletion": "odradek.client.admin.scram_users",
+    "ScramMechanism": "odradek.client.admin.scram_users",
+    "ScramUpsertion": "odradek.client.admin.scram_users",
     "SequenceError": "odradek.client.errors.broker_errors",
     "SerializationError": "odradek.client.errors.client_errors",
     "Serializer": "odradek.client.producer.hooks.serialization",

@@ -80,6 +80,33 @@ def _features() -> click.Command:
     return features
 
 
+def _acls() -> click.Command:
+    from odradek.client.commands.acls import acls
+
+    return acls
+
+
+def _users() -> click.Command:
+    """The client adds users through a broker, and the broker to the metadata of one that is stopped."""
+    from odradek.client.commands.users import users
+    from odradek.secure.first_user_command import add_offline
+
+    users.add_offline = add_offline
+    return users
+
+
+def _quotas() -> click.Command:
+    from odradek.client.commands.quotas import quotas
+
+    return quotas
+
+
+def _secure() -> click.Command:
+    from odradek.secure.command import secure
+
+    return secure
+
+
 def _cluster() -> click.Command:
     """`status` asks brokers; the others are the broker's, or work on the store of the metadata."""
     from odradek.broker.launch.cluster_command import roll, run
@@ -123,6 +150,10 @@ COMMANDS: Final[dict[str, tuple[Loader, str]]] = {
     "transactions": (_transactions, "List, describe and abort transactions."),
     "producers": (_producers, "Show the producers of topics, and their open transactions."),
     "features": (_features, "Show and change the features of a cluster."),
+    "acls": (_acls, "List, add, remove and explain ACLs."),
+    "users": (_users, "List, add and remove users with passwords for SCRAM."),
+    "quotas": (_quotas, "List, add and remove quotas of users, client ids and addresses."),
+    "secure": (_secure, "Make a secure broker and its clients; check a listener."),
     "cluster": (_cluster, "Run a cluster; show, save, restore and rebuild its state."),
     "dump": (_dump, "Print or verify the files of a log."),
     "testing": (_testing, "Run clusters for tests, for any language."),
@@ -171,6 +202,6 @@ class _Door(click.Group):
 def main() -> None:
     """Odradek: a Kafka-compatible broker and client in asyncio Python.
 
-    `adopt`, `dump` and most of `cluster` work on files. All others but `serve` work against any Kafka broker:
+    `adopt`, `dump`, `secure init` and most of `cluster` work on files. All others but `serve` work against any broker:
     --bootstrap-server, or the environment variable ODRADEK_BOOTSTRAP_SERVER, says which; else localhost:9092.
     """

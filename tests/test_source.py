@@ -59,6 +59,7 @@ DISKS = {
     "broker/disk/disk_page_cache.py": "a part of it",
     "broker/disk/file_disk.py": "the seam to files",
     "broker/disk/file_slice.py": "a part of it",
+    "broker/disk/memory_file.py": "a file in memory, for OpenSSL, which reads private keys from files alone",
     "odradek/runtime/environment.py": "the boot id of the machine, a seam, too",
     "client/network/key_file.py": "OpenSSL reads a private key from a file and from nowhere else",
     "odradek/runtime/worker_main.py": "asks the kernel, in /proc, to end a worker first",

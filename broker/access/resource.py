@@ -8,12 +8,16 @@ from odradek.protocol.errors import ErrorCode
 
 
 class ResourceType(IntEnum):
-    """With Kafka's codes."""
+    """With Kafka's codes. ACLs on delegation tokens and users are kept as in Kafka; nothing asks for them yet."""
 
     TOPIC = 2
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+    __hash__ = int.__hash__  # as that of operations
 
 
 class Resource(NamedTuple):
@@ -28,6 +32,8 @@ DENIED: Final = {
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 """What is answered to whom may not."""
 

@@ -18,7 +18,7 @@ from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest,
 
 async def handle(context: Context, call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     require_write(context, call, request.transactional_id)
-    context.access.require(call, Operation.READ, of_group(request.group_id))
+    context.require(call, Operation.READ, of_group(request.group_id))
     topic = await ensure_coordinator_topic(context, OF_GROUPS)
     place = topic.name, partition_of(request.group_id, len(topic.partitions))
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)

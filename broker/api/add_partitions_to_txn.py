@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import CLUSTER, of_topic
+from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.large_requests import Steps
 from odradek.broker.handling.transaction_requests import VERSION_OF_PRODUCERS, include, require_write
+from odradek.broker.internal_topic_names import is_internal
 from odradek.broker.txn.peer_requests import Included, Inclusion
 from odradek.broker.txn.requests import AddPartitions
 from odradek.broker.txn.transaction import ProducerIdentity, TopicPartition
@@ -38,8 +39,7 @@ ABORTABLE_SINCE: Final = 5
 async def handle(context: Context, call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     if call.version < OF_BROKERS_SINCE:
         return await _of_a_producer(context, call, request)
-    context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
-    context.require_brokers(call.caller.listener)
+    context.require_broker(call)
     with context.waiting(call):
         answers = await asyncio.gather(*(_of_a_broker(context, call, each) for each in request.transactions))
     steps = Steps(call)
@@ -96,7 +96,8 @@ async def _refusals(
     found: dict[TopicPartition, ErrorCode] = {}
     image = context.metadata.image
     for topic in topics:
-        is_permitted = context.access.permits(call, Operation.WRITE, of_topic(topic.name))
+        # To the topics of the coordinators nobody writes in a transaction, whatever he may do.
+        is_permitted = not is_internal(topic.name) and context.permits(call, Operation.WRITE, of_topic(topic.name))
         for index in topic.partitions:
             await steps.step()
             if not is_permitted:

@@ -27,7 +27,7 @@ from odradek.protocol.messages.alter_partition_reassignments import (
 async def handle(
     context: Context, call: Call, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    context.access.require(call, Operation.ALTER, CLUSTER)
+    context.require(call, Operation.ALTER, CLUSTER)
     if (answer := await forward(context, call, request, request.timeout_ms)) is not None:
         return answer
     changes = MetadataChange(context, call, request.timeout_ms)
@@ -66,5 +66,20 @@ async def _reassign(
 
 
 def fail(request: AlterPartitionReassignmentsRequest, code: ErrorCode) -> AlterPartitionReassignmentsResponse:
-    del request
-    return AlterPartitionReassignmentsResponse(error_code=code, error_message=code.text, responses=[])
+    """Every partition says so, too."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=code.text,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=each.partition_index, error_code=code, error_message=code.text
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

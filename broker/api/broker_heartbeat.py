@@ -2,14 +2,13 @@
 
 Only brokers may say so, on their listener and with the epoch of their registration. The loss of the connection is told
 to the controller, too (controller/fencing.py). A broker that is about to stop says so in the metadata, so
-`want_shut_down` is not needed; whoever sends it may stop when it leads nothing any more.
+`want_shut_down` is not needed; whoever sends it may stop when it leads nothing any more. `current_metadata_offset` is
+the revision of the metadata that the broker has applied, for which changes of ACLs wait (controller/acl_spread.py).
 
 Versions: 1 offline log directories (KIP-858). 2 log directories that get no new partitions (KIP-1066), of which there
 are none here.
 """
 
-from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -17,8 +16,7 @@ from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, B
 
 async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
     broker_id, broker_epoch = request.broker_id, request.broker_epoch
-    context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
-    context.require_brokers(call.caller.listener)
+    context.require_broker(call)
     context.member.controller.require_active()
     if request.cordoned_log_dirs:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "no log directory can be kept from getting new partitions")
@@ -26,6 +24,8 @@ async def handle(context: Context, call: Call, request: BrokerHeartbeatRequest) 
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered with epoch {broker_epoch}"
         )
+    if context.member.acl_spread is not None:
+        context.member.acl_spread.heard(broker_id, broker_epoch, request.current_metadata_offset)
     call.caller.on_close = lambda: context.member.fencing.connection_lost(broker_id, broker_epoch)
     image = context.metadata.image
     return BrokerHeartbeatResponse(

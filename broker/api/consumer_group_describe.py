@@ -37,8 +37,8 @@ async def handle(context: Context, call: Call, request: ConsumerGroupDescribeReq
         await steps.step()
         try:
             require_consumer_groups(context)
+            context.require(call, Operation.DESCRIBE, of_group(group_id))
             require_group_id(group_id)
-            context.access.require(call, Operation.DESCRIBE, of_group(group_id))
             described = _described(await _ask(context, call, group_id))
             _require_topics(context, call, described)
         except KafkaError as error:
@@ -59,7 +59,7 @@ def _require_topics(context: Context, call: Call, group: DescribedGroup) -> None
     assignments = (each for member in group.members for each in (member.assignment, member.target_assignment))
     names = {topic.topic_name for assignment in assignments for topic in assignment.topic_partitions}
     for name in sorted(names):
-        context.access.require(call, Operation.DESCRIBE, of_topic(name))
+        context.require(call, Operation.DESCRIBE, of_topic(name))
 
 
 def _described(group: GroupDescription) -> DescribedGroup:

@@ -1,14 +1,19 @@
 """ConsumerGroupHeartbeat (key 68): a member of a consumer group joins, says what it owns, learns its assignment, and
 leaves (KIP-848, broker/group/consumer).
+It has to be allowed to describe each topic that it subscribes to by name; a regular expression matches those alone that
+it may describe.
 
 Served in full while the feature `group.version` is finalized at 1 (cluster/features.py); before, UNSUPPORTED_VERSION.
 
 Versions: 1 regular expressions, and the member makes its own id (KIP-1082).
 """
 
+from functools import partial
+
+from odradek.broker.access.access import Access
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_group, of_topic
-from odradek.broker.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatAnswer
+from odradek.broker.group.consumer.requests import ALL_TOPICS, ConsumerHeartbeat, ConsumerHeartbeatAnswer, Sight
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.group_requests import ask_group, client_host, require_consumer_groups, require_group_id
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -35,11 +40,11 @@ async def _handle(
     context: Context, call: Call, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     require_consumer_groups(context)
-    require_group_id(request.group_id)
-    context.access.require(call, Operation.READ, of_group(request.group_id))
+    context.require(call, Operation.READ, of_group(request.group_id))
     for topic in request.subscribed_topic_names or ():
-        context.access.require(call, Operation.DESCRIBE, of_topic(topic))
-    heartbeat = _heartbeat(call, request)
+        context.require(call, Operation.DESCRIBE, of_topic(topic))
+    require_group_id(request.group_id)
+    heartbeat = _heartbeat(context, call, request)
     answer: ConsumerHeartbeatAnswer = await ask_group(
         context,
         call,
@@ -49,7 +54,8 @@ async def _handle(
     return _answer(answer)
 
 
-def _heartbeat(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
+def _heartbeat(context: Context, call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
+    access = context.access
     names, owned = request.subscribed_topic_names, request.topic_partitions
     return ConsumerHeartbeat(
         member_id=request.member_id,
@@ -64,7 +70,12 @@ def _heartbeat(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerHe
         client_id=call.client_id or "",
         client_host=client_host(call),
         member_id_required=call.version >= OWN_MEMBER_ID_SINCE,
+        sight=Sight(access.generation, partial(_may_see, access, call)) if access.is_enforced else ALL_TOPICS,
     )
+
+
+def _may_see(access: Access, call: Call, topic: str) -> bool:
+    return access.permits(call, Operation.DESCRIBE, of_topic(topic), logs_refusal=False)
 
 
 def _answer(answer: ConsumerHeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:

@@ -23,6 +23,9 @@ from odradek.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+STRICT_SINCE = 3
+"""A client that is over its quota of changes is refused, and before, silenced."""
+
 
 async def handle(context: Context, call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     changes = MetadataChange(context, call, request.timeout_ms)
@@ -34,21 +37,25 @@ async def handle(context: Context, call: Call, request: CreatePartitionsRequest)
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            context.access.require(call, Operation.ALTER, of_topic(topic.name))
-            await _create(context, changes, topic, request.validate_only)
+            context.require(call, Operation.ALTER, of_topic(topic.name))
+            await _create(context, call, changes, topic, request.validate_only)
         except KafkaError as error:
             result.error_code = call.failed(error)
             result.error_message = error.message
     return CreatePartitionsResponse(results=results)
 
 
-async def _create(context: Context, changes: MetadataChange, topic: CreatePartitionsTopic, validate_only: bool) -> None:
+async def _create(
+    context: Context, call: Call, changes: MetadataChange, topic: CreatePartitionsTopic, validate_only: bool
+) -> None:
     found = context.metadata.image.topics.get(topic.name)
     if found is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
     require_growable(topic.name)
     assignments = None if topic.assignments is None else [given.broker_ids for given in topic.assignments]
     added = plan_partitions(context, found, topic.count, assignments)
+    if context.quotas is not None:
+        context.quotas.mutates(call, len(added), strict_since=STRICT_SINCE)
     if not validate_only:
         await enlarge(context, changes, found, added)
 

@@ -11,12 +11,21 @@ Versions: 4 defaults by -1 (KIP-464). 5 flexible, answers counts and configurati
 
 from collections import Counter
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.config.alterations import new_topic_overrides
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.coordinator_topics import COORDINATOR_TOPICS, wanted_topic
 from odradek.broker.handling.internal_protection import require_configs, require_shape
 from odradek.broker.handling.metadata_change import MetadataChange
-from odradek.broker.handling.topic_plans import TopicPlan, check_new_name, create, plan_topic, require_create
+from odradek.broker.handling.topic_plans import (
+    TopicPlan,
+    check_allowed_name,
+    check_new_name,
+    create,
+    plan_topic,
+    require_create,
+)
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -25,6 +34,9 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+
+STRICT_SINCE = 6
+"""A client that is over its quota of changes is refused, and before, silenced."""
 
 
 async def handle(context: Context, call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -35,11 +47,14 @@ async def handle(context: Context, call: Call, request: CreateTopicsRequest) -> 
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            check_allowed_name(topic.name)
             require_create(context, call, topic.name)
             planned = _plan(context, topic)
+            if context.quotas is not None:
+                context.quotas.mutates(call, len(planned.partitions), strict_since=STRICT_SINCE)
             if not request.validate_only:
                 await create(context, changes, planned)
-            results.append(_created(context, planned))
+            results.append(_created(context, call, planned))
         except KafkaError as error:
             results.append(_failed(topic.name, call.failed(error), error.message))
     return CreateTopicsResponse(topics=results)
@@ -59,7 +74,13 @@ def _plan(context: Context, topic: CreatableTopic) -> TopicPlan:
     return plan
 
 
-def _created(context: Context, topic: TopicPlan) -> CreatableTopicResult:
+def _created(context: Context, call: Call, topic: TopicPlan) -> CreatableTopicResult:
+    """What it is like, for who may describe its configuration."""
+    if not context.permits(call, Operation.DESCRIBE_CONFIGS, of_topic(topic.name), logs_refusal=False):
+        hidden = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return CreatableTopicResult(
+            name=topic.name, topic_id=topic.topic_id, topic_config_error_code=hidden, configs=[]
+        )
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,

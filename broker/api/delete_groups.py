@@ -20,7 +20,7 @@ async def handle(context: Context, call: Call, request: DeleteGroupsRequest) -> 
         result = DeletableGroupResult(group_id=group_id)
         results.append(result)
         try:
-            context.access.require(call, Operation.DELETE, of_group(group_id))
+            context.require(call, Operation.DELETE, of_group(group_id))
             await _delete(context, call, group_id)
         except KafkaError as error:
             result.error_code = call.failed(error)

@@ -15,6 +15,7 @@ Versions: 2 flexible.
 """
 
 import asyncio
+from collections.abc import Collection
 from typing import NamedTuple
 
 from odradek.broker.access.operations import Operation
@@ -64,7 +65,7 @@ async def _delete(
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=NO_LOW_WATERMARK)
     try:
-        context.access.require(call, Operation.DELETE, of_topic(topic))
+        context.require(call, Operation.DELETE, of_topic(topic))
         partition = context.partitions.leader(topic, wanted.partition_index)
         offset = _checked(partition, wanted.offset)
         terms_ended = partition.role.terms_ended
@@ -127,6 +128,17 @@ def _failed(wanted: DeleteRecordsPartition, code: ErrorCode) -> DeleteRecordsPar
     return DeleteRecordsPartitionResult(
         partition_index=wanted.partition_index, low_watermark=NO_LOW_WATERMARK, error_code=code
     )
+
+
+def refuse(
+    context: Context, call: Call, answer: DeleteRecordsResponse, topics: Collection[str], error: KafkaError
+) -> DeleteRecordsResponse:
+    """The rights to these topics were taken away while the log starts were moved."""
+    for topic in answer.topics:
+        if topic.name in topics:
+            for each in topic.partitions:
+                each.low_watermark, each.error_code = NO_LOW_WATERMARK, call.failed(error)
+    return answer
 
 
 def fail(request: DeleteRecordsRequest, code: ErrorCode) -> DeleteRecordsResponse:

@@ -4,12 +4,16 @@ A topic that the request names twice, once by name and once by id included, is n
 `delete.topic.enable=false` nothing is (TOPIC_DELETION_DISABLED; INVALID_REQUEST before version 3, which did not know
 it). When the answer is out the name is free again.
 
-Versions: 3 TOPIC_DELETION_DISABLED (KIP-322). 4 flexible. 5 error messages (KIP-599). 6 topic ids (KIP-516).
+Versions: 3 TOPIC_DELETION_DISABLED (KIP-322). 4 flexible. 5 error messages, THROTTLING_QUOTA_EXCEEDED may be answered
+(KIP-599). 6 topic ids (KIP-516).
 """
 
+from collections import Counter
+
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import of_topic
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.access.resource import CLUSTER, of_topic
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.cluster.topics import delete_topic
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.internal_protection import require_deletable
@@ -24,6 +28,8 @@ from odradek.protocol.messages.delete_topics import (
 )
 
 DELETION_DISABLED_SINCE = 3
+STRICT_SINCE = 5
+"""A client that is over its quota of changes is refused, and before, silenced."""
 
 
 async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
@@ -31,19 +37,23 @@ async def handle(context: Context, call: Call, request: DeleteTopicsRequest) -> 
         raise KafkaError(_disabled(call), "Topic deletion is disabled.")
     changes = MetadataChange(context, call, request.timeout_ms)
     wanted = _wanted(request)
-    times = _times_named(context.metadata.image, wanted)
+    times, same = _times_named(context.metadata.image, wanted), Counter((each.name, each.topic_id) for each in wanted)
     responses: list[DeletableTopicResult] = []
     for topic in wanted:
         answer = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
         responses.append(answer)
         try:
-            if topic.name:
-                context.access.require(call, Operation.DELETE, of_topic(topic.name))
-            found = _find(context.metadata.image, topic, times)
-            context.access.require(call, Operation.DELETE, of_topic(found.name))
+            _check(topic)
+            if same[topic.name, topic.topic_id] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic more than once.")
+            found = _find(context, call, topic, answer)
+            if times.get(_key(context.metadata.image, topic), 0) > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic by its name and by its id.")
             _require_deletable(context, call, found)
             answer.name = found.name
             answer.topic_id = found.topic_id
+            if context.quotas is not None:
+                context.quotas.mutates(call, len(found.partitions), strict_since=STRICT_SINCE)
             await _delete(context, changes, found)
         except KafkaError as error:
             answer.error_code = call.failed(error)
@@ -94,21 +104,40 @@ def _key(image: ClusterImage, topic: DeleteTopicState) -> str | bytes:
     return topic.name if found is None else found.topic_id
 
 
-def _find(image: ClusterImage, topic: DeleteTopicState, times: dict[str | bytes, int]) -> TopicImage:
-    """Raises KafkaError: INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID."""
+def _check(topic: DeleteTopicState) -> None:
+    """Raises KafkaError INVALID_REQUEST."""
     if topic.name is None and topic.topic_id == ZERO_UUID:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if topic.name is not None and topic.topic_id != ZERO_UUID:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-    if times.get(_key(image, topic), 0) > 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names this topic more than once.")
+
+
+def _find(context: Context, call: Call, topic: DeleteTopicState, answer: DeletableTopicResult) -> TopicImage:
+    """The topic, which the caller may delete. An id hides nothing, but the name that it belongs to is told only to who
+    may describe the topic. Raises KafkaError: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
+    UNKNOWN_TOPIC_ID."""
+    image = context.metadata.image
     if topic.name is not None:
+        if not _may(context, call, Operation.DESCRIBE, topic.name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if (found := image.topics.get(topic.name)) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
+        if not _may(context, call, Operation.DELETE, topic.name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         return found
     if (found := image.topic_by_id(topic.topic_id)) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with id {uuid_text(topic.topic_id)}.")
+    if not _may(context, call, Operation.DELETE, found.name):
+        answer.name = found.name if _may(context, call, Operation.DESCRIBE, found.name) else None
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # without a text, which would name the topic
     return found
+
+
+def _may(context: Context, call: Call, operation: Operation, topic: str) -> bool:
+    """Who may delete in the cluster may do that to each topic."""
+    if context.permits(call, Operation.DELETE, CLUSTER, logs_refusal=False):
+        return True
+    return context.permits(call, operation, of_topic(topic))
 
 
 def fail(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsResponse:

@@ -6,9 +6,8 @@ Versions: 1 endpoint type (KIP-919): this is an endpoint of brokers, and answers
 2 fenced brokers, where they are asked for (KIP-1073).
 """
 
-from odradek.broker.access.operations import CLUSTER_OPERATIONS, NOT_ASKED, Operation
-from odradek.broker.access.resource import CLUSTER
-from odradek.broker.handling.client_view import controller_for, fenced_nodes, usable_brokers
+from odradek.broker.access.operations import NOT_ASKED
+from odradek.broker.handling.client_view import cluster_operations, controller_for, fenced_nodes, usable_brokers
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (
@@ -42,13 +41,8 @@ async def handle(context: Context, call: Call, request: DescribeClusterRequest) 
         cluster_id=context.identity.cluster_id,
         controller_id=controller_for(image, listener),
         brokers=brokers,
-        cluster_authorized_operations=_operations(context, call) if wants_operations else NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(context, call) if wants_operations else NOT_ASKED,
     )
-
-
-def _operations(context: Context, call: Call) -> int:
-    """None for who may not describe the cluster (AuthHelper.computeDescribeClusterResponse)."""
-    return CLUSTER_OPERATIONS if context.access.permits(call, Operation.DESCRIBE, CLUSTER) else 0
 
 
 def _check_endpoint_type(endpoint_type: int) -> None:

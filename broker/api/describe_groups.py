@@ -29,7 +29,7 @@ async def handle(context: Context, call: Call, request: DescribeGroupsRequest) -
     for group_id in request.groups:
         await steps.step()
         try:
-            context.access.require(call, Operation.DESCRIBE, of_group(group_id))
+            context.require(call, Operation.DESCRIBE, of_group(group_id))
             described = _described(await _ask(context, call, group_id))
         except KafkaError as error:
             described = _failed(call, group_id, error)

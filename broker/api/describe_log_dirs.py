@@ -26,7 +26,7 @@ from odradek.protocol.messages.describe_log_dirs import (
 
 
 async def handle(context: Context, call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    context.access.require(call, Operation.DESCRIBE, CLUSTER)
+    context.require(call, Operation.DESCRIBE, CLUSTER)
     places: dict[DataDirectory, list[Partition]] = {directory: [] for directory in context.partitions.directories}
     for partition in _asked(context, request):
         places[context.partitions.place(partition)].append(partition)

@@ -8,6 +8,7 @@ Versions: 0 the API (KIP-664).
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_topic
+from odradek.broker.cluster.keys import check_topic_name
 from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.handling.large_requests import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -42,8 +43,10 @@ def _partition(context: Context, call: Call, topic: str, index: int) -> Partitio
 
 
 def _producers(context: Context, call: Call, topic: str, index: int) -> list[ProducerState]:
-    """Raises KafkaError: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER."""
-    context.access.require(call, Operation.READ, of_topic(topic))
+    """Raises KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
+    NOT_LEADER_OR_FOLLOWER."""
+    check_topic_name(topic)
+    context.require(call, Operation.READ, of_topic(topic))
     partition = context.partitions.find(topic, index)
     return [
         ProducerState(

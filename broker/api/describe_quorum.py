@@ -31,7 +31,9 @@ EPOCH_MAX = 2**31 - 1
 
 
 async def handle(context: Context, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    context.access.require(call, Operation.DESCRIBE, CLUSTER)
+    # Brokers ask for the time of the controller, and need no more than what they replicate by.
+    if not context.permits(call, Operation.CLUSTER_ACTION, CLUSTER, logs_refusal=False):
+        context.require(call, Operation.DESCRIBE, CLUSTER)
     for topic in request.topics:
         if topic.topic_name != METADATA_TOPIC or [each.partition_index for each in topic.partitions] != [0]:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"only partition 0 of {METADATA_TOPIC} has a quorum")

@@ -7,10 +7,11 @@ goes on. Unlike in Metadata a partition without a usable leader is no error: its
 Versions: 0 only so far.
 """
 
-from odradek.broker.access.operations import TOPIC_OPERATIONS, Operation
+from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_topic
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import check_topic_name
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.handling.client_view import last_known, leader_for, offline_replicas
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.internal_topic_names import is_internal
@@ -30,17 +31,18 @@ async def handle(
     image = context.metadata.image
     names, start = _names(image, request)
     room = max(1, min(request.response_partition_limit, context.config.max_request_partition_size_limit))
-    response = DescribeTopicPartitionsResponse(topics=[])
+    response, hidden = DescribeTopicPartitionsResponse(topics=[]), list[DescribeTopicPartitionsResponseTopic]()
     for name in names:
+        # What may not be seen takes no room and is no place for the next page to begin at.
+        if not context.permits(call, Operation.DESCRIBE, of_topic(name)):
+            if request.topics:
+                hidden.append(_failed(name, call.failed(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))))
+            continue
         if room == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
-        first, start = start, 0
+        first = start if name == names[0] else 0
         topic = image.topics.get(name)
-        if not context.access.permits(call, Operation.DESCRIBE, of_topic(name)):
-            if request.topics:
-                response.topics.append(_failed(name, call.failed(KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))))
-            continue
         if topic is None:
             response.topics.append(_missing(call, name))
             continue
@@ -50,6 +52,9 @@ async def handle(
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
         room -= max(0, end - first)
+    for told in response.topics:
+        told.topic_authorized_operations = context.access.authorized_operations(call, of_topic(told.name or ""))
+    response.topics += hidden
     return response
 
 
@@ -96,7 +101,6 @@ def _topic(
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
         partitions=partitions,
-        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
@@ -111,7 +115,6 @@ def _missing(call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
         error_code=call.failed(error),
         is_internal=is_internal(name),
         partitions=[],
-        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 

@@ -34,7 +34,7 @@ async def handle(context: Context, call: Call, request: DescribeTransactionsRequ
 
 async def _describe(context: Context, call: Call, transactional_id: str) -> TransactionState:
     """Raises KafkaError."""
-    context.access.require(call, Operation.DESCRIBE, of_transactional_id(transactional_id))
+    context.require(call, Operation.DESCRIBE, of_transactional_id(transactional_id))
 
     def asking(machine: TransactionMachine, waiting: Waiting[Transaction], now: Now) -> None:
         machine.describe(transactional_id, waiting, now)
@@ -50,7 +50,7 @@ async def _describe(context: Context, call: Call, transactional_id: str) -> Tran
         topics=[
             TopicData(topic=name, partitions=indexes)
             for name, indexes in by_topic(found.partitions).items()
-            if context.access.permits(call, Operation.DESCRIBE, of_topic(name))
+            if context.permits(call, Operation.DESCRIBE, of_topic(name))
         ],
     )
 

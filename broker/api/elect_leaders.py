@@ -24,7 +24,7 @@ from odradek.protocol.messages.elect_leaders import (
 
 
 async def handle(context: Context, call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    context.access.require(call, Operation.ALTER, CLUSTER)
+    context.require(call, Operation.ALTER, CLUSTER)
     if (answer := await forward(context, call, request, request.timeout_ms)) is not None:
         return answer
     try:

@@ -24,8 +24,12 @@ from odradek.protocol.principal_data import decode_principal
 
 
 async def handle(context: Context, call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
-    context.require_brokers(call.caller.listener)
-    context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
+    if not context.is_from_brokers_listener(call):
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"an Envelope on listener {call.caller.listener}, where no broker is",
+        )
+    context.require(call, Operation.CLUSTER_ACTION, CLUSTER)
     caller = _caller(call, request)
     frame = memoryview(request.request_data)
     try:
@@ -49,11 +53,10 @@ def _caller(call: Call, request: EnvelopeRequest) -> Caller:
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the client's address in an Envelope: {error}") from error
     caller = Caller(listener="", peer=f"{host} through {call.caller.peer}", host=host)
-    if request.request_principal is not None:
-        try:
-            caller.principal = Principal(*decode_principal(request.request_principal))
-        except MalformedMessage as error:
-            raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from error
+    try:
+        caller.principal = Principal(*decode_principal(request.request_principal or b""))
+    except MalformedMessage as error:
+        raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from error
     return caller
 
 

@@ -11,7 +11,7 @@ switches lz4 on by it.
 """
 
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import of_group, of_transactional_id
+from odradek.broker.access.resource import CLUSTER, of_group, of_transactional_id
 from odradek.broker.coordinator.key_partition import partition_of
 from odradek.broker.handling.client_view import leader_for
 from odradek.broker.handling.context import Call, Context
@@ -59,13 +59,14 @@ async def _find_or_say_why(context: Context, call: Call, topics: EnsuredTopics, 
 
 async def _find(context: Context, call: Call, topics: EnsuredTopics, key_type: int, key: str) -> Coordinator:
     """Raises KafkaError: INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE, and what access says."""
-    if key_type == TRANSACTION:
-        context.access.require(call, Operation.DESCRIBE, of_transactional_id(key))
-    else:
-        context.access.require(call, Operation.DESCRIBE, of_group(key))
+    if key_type == GROUP:
+        context.require(call, Operation.DESCRIBE, of_group(key))
+    elif key_type == TRANSACTION:
+        context.require(call, Operation.DESCRIBE, of_transactional_id(key))
     if key_type not in (GROUP, TRANSACTION, SHARE) or (key_type == SHARE and call.version < SHARE_SINCE):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
     if key_type == SHARE:
+        context.require(call, Operation.CLUSTER_ACTION, CLUSTER)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not served by this broker")
     topic = await topics.ensure(OF_GROUPS if key_type == GROUP else OF_TRANSACTIONS)
     image = context.metadata.image

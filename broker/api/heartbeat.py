@@ -16,8 +16,8 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 
 
 async def handle(context: Context, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
+    context.require(call, Operation.READ, of_group(request.group_id))
     require_group_id(request.group_id)
-    context.access.require(call, Operation.READ, of_group(request.group_id))
     heartbeat = Heartbeat(request.member_id, request.generation_id, request.group_instance_id)
     try:
         await tell_group(

@@ -2,6 +2,7 @@
 
 Without a transactional id each request gets a fresh id with epoch 0, also one that brings an id and epoch: the client
 asks because it cannot go on with those (`TransactionCoordinator.handleInitProducerId`).
+It needs IdempotentWrite on the cluster, or Write on any topic (KIP-679).
 
 With one, the coordinator gives the same producer id each time, with a higher epoch: whoever had the one before is
 fenced, and what it had begun is aborted. The answer waits for that.
@@ -18,9 +19,10 @@ import logging
 from typing import Final
 
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import CLUSTER, of_transactional_id
+from odradek.broker.access.resource import CLUSTER, ResourceType, of_transactional_id
 from odradek.broker.coordinator.machine import Now, Waiting
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.log_text import shown
 from odradek.broker.handling.transaction_requests import (
     ask_coordinator,
     known_to,
@@ -41,13 +43,17 @@ FENCED_SINCE: Final = 4
 
 
 async def handle(context: Context, call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    if request.transactional_id:
+    if request.transactional_id is not None:
         require_write(context, call, request.transactional_id)
         if request.enable2_pc:
             wanted = of_transactional_id(request.transactional_id)
-            context.access.require(call, Operation.TWO_PHASE_COMMIT, wanted)
-    else:
-        context.access.require(call, Operation.IDEMPOTENT_WRITE, CLUSTER)
+            context.require(call, Operation.TWO_PHASE_COMMIT, wanted)
+    elif not (
+        context.permits(call, Operation.IDEMPOTENT_WRITE, CLUSTER, logs_refusal=False)
+        or context.permits_any(call, Operation.WRITE, ResourceType.TOPIC)
+    ):
+        what = "neither IDEMPOTENT_WRITE on the cluster nor WRITE on any topic"
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"{call.principal} has {what}")
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -66,8 +72,8 @@ async def handle(context: Context, call: Call, request: InitProducerIdRequest) -
     if request.producer_id == NO_PRODUCER_ID and identity.epoch > 0:
         logger.info(
             "transactional id %r: the producer of %s at %s has producer id %d and epoch %d now; any before is fenced",
-            request.transactional_id,
-            call.client_id,
+            shown(request.transactional_id),
+            shown(call.client_id),
             call.caller.peer,
             *identity,
         )

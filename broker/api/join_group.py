@@ -22,6 +22,10 @@ SKIP_ASSIGNMENT_SINCE = 9
 
 async def handle(context: Context, call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
     try:
+        context.require(call, Operation.READ, of_group(request.group_id))
+    except KafkaError as error:
+        return _answer(call, Joined("", error_code=error.code))
+    try:
         joined = await _joined(context, call, request)
     except KafkaError as error:
         joined = Joined(request.member_id, error_code=error.code)
@@ -31,7 +35,6 @@ async def handle(context: Context, call: Call, request: JoinGroupRequest) -> Joi
 async def _joined(context: Context, call: Call, request: JoinGroupRequest) -> Joined:
     """Raises KafkaError."""
     require_group_id(request.group_id)
-    context.access.require(call, Operation.READ, of_group(request.group_id))
     join = _join(call, request)
     return await ask_group(
         context,

@@ -16,8 +16,8 @@ SEVERAL_SINCE = 3
 
 
 async def handle(context: Context, call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    context.require(call, Operation.READ, of_group(request.group_id))
     require_group_id(request.group_id)
-    context.access.require(call, Operation.READ, of_group(request.group_id))
     if call.version < SEVERAL_SINCE:
         leaving: tuple[Leaving, ...] = (Leaving(request.member_id),)
     else:

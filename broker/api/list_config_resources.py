@@ -23,7 +23,7 @@ TYPES_SINCE = 1
 
 
 async def handle(context: Context, call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    context.access.require(call, Operation.DESCRIBE_CONFIGS, CLUSTER)
+    context.require(call, Operation.DESCRIBE_CONFIGS, CLUSTER)
     image = context.metadata.image
     brokers = [str(broker_id) for broker_id in sorted(image.brokers)]
     names: Mapping[int, Iterable[str]] = {

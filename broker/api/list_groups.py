@@ -20,7 +20,7 @@ GROUPS_TOGETHER = 1000
 
 
 async def handle(context: Context, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
-    sees_all = context.access.permits(call, Operation.DESCRIBE, CLUSTER)
+    sees_all = context.permits(call, Operation.DESCRIBE, CLUSTER, logs_refusal=False)
     states = {state.strip().lower() for state in request.states_filter}
     kinds = {kind.lower() for kind in request.types_filter}
     response = ListGroupsResponse(groups=[])
@@ -38,9 +38,13 @@ async def handle(context: Context, call: Call, request: ListGroupsRequest) -> Li
                 await breathe()
             if (states and group.state_name.lower() not in states) or (kinds and group.kind.value not in kinds):
                 continue
-            if sees_all or context.access.permits(call, Operation.DESCRIBE, of_group(group.group_id)):
+            if sees_all or _may_see(context, call, group.group_id):
                 response.groups.append(_listed(group))
     return response
+
+
+def _may_see(context: Context, call: Call, group_id: str) -> bool:
+    return context.permits(call, Operation.DESCRIBE, of_group(group_id), logs_refusal=False)
 
 
 def _listed(group: Group) -> ListedGroup:

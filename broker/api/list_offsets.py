@@ -21,7 +21,7 @@ upload.
 from typing import NamedTuple
 
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import of_topic
+from odradek.broker.access.resource import CLUSTER, of_topic
 from odradek.broker.disk.cold_reads import read_without_blocking
 from odradek.broker.handling.context import Call, Context, of_partition
 from odradek.broker.replica.isolation import READ_COMMITTED
@@ -94,7 +94,9 @@ async def _answer(
     context: Context, call: Call, topic: str, wanted: ListOffsetsPartition, times_asked: int, asker: Asker
 ) -> ListOffsetsPartitionResponse:
     try:
-        context.access.require(call, Operation.DESCRIBE, of_topic(topic))
+        # A broker that follows asks for the log start of what it may fetch: for that ClusterAction is enough.
+        if asker.is_consumer or not context.permits(call, Operation.CLUSTER_ACTION, CLUSTER, logs_refusal=False):
+            context.require(call, Operation.DESCRIBE, of_topic(topic))
         if times_asked > 1:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"{topic}-{wanted.partition_index} is in the request {times_asked} times"
@@ -105,7 +107,7 @@ async def _answer(
             )
         partition = context.partitions.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
         if not asker.is_consumer:
-            context.require_brokers(call.caller.listener)
+            context.require_broker(call)
 
         def found() -> ListOffsetsPartitionResponse:
             if asker.is_consumer:

@@ -7,7 +7,7 @@ Versions: 0 the API (KIP-455).
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import CLUSTER
-from odradek.broker.cluster.image import TopicImage
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.handling.context import Call, Context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_partition_reassignments import (
@@ -21,7 +21,7 @@ from odradek.protocol.messages.list_partition_reassignments import (
 async def handle(
     context: Context, call: Call, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    context.access.require(call, Operation.DESCRIBE, CLUSTER)
+    context.require(call, Operation.DESCRIBE, CLUSTER)
     topics = context.metadata.image.topics
     if request.topics is None:
         asked = [(topic, list(range(len(topic.partitions)))) for _, topic in sorted(topics.items())]
@@ -47,5 +47,20 @@ def _under_way(topic: TopicImage, indexes: list[int]) -> list[OngoingPartitionRe
 
 
 def fail(request: ListPartitionReassignmentsRequest, code: ErrorCode) -> ListPartitionReassignmentsResponse:
-    del request
-    return ListPartitionReassignmentsResponse(error_code=code, error_message=code.text, topics=[])
+    """As Kafka: what was asked for is named, without replicas."""
+    return ListPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=code.text,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    OngoingPartitionReassignment(
+                        partition_index=index, replicas=[], adding_replicas=[], removing_replicas=[]
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )

@@ -44,7 +44,7 @@ async def handle(context: Context, call: Call, request: ListTransactionsRequest)
             looked_at += 1
             if looked_at % IDS_TOGETHER == 0:
                 await breathe()
-            if passes(transactional_id, transaction) and context.access.permits(
+            if passes(transactional_id, transaction) and context.permits(
                 call, Operation.DESCRIBE, of_transactional_id(transactional_id)
             ):
                 response.transaction_states.append(

@@ -2,7 +2,8 @@
 
 Which topics: null means all and `[]` none; in version 0 `[]` means all. Each one asked for is answered once, by id
 where an id is given. A missing topic is created first where the request allows it and `auto.create.topics.enable` is
-on; it is there when the answer is out, unlike in Kafka, where the client asks again. Partitions:
+on; it is there when the answer is out, unlike in Kafka, where the client asks again. A topic that the caller may not
+describe is refused, whether there is one or not, and of all topics left out. Partitions:
 
 | leader | error |
 |---|---|
@@ -15,11 +16,13 @@ id. 4 auto-creation is asked for. 5 offline replicas (KIP-112). 7 leader epochs 
 of the whole answer (KIP-1102).
 """
 
-from odradek.broker.access.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, Operation
+from odradek.broker.access.operations import NOT_ASKED, Operation
 from odradek.broker.access.resource import of_topic
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState, check_topic_name
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.handling.client_view import (
+    cluster_operations,
     controller_for,
     leader_for,
     offline_replicas,
@@ -31,7 +34,7 @@ from odradek.broker.handling.metadata_change import MetadataChange
 from odradek.broker.handling.topic_plans import DEFAULT, check_new_name, create, plan_topic, require_create
 from odradek.broker.internal_topic_names import is_internal
 from odradek.protocol.codec.schema import ZERO_UUID, uuid_text
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, code_of
 from odradek.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -56,21 +59,23 @@ async def handle(context: Context, call: Call, request: MetadataRequest) -> Meta
     # One image for the whole answer, taken after the last await.
     image, listener = context.metadata.image, call.caller.listener
     if wanted is None:
-        may_see = (topic for name, topic in sorted(image.topics.items()) if _may_see(context, call, name))
-        topics = [_topic(image, call, topic) for topic in may_see]
+        everything = sorted(image.topics.items())
+        visible = (topic for name, topic in everything if _may_see(context, call, name, logs_refusal=False))
+        topics = [_topic(image, call, topic) for topic in visible]
     else:
         topics = [_answer(context, image, call, topic_id, name, failures) for topic_id, name in wanted]
     if request.include_topic_authorized_operations:
         for topic in topics:
-            if topic.name is not None:  # of an unknown id nobody can say what may be done
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+            if topic.name is not None and code_of(topic.error_code) is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                operations = context.access.authorized_operations(call, of_topic(topic.name))
+                topic.topic_authorized_operations = operations
     return MetadataResponse(
         brokers=_brokers(image, listener),
         cluster_id=context.identity.cluster_id,
         controller_id=controller_for(image, listener),
         topics=topics,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(context, call) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 
@@ -93,8 +98,8 @@ def _check(call: Call, topic: MetadataRequestTopic) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "neither topic name nor topic id is given")
 
 
-def _may_see(context: Context, call: Call, topic: str) -> bool:
-    return context.access.permits(call, Operation.DESCRIBE, of_topic(topic))
+def _may_see(context: Context, call: Call, topic: str, *, logs_refusal: bool = True) -> bool:
+    return context.permits(call, Operation.DESCRIBE, of_topic(topic), logs_refusal=logs_refusal)
 
 
 async def _create_missing(
@@ -102,15 +107,18 @@ async def _create_missing(
 ) -> None:
     changes = MetadataChange(context, call, AUTO_CREATE_TIMEOUT_MS)
     for _, name in wanted:
-        if name is None or name in context.metadata.image.topics:
-            continue
+        if name is None or name in context.metadata.image.topics or not _may_see(context, call, name):
+            continue  # who may not see it does not learn, either, that there was none
         try:
             require_create(context, call, name)
             if (own := COORDINATOR_TOPICS.get(name)) is not None:
                 await ensure_coordinator_topic(context, own)
                 continue
             check_new_name(context.metadata.image, name)
-            await create(context, changes, plan_topic(context, name, DEFAULT, DEFAULT, (), {}))
+            plan = plan_topic(context, name, DEFAULT, DEFAULT, (), {})
+            if context.quotas is not None:
+                context.quotas.may_create(call, len(plan.partitions))
+            await create(context, changes, plan)
         except KafkaError as error:
             failures[name] = _as_seen_by_clients(error)
 

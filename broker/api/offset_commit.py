@@ -8,6 +8,8 @@ Versions: 2 to 4 retention time. 6 leader epoch (KIP-320). 7 static members (KIP
 GROUP_ID_NOT_FOUND (KIP-848). 10 topic ids in the place of names.
 """
 
+from collections.abc import Collection
+
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_group, of_topic
 from odradek.broker.group.offset_requests import CommitOffsets, OffsetToCommit
@@ -26,7 +28,7 @@ TOPIC_IDS_SINCE = 10
 
 
 async def handle(context: Context, call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    context.access.require(call, Operation.READ, of_group(request.group_id))
+    context.require(call, Operation.READ, of_group(request.group_id))
     response = OffsetCommitResponse(topics=[])
     offsets: list[OffsetToCommit] = []
     answers: list[OffsetCommitResponsePartition] = []
@@ -100,10 +102,22 @@ def _refusal(context: Context, call: Call, topic: str) -> KafkaError | None:
     if not topic and call.version >= TOPIC_IDS_SINCE:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     try:
-        context.access.require(call, Operation.READ, of_topic(topic))
+        context.require(call, Operation.READ, of_topic(topic))
     except KafkaError as error:
         return error
     return None
+
+
+def refuse(
+    context: Context, call: Call, answer: OffsetCommitResponse, topics: Collection[str], error: KafkaError
+) -> OffsetCommitResponse:
+    """The rights to these topics were taken away while the offsets were stored."""
+    for topic in answer.topics:
+        name = context.metadata.image.name_by_id(topic.topic_id) if call.version >= TOPIC_IDS_SINCE else topic.name
+        if name in topics or not name:
+            for each in topic.partitions:
+                each.error_code = call.failed(error)
+    return answer
 
 
 def fail(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:

@@ -23,8 +23,8 @@ from odradek.protocol.messages.offset_delete import (
 
 
 async def handle(context: Context, call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    context.require(call, Operation.DELETE, of_group(request.group_id))
     require_group_id(request.group_id)
-    context.access.require(call, Operation.DELETE, of_group(request.group_id))
     response = OffsetDeleteResponse(topics=[])
     positions: list[Position] = []
     answers: list[OffsetDeleteResponsePartition] = []
@@ -37,7 +37,7 @@ async def handle(context: Context, call: Call, request: OffsetDeleteRequest) -> 
             answer = OffsetDeleteResponsePartition(partition_index=partition.partition_index)
             partitions.append(answer)
             try:
-                context.access.require(call, Operation.READ, of_topic(topic.name))
+                context.require(call, Operation.READ, of_topic(topic.name))
                 if context.metadata.image.partition(topic.name, partition.partition_index) is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             except KafkaError as error:

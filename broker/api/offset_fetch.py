@@ -63,7 +63,7 @@ async def _group_or_error(
     context: Context, call: Call, asked: OffsetFetchRequestGroup, require_stable: bool, steps: Steps
 ) -> OffsetFetchResponseGroup:
     try:
-        context.access.require(call, Operation.DESCRIBE, of_group(asked.group_id))
+        context.require(call, Operation.DESCRIBE, of_group(asked.group_id))
         topics = await _topics(context, call, asked, require_stable, steps)
     except KafkaError as error:
         code = call.failed(_as_consumers_know(error))
@@ -96,7 +96,7 @@ async def _topics(
                 if not name:
                     refused.append(_refused(call, topic, ErrorCode.UNKNOWN_TOPIC_ID))
                     continue
-            if context.access.permits(call, Operation.DESCRIBE, of_topic(name)):
+            if context.permits(call, Operation.DESCRIBE, of_topic(name)):
                 positions += ((name, index) for index in topic.partition_indexes)
             else:
                 refused.append(_refused(call, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -113,7 +113,7 @@ async def _topics(
         name = each.position[0]
         topic_answer = answered.get(name)
         if topic_answer is None:
-            if not context.access.permits(call, Operation.DESCRIBE, of_topic(name)):
+            if not context.permits(call, Operation.DESCRIBE, of_topic(name)):
                 continue
             topic_answer = OffsetFetchResponseTopics(name=name, partitions=[])
             if call.version >= TOPIC_IDS_SINCE:

@@ -13,7 +13,7 @@ transaction writes to is included in it by that. 13 topic ids in the place of na
 not served: librdkafka switches gzip and snappy off unless it sees 0 (KAFKA-18659).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from odradek.broker.access.operations import Operation
@@ -21,6 +21,7 @@ from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, CloseConnection, Context, of_partition
 from odradek.broker.handling.internal_protection import require_appendable
+from odradek.broker.handling.log_text import shown
 from odradek.broker.handling.transaction_proofs import FirstBatch, proofs_of, refusal
 from odradek.broker.handling.transaction_requests import require_write
 from odradek.broker.log.validation import RECORD_ERRORS_MAX, RecordsRefused
@@ -59,12 +60,13 @@ Appends = list[tuple[str, AppendTicket, PartitionProduceResponse]]
 
 
 async def handle(context: Context, call: Call, request: ProduceRequest) -> ProduceResponse | None:
-    if request.acks not in (ACKS_ALL, 0, 1):
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; it must be 0, 1 or -1 (all)")
+    if context.quotas is not None:
+        context.quotas.produced(call)
+    is_of_a_transaction = _require_transactional_id(context, call, request)
     response = ProduceResponse(responses=[])
     now_ms = context.environment.now_ms()
     appends: Appends = []
-    proofs = NO_PROOFS if request.transactional_id is None else await _proofs(context, call, request)
+    proofs = await _proofs(context, call, request) if is_of_a_transaction else NO_PROOFS
     for topic in request.topic_data:
         name = _name(context, call, topic)
         answers: list[PartitionProduceResponse] = []
@@ -91,6 +93,28 @@ async def handle(context: Context, call: Call, request: ProduceRequest) -> Produ
     return response
 
 
+def _require_transactional_id(context: Context, call: Call, request: ProduceRequest) -> bool:
+    """Whether any batch is of a transaction; then all of the request needs the right to its id, before anything else is
+    looked at. Raises KafkaError TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+    if not _is_of_a_transaction(request):
+        return False
+    if request.transactional_id is None:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a batch is of a transaction, and the request names no transactional id",
+        )
+    require_write(context, call, request.transactional_id)
+    return True
+
+
+def _is_of_a_transaction(request: ProduceRequest) -> bool:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None and is_of_transaction(data.records):
+                return True
+    return False
+
+
 def _name(context: Context, call: Call, topic: TopicProduceData) -> str:
     """Of the topic that is meant; "" for an id that no topic has: none has that name."""
     return topic.name if call.version < TOPIC_IDS_SINCE else context.metadata.image.name_by_id(topic.topic_id)
@@ -108,13 +132,10 @@ def _append(
 ) -> AppendTicket:
     """Checks and appends one partition's batch. Raises KafkaError, and then nothing was appended."""
     partition = _writable(context, call, topic, data.index)
+    if request.acks not in (ACKS_ALL, 0, 1):
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; it must be 0, 1 or -1 (all)")
     if data.records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"no batch for {topic}-{data.index}; exactly one is required")
-    if request.transactional_id is None and is_of_transaction(data.records):
-        raise KafkaError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            f"the batch for {topic}-{data.index} is of a transaction, and the request names no transactional id",
-        )
     if isinstance(proof, ErrorCode):
         raise _not_included(call, proof, request.transactional_id)
     with_zstd = call.version >= ZSTD_SINCE
@@ -134,16 +155,15 @@ def _writable(context: Context, call: Call, topic: str, index: int) -> Partition
     """Raises KafkaError."""
     if not topic and call.version >= TOPIC_IDS_SINCE:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
-    context.access.require(call, WRITE, of_topic(topic))
+    context.require(call, WRITE, of_topic(topic))
     require_appendable(call, topic)
     return context.partitions.find(topic, index)
 
 
 async def _proofs(context: Context, call: Call, request: ProduceRequest) -> Proofs:
-    """For the batches that may be the first of their transaction. Raises KafkaError:
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_PRODUCER_ID_MAPPING where they are of several producers."""
+    """For the batches that may be the first of their transaction. Raises KafkaError: INVALID_PRODUCER_ID_MAPPING where
+    they are of several producers."""
     transactional_id = request.transactional_id or ""
-    require_write(context, call, transactional_id)
     producers: set[ProducerIdentity] = set()
     batches: list[FirstBatch] = []
     for topic in request.topic_data:
@@ -196,6 +216,18 @@ def _fail(
         _name_the_leader(context, call, topic, answer, response)
 
 
+def refuse(
+    context: Context, call: Call, answer: ProduceResponse, topics: Collection[str], error: KafkaError
+) -> ProduceResponse:
+    """The rights to these topics were taken away while their replicas were waited for."""
+    for topic in answer.responses:
+        name = context.metadata.image.name_by_id(topic.topic_id) if call.version >= TOPIC_IDS_SINCE else topic.name
+        if name in topics or not name:
+            for each in topic.partition_responses:
+                _fail(context, call, name, each, error, answer)
+    return answer
+
+
 def _name_the_records(call: Call, answer: PartitionProduceResponse, error: RecordsRefused) -> None:
     """Which records of the batch are to blame (KIP-467).
 
@@ -225,8 +257,8 @@ def _name_the_leader(
 
 def _first_error(response: ProduceResponse) -> str:
     return next(
-        f"{topic.name or uuid_text(topic.topic_id)}-{answer.index}: "
-        f"{ErrorCode(answer.error_code).name}, {answer.error_message}"
+        f"{shown(topic.name) or uuid_text(topic.topic_id)}-{answer.index}: "
+        f"{ErrorCode(answer.error_code).name}, {shown(answer.error_message)}"
         for topic in response.responses
         for answer in topic.partition_responses
         if answer.error_code

@@ -16,10 +16,10 @@ PROTOCOLS_SINCE = 5
 
 
 async def handle(context: Context, call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
-    require_group_id(request.group_id)
-    context.access.require(call, Operation.READ, of_group(request.group_id))
     if call.version >= PROTOCOLS_SINCE and not (request.protocol_type and request.protocol_name):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name must be given")
+    context.require(call, Operation.READ, of_group(request.group_id))
+    require_group_id(request.group_id)
     sync = Sync(
         member_id=request.member_id,
         generation=request.generation_id,

@@ -8,6 +8,7 @@ answered. 5 the transaction includes the group's offsets by that (KIP-890). 6 to
 UNKNOWN_TOPIC_ID, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH may be answered (KIP-1319, Kafka 4.4).
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from odradek.broker.access.operations import Operation
@@ -40,8 +41,8 @@ Codes = dict[Position, ErrorCode]
 
 async def handle(context: Context, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     require_write(context, call, request.transactional_id)
+    context.require(call, Operation.READ, of_group(request.group_id))
     require_transactional_id(request.transactional_id)
-    context.access.require(call, Operation.READ, of_group(request.group_id))
     require_group_id(request.group_id)
     steps = Steps(call)
     codes, offsets = await _looked_at(context, call, request, steps)
@@ -63,12 +64,13 @@ async def _looked_at(
     for topic in request.topics:
         if call.version >= TOPIC_IDS_SINCE:
             topic.name = image.name_by_id(topic.topic_id)
-        is_permitted = context.access.permits(call, Operation.READ, of_topic(topic.name))
+        is_unknown_id = call.version >= TOPIC_IDS_SINCE and not topic.name
+        is_permitted = is_unknown_id or context.permits(call, Operation.READ, of_topic(topic.name))
         found = image.topics.get(topic.name)
         for partition in topic.partitions:
             await steps.step()
             position = topic.name, partition.partition_index
-            if call.version >= TOPIC_IDS_SINCE and not topic.name:
+            if is_unknown_id:
                 codes[position] = ErrorCode.UNKNOWN_TOPIC_ID
             elif not is_permitted:
                 codes[position] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -150,6 +152,18 @@ async def _response(call: Call, request: TxnOffsetCommitRequest, codes: Codes, s
             told.append(TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code))
         response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=told))
     return response
+
+
+def refuse(
+    context: Context, call: Call, answer: TxnOffsetCommitResponse, topics: Collection[str], error: KafkaError
+) -> TxnOffsetCommitResponse:
+    """The rights to these topics were taken away while the offsets were stored."""
+    for topic in answer.topics:
+        name = context.metadata.image.name_by_id(topic.topic_id) if call.version >= TOPIC_IDS_SINCE else topic.name
+        if name in topics or not name:
+            for each in topic.partitions:
+                each.error_code = call.failed(error)
+    return answer
 
 
 def fail(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:

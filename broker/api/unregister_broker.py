@@ -18,7 +18,7 @@ from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest,
 
 
 async def handle(context: Context, call: Call, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    context.access.require(call, Operation.ALTER, CLUSTER)
+    context.require(call, Operation.ALTER, CLUSTER)
     if (answer := await forward(context, call, request, TIMEOUT_MS)) is not None:
         return answer
     broker_id = request.broker_id

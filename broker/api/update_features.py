@@ -36,7 +36,7 @@ UPGRADE: Final = 1
 
 
 async def handle(context: Context, call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    context.access.require(call, Operation.ALTER, CLUSTER)
+    context.require(call, Operation.ALTER, CLUSTER)
     if not request.feature_updates:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "no feature is named")
     image = context.metadata.image

@@ -13,6 +13,7 @@ from typing import Final
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import CLUSTER
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.log_text import shown
 from odradek.broker.membership.peers import is_peer
 from odradek.broker.txn.marker_writer import MarkerOrder, Written
 from odradek.broker.txn.transaction import ProducerIdentity
@@ -33,9 +34,9 @@ logger = logging.getLogger(__name__)
 
 
 async def handle(context: Context, call: Call, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    if not context.access.permits(call, Operation.ALTER, CLUSTER):
-        context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
-    if not is_peer(call.client_id):
+    if not context.permits(call, Operation.ALTER, CLUSTER, logs_refusal=False):
+        context.require(call, Operation.CLUSTER_ACTION, CLUSTER)
+    if not _is_of_a_broker(context, call):
         for marker in request.markers:
             _tell(call, marker)
     with context.waiting(call):
@@ -43,6 +44,11 @@ async def handle(context: Context, call: Call, request: WriteTxnMarkersRequest) 
     return WriteTxnMarkersResponse(
         markers=[_result(call, marker, answers) for marker, answers in zip(request.markers, written, strict=True)]
     )
+
+
+def _is_of_a_broker(context: Context, call: Call) -> bool:
+    """Anybody may call himself one by his client id: that is not enough to do this silently."""
+    return is_peer(call.client_id) and context.is_from_brokers_listener(call) and context.permits_broker(call)
 
 
 async def _write(context: Context, marker: WritableTxnMarker) -> Written:
@@ -59,7 +65,7 @@ async def _write(context: Context, marker: WritableTxnMarker) -> Written:
 def _tell(call: Call, marker: WritableTxnMarker) -> None:
     logger.warning(
         "%s from %s ends a transaction by hand: producer %d epoch %d, %s, in %s",
-        *(call.principal, call.host, marker.producer_id, marker.producer_epoch),
+        *(shown(str(call.principal)), call.host, marker.producer_id, marker.producer_epoch),
         "commit" if marker.transaction_result else "abort",
         _named(marker),
     )
@@ -67,7 +73,7 @@ def _tell(call: Call, marker: WritableTxnMarker) -> None:
 
 def _named(marker: WritableTxnMarker) -> str:
     """The partitions; of many, the first ones."""
-    names = [f"{topic.name}-{index}" for topic in marker.topics for index in topic.partition_indexes]
+    names = [f"{shown(topic.name)}-{index}" for topic in marker.topics for index in topic.partition_indexes]
     left = len(names) - NAMED_MAX
     return ", ".join(names[:NAMED_MAX]) + (f" and {left} more" if left > 0 else "")
 

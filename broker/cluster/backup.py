@@ -9,9 +9,11 @@ JSON objects, one a line. The first says what the file is: its format, whose met
 it was read, and how many keys follow, in their order. The last has the SHA-256 of all bytes before it, so that
 `head -n -1 FILE | sha256sum` shows the same. A file that was cut off, or changed anywhere, is refused (`BadBackup`).
 
-Left out is what belongs to a process, and not to the cluster: registrations, the controller, who is stopping, what all
-brokers can do, and marks of creations under way. So are keys that are not ours, and the lineage (lineage.py): what is
-restored begins a history of its own, and says so.
+Secrets are left out unless they are asked for, and named in the first line, under `left_out` (secret_values.py). Always
+left out is what belongs to a process, and not to the cluster: registrations, the controller, who is stopping, what all
+brokers can do (but that ACLs count stays, for what was refused must not be allowed after a restore), and marks of
+creations under way. So are keys that are not ours, and the lineage (lineage.py): what is restored begins a history of
+its own, and says so.
 
 **Leader epochs** are raised by a restore: since the backup was made there may have been elections, and an epoch that
 stands in a log must not come a second time.
@@ -24,19 +26,24 @@ interrupted in between is recognised by the mark, which names the backup: the sa
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
+from odradek.broker.cluster.features import ACLS
 from odradek.broker.cluster.image import OF_LINEAGE, ClusterImage
 from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
+    FEATURES_KEY,
     KeyKind,
     MalformedMetadata,
     decode_cluster,
+    decode_features,
     decode_partition,
+    encode_features,
     parse_key,
     parse_partition,
 )
+from odradek.broker.cluster.secret_values import without_secrets
 from odradek.broker.cluster.store import CHUNK_SIZE, COMMIT_BYTES_MAX, Entry, Snapshot
 
 FORMAT: Final = "odradek_metadata_backup"
@@ -45,7 +52,6 @@ NOT_KEPT: Final = OF_LINEAGE | {
     KeyKind.BROKER,
     KeyKind.CONTROLLER,
     KeyKind.STOPPING,
-    KeyKind.FEATURES,
     KeyKind.CHANGING,
     KeyKind.FOREIGN,
 }
@@ -65,36 +71,53 @@ class Backup:
     revision: int
     time: str
     """When it was read, as text in UTC."""
-    values: Mapping[str, bytes]
+    values: Mapping[str, bytes] = field(repr=False)  # there may be secrets
     checksum: str = ""
+    left_out: tuple[str, ...] = ()
+    """The secrets that it goes without (secret_values.py)."""
 
 
-def take_backup(snapshot: Snapshot, time: str) -> Backup:
-    """What is worth to be kept of a store. Raises MalformedMetadata: it has no cluster, or half of one, or what is
-    nothing of ours in our place."""
+def take_backup(snapshot: Snapshot, time: str, *, with_secrets: bool = False) -> Backup:
+    """What is worth to be kept of a store; credentials and passwords only if they are asked for. Raises
+    MalformedMetadata: it has no cluster, or half of one, or what is nothing of ours in our place."""
     entry = snapshot.entries.get(CLUSTER_KEY)
     if entry is None:
         raise MalformedMetadata("the store has no cluster: no broker was ever started on it")
-    values = {key: each.value for key, each in sorted(snapshot.entries.items()) if parse_key(key)[0] not in NOT_KEPT}
+    kept = {key: each.value for key, each in sorted(snapshot.entries.items()) if parse_key(key)[0] not in NOT_KEPT}
+    values = _with_lasting_features(kept)
     for key, value in values.items():
         try:
             key.encode()
             value.decode()
         except UnicodeError as error:
             raise MalformedMetadata(f"{key!a} or its value is no text, as all of ours are: {error}") from None
-    return Backup(decode_cluster(entry.value), snapshot.revision, time, values)
+    left_out: tuple[str, ...] = ()
+    if not with_secrets:
+        values, left_out = without_secrets(values)
+    return Backup(decode_cluster(entry.value), snapshot.revision, time, values, left_out=left_out)
+
+
+def _with_lasting_features(values: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What all brokers can do is found out anew, but for what must not be forgotten: that ACLs count (features.py).
+    Raises MalformedMetadata."""
+    left = {key: value for key, value in values.items() if key != FEATURES_KEY}
+    if (value := values.get(FEATURES_KEY)) is not None and (level := decode_features(value)[0].get(ACLS)):
+        left[FEATURES_KEY] = encode_features({ACLS: level})
+    return dict(sorted(left.items()))
 
 
 # ----------------------------------------------------------------------------------------------------------- the file
 def encode_backup(backup: Backup) -> bytes:
     """The file."""
-    header = {
+    header: dict[str, object] = {
         FORMAT: FORMAT_VERSION,
         "cluster_id": backup.cluster_id,
         "revision": backup.revision,
         "time": backup.time,
         "count": len(backup.values),
     }
+    if backup.left_out:
+        header["left_out"] = backup.left_out
     lines = [_line(header)]
     lines += [_line({"key": key, "value": value.decode()}) for key, value in backup.values.items()]
     body = b"".join(lines)
@@ -131,18 +154,23 @@ def decode_backup(data: bytes) -> Backup:
             raise BadBackup("its first line names another cluster than its keys do")
     except MalformedMetadata as error:
         raise BadBackup(str(error)) from error
-    return Backup(cluster_id, revision, time, values, checksum)
+    return Backup(cluster_id, revision, time, values, checksum, _left_out(header))
 
 
 def _entries(body: bytes) -> Iterator[tuple[str, bytes]]:
-    for line in body.removesuffix(b"\n").split(b"\n")[1:]:
+    for number, line in enumerate(body.removesuffix(b"\n").split(b"\n")[1:], start=2):
         match _object(line):
             case {"key": str(key), "value": str(value)}:
                 if parse_key(key)[0] in NOT_KEPT:
                     raise BadBackup(f"it has the key {key}, which does not belong into one")
                 yield key, value.encode()
             case _:
-                raise BadBackup(f"this line has no key and value: {line[:80].decode(errors='replace')}")
+                raise BadBackup(f"its line {number} has no key and value")
+
+
+def _left_out(header: Mapping[str, object]) -> tuple[str, ...]:
+    found = header.get("left_out")
+    return tuple(str(name) for name in cast("list[object]", found)) if isinstance(found, list) else ()
 
 
 def _object(line: bytes) -> Mapping[str, object]:
@@ -161,7 +189,7 @@ def _line(fields: Mapping[str, object]) -> bytes:
 # ---------------------------------------------------------------------------------------------------------- restoring
 def restored_values(backup: Backup) -> dict[str, bytes]:
     """What a restore writes. Raises MalformedMetadata for what no broker could read."""
-    values = dict(backup.values)
+    values = _with_lasting_features(backup.values)
     for key, value in backup.values.items():
         kind, name = parse_key(key)
         if kind is KeyKind.PARTITION:

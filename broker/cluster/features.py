@@ -28,7 +28,17 @@ GROUP_VERSION: Final = "group.version"
 """Kafka's: 1 are consumer groups (KIP-848)."""
 TRANSACTION_VERSION: Final = "transaction.version"
 """Kafka's: from 1 on the records of transactions are flexible, 2 is an epoch for each transaction (KIP-890)."""
-SUPPORTED: Final[Levels] = {ENVELOPE: 1, GROUPS: 1, TRANSACTIONS: 1, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
+ACLS: Final = "access.acls"
+"""It keeps ACLs, and refuses by them: where an authorizer is set, its rules count from then on. It comes with backups,
+for what was refused before must not be allowed after a restore."""
+SUPPORTED: Final[Levels] = {
+    ENVELOPE: 1,
+    GROUPS: 1,
+    TRANSACTIONS: 1,
+    GROUP_VERSION: 1,
+    TRANSACTION_VERSION: 2,
+    ACLS: 1,
+}
 """What this release can do."""
 OF_CLIENTS: Final = (GROUP_VERSION, TRANSACTION_VERSION)
 """Those that clients are told of."""
@@ -52,3 +62,9 @@ def common_level(name: str, registered: Collection[int], nodes: Mapping[int, Nod
     """The highest one that all registered brokers have, this release included; 0 where one has none."""
     levels = [node.features.get(name, 0) if (node := nodes.get(each)) is not None else 0 for each in registered]
     return min([SUPPORTED[name], *levels]) if levels else 0
+
+
+def counts(name: str, registered: Collection[int], nodes: Mapping[int, NodeState], finalized: Levels) -> bool:
+    """Whether the feature is finalized, or is about to be: every registered broker has it. For what must count from the
+    first request of a new cluster on, which may come before the controller has written that down."""
+    return finalized.get(name, 0) > 0 or common_level(name, registered, nodes) > 0

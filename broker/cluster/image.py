@@ -13,54 +13,36 @@ touched (5,000 partitions: 80 µs). No other topic is looked at.
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from odradek.broker.cluster.keys import (
     BrokerState,
     KeyKind,
-    MalformedMetadata,
     NodeState,
     PartitionState,
-    TopicState,
     decode_broker,
     decode_cluster,
     decode_configs,
     decode_controller,
     decode_features,
     decode_node,
-    decode_partition,
-    decode_topic,
     parse_broker_id,
     parse_key,
     parse_partition,
-    partition_key,
 )
 from odradek.broker.cluster.lineage import KnownHistory, Lineage
+from odradek.broker.cluster.quotas import NO_QUOTAS, EntityQuotas, QuotaEntity, changed_quotas
+from odradek.broker.cluster.scram_image import changed_scram
 from odradek.broker.cluster.store import Change, Event, Snapshot
+from odradek.broker.cluster.topic_image import NO_CONFIGS, TopicImage, partition_states, rebuild, topic_state
 
-NO_CONFIGS: Mapping[str, str] = {}
+if TYPE_CHECKING:
+    from odradek.broker.access.acl import AclBinding
+    from odradek.broker.cluster.scram_credentials import ScramCredentials
+
 NO_FEATURES: Mapping[str, int] = {}
 OF_LINEAGE = frozenset({KeyKind.COMMIT, KeyKind.INCARNATION, KeyKind.ORIGIN})
 NO_CONTROLLER = -1
-
-
-@dataclass(frozen=True, slots=True)
-class TopicImage:
-    """A topic with all its partitions, by index."""
-
-    name: str
-    topic_id: bytes
-    partitions: tuple[PartitionState, ...]
-    configs: Mapping[str, str] = field(default_factory=lambda: NO_CONFIGS)
-    """The topic's own configuration. The same object for as long as it does not change."""
-    revision: int = field(default=0, compare=False)
-    """Of its key, for the next conditional write."""
-
-    @property
-    def replication_factor(self) -> int:
-        """What partitions get that are added: as many replicas as the first one has, or will have once it is reassigned
-        (ReplicationControlManager.createPartitions)."""
-        first = self.partitions[0]
-        return len(first.replicas) - len(first.removing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +61,9 @@ class Delta:
     broker_configs: tuple[str, ...] = ()
     """Broker ids, or `default`, whose configuration changed."""
     is_controller_changed: bool = False
+    are_quotas_changed: bool = False
+    acls_added: tuple["AclBinding", ...] = ()
+    acls_removed: tuple["AclBinding", ...] = ()
 
 
 @dataclass(slots=True)
@@ -111,11 +96,17 @@ class ClusterImage:
     """Broker id as text, or `default` -> dynamic configuration."""
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """What groups set for themselves; one without a configuration of its own is not there."""
+    quotas: Mapping[QuotaEntity, EntityQuotas] = field(default_factory=lambda: NO_QUOTAS)
+    """Limits of clients. The same object for as long as none changes."""
     features: Mapping[str, int] = field(default_factory=dict[str, int])
     """What all brokers can do, and rely on (features.py)."""
     held_features: Mapping[str, int] = field(default_factory=dict[str, int])
     """The levels of those that an operator has set."""
     features_revision: int = 0
+    scram: "ScramCredentials | None" = None
+    """The users that authenticate by SCRAM; None: there was never one."""
+    acls: Mapping[str, "AclBinding"] = field(default_factory=dict[str, "AclBinding"])
+    """By the hash of what each says (acls.py)."""
     lineage: Lineage = field(default_factory=Lineage)
     """Which history this is."""
     _hidden: Mapping[str, Mapping[int, PartitionState]] = field(default_factory=dict[str, Mapping[int, PartitionState]])
@@ -238,13 +229,13 @@ class ClusterImage:
                     _put_or_remove(configs, name, events.config, decode_configs)
         for name, events in touched.items():
             before = self.topics.get(name)
-            state = _topic_state(before, events.topic, name, revision, revisions)
-            topic, waiting = _rebuild(
+            state = topic_state(before, events.topic, name, revision, revisions)
+            topic, waiting = rebuild(
                 name,
                 state,
                 before,
                 self._hidden.get(name, {}),
-                _partition_states(name, events.partitions, revision, revisions),
+                partition_states(name, events.partitions, revision, revisions),
                 configs.get(name, NO_CONFIGS),
             )
             if topic is None:
@@ -321,6 +312,8 @@ class ClusterImage:
             stopping=frozenset(stopping),
             broker_configs=_changed_configs(self.broker_configs, KeyKind.BROKER_CONFIG, others),
             group_configs=_changed_configs(self.group_configs, KeyKind.GROUP_CONFIG, others),
+            quotas=changed_quotas(self.quotas, others, lambda event: revisions.get(event.key, self.revision)),
+            scram=changed_scram(self.scram, others),
             controller_id=controller[0],
             controller_revision=controller[1],
             features=features[0],
@@ -336,7 +329,14 @@ class ClusterImage:
             ),
             broker_configs=tuple(name for kind, name, _ in others if kind is KeyKind.BROKER_CONFIG),
             is_controller_changed=controller != (self.controller_id, self.controller_revision),
+            are_quotas_changed=image.quotas is not self.quotas,
         )
+        if acl_events := [(name, event) for kind, name, event in others if kind is KeyKind.ACL]:
+            from odradek.broker.cluster.acls import changed  # only where there are any
+
+            change = changed(self.acls, acl_events)
+            image = replace(image, acls=change.acls)
+            delta = replace(delta, acls_added=change.added, acls_removed=change.removed)
         return image, delta
 
 
@@ -359,6 +359,9 @@ def compare(before: ClusterImage, after: ClusterImage) -> Delta:
         ),
         is_controller_changed=(before.controller_id, before.controller_revision)
         != (after.controller_id, after.controller_revision),
+        are_quotas_changed=before.quotas != after.quotas,
+        acls_added=tuple(acl for name, acl in after.acls.items() if name not in before.acls),
+        acls_removed=tuple(acl for name, acl in before.acls.items() if name not in after.acls),
     )
 
 
@@ -415,70 +418,3 @@ def _put_or_remove(
         configs.pop(name, None)
     else:
         configs[name] = decode(event.value, event.key)
-
-
-def _topic_state(
-    before: TopicImage | None, event: Event | None, name: str, revision: int, revisions: Mapping[str, int]
-) -> TopicState | None:
-    if event is None:
-        if before is None:
-            return None
-        return TopicState(before.topic_id, len(before.partitions), before.revision)
-    if event.value is None:
-        return None
-    return decode_topic(event.value, name, revisions.get(event.key, revision))
-
-
-def _partition_states(
-    topic: str, events: Mapping[int, Event], revision: int, revisions: Mapping[str, int]
-) -> dict[int, PartitionState | None]:
-    return {
-        index: None
-        if event.value is None
-        else decode_partition(event.value, topic, index, revisions.get(event.key, revision))
-        for index, event in events.items()
-    }
-
-
-def _rebuild(
-    name: str,
-    state: TopicState | None,
-    before: TopicImage | None,
-    hidden: Mapping[int, PartitionState],
-    written: Mapping[int, PartitionState | None],
-    configs: Mapping[str, str],
-) -> tuple[TopicImage | None, dict[int, PartitionState]]:
-    """The topic as it is now, if it exists, and the partitions that do not belong to it (yet)."""
-    waiting = dict(hidden)
-    if state is None:
-        # Keys of a topic that is deleted are leftovers: remembered only when they are written from now on.
-        known: list[PartitionState | None] = []
-    elif before is not None and before.topic_id == state.topic_id:
-        known = list(before.partitions[: state.partition_count])
-    else:
-        known = []
-    count = 0 if state is None else state.partition_count
-    known += [None] * (count - len(known))
-    for index, partition in written.items():
-        if partition is None:
-            waiting.pop(index, None)
-            if index < count:
-                known[index] = None
-        elif state is not None and index < count and partition.topic_id == state.topic_id:
-            waiting.pop(index, None)
-            known[index] = partition
-        else:
-            waiting[index] = partition
-    if state is None:
-        return None, waiting
-    for index in tuple(waiting):
-        if index < count and known[index] is None and waiting[index].topic_id == state.topic_id:
-            known[index] = waiting.pop(index)
-    partitions = tuple(partition for partition in known if partition is not None)
-    if len(partitions) != count:
-        missing = partition_key(name, known.index(None))
-        raise MalformedMetadata(f"topic {name} has {count} partitions, but {missing} is missing or of another topic")
-    return (
-        TopicImage(name, state.topic_id, partitions, configs, state.revision),
-        waiting,
-    )

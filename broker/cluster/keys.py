@@ -16,6 +16,10 @@
     /configs/groups/<id>         what a group of consumers sets for itself, whether it is there or not
     /producer-ids                the first producer id that no broker has taken
     /features                    what all brokers can do, and rely on (features.py)
+    /quotas/<entity>             limits of a user, a client id, both, or an address (quotas.py)
+    /scram/secret                by which users without credentials are hidden
+    /scram/users/<it>/<name>    what is kept of a user's password, for a mechanism      (scram_credentials.py)
+    /acls/<hash>                 an ACL; the hash is that of all that it says, so that it is there once (acls.py)
 
 Values are JSON objects with the version of their format (values.py).
 A partition names its topic's id, so keys left behind by a deletion are never taken for those of a new topic of the
@@ -54,6 +58,10 @@ CHANGING_PREFIX = "/changing/"
 TOPIC_CONFIGS_PREFIX = "/configs/topics/"
 BROKER_CONFIGS_PREFIX = "/configs/brokers/"
 GROUP_CONFIGS_PREFIX = "/configs/groups/"
+QUOTAS_PREFIX = "/quotas/"
+SCRAM_SECRET_KEY = "/scram/secret"  # noqa: S105  (where it stands)
+SCRAM_USERS_PREFIX = "/scram/users/"
+ACLS_PREFIX = "/acls/"
 DEFAULT_BROKER = "default"
 """In place of a broker id: the configuration of all brokers."""
 
@@ -79,16 +87,27 @@ class KeyKind(Enum):
     TOPIC_CONFIG = TOPIC_CONFIGS_PREFIX
     BROKER_CONFIG = BROKER_CONFIGS_PREFIX
     GROUP_CONFIG = GROUP_CONFIGS_PREFIX
+    QUOTA = QUOTAS_PREFIX
+    ACL = ACLS_PREFIX
     COMMIT = COMMITS_PREFIX
     INCARNATION = INCARNATIONS_PREFIX
     ORIGIN = ORIGIN_KEY
+    SCRAM_SECRET = SCRAM_SECRET_KEY
+    SCRAM_USER = SCRAM_USERS_PREFIX
     FOREIGN = ""
     """Nothing of ours: left alone."""
 
 
 _SINGLE_KINDS = {
     kind.value: kind
-    for kind in (KeyKind.CLUSTER, KeyKind.CONTROLLER, KeyKind.PRODUCER_IDS, KeyKind.FEATURES, KeyKind.ORIGIN)
+    for kind in (
+        KeyKind.CLUSTER,
+        KeyKind.CONTROLLER,
+        KeyKind.PRODUCER_IDS,
+        KeyKind.FEATURES,
+        KeyKind.ORIGIN,
+        KeyKind.SCRAM_SECRET,
+    )
 }
 _PREFIX_KINDS = (
     KeyKind.PARTITION,
@@ -99,10 +118,15 @@ _PREFIX_KINDS = (
     KeyKind.TOPIC_CONFIG,
     KeyKind.BROKER_CONFIG,
     KeyKind.GROUP_CONFIG,
+    KeyKind.QUOTA,
+    KeyKind.ACL,
     KeyKind.CHANGING,
     KeyKind.COMMIT,
     KeyKind.INCARNATION,
+    KeyKind.SCRAM_USER,
 )
+SECRET_KINDS = frozenset({KeyKind.SCRAM_SECRET, KeyKind.SCRAM_USER})
+"""Keys whose values are secrets: a backup has them only if it is asked for them."""
 
 
 # -- keys -----------------------------------------------------------------------------------------------------------
@@ -156,6 +180,11 @@ def broker_config_key(broker_id: int | None) -> str:
 def group_config_key(group_id: str) -> str:
     """A group's id may hold any characters, `/` too."""
     return GROUP_CONFIGS_PREFIX + group_id
+
+
+def scram_user_key(mechanism: str, user: str) -> str:
+    """A user's name may hold any characters, `/` too."""
+    return f"{SCRAM_USERS_PREFIX}{mechanism}/{user}"
 
 
 def parse_key(key: str) -> tuple[KeyKind, str]:

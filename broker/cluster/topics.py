@@ -16,7 +16,6 @@ All functions raise Conflict when the guard no longer holds or others kept getti
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from odradek.broker.cluster.image import TopicImage
 from odradek.broker.cluster.keys import (
     CHANGING_PREFIX,
     PARTITIONS_PREFIX,
@@ -37,6 +36,7 @@ from odradek.broker.cluster.keys import (
 )
 from odradek.broker.cluster.partition_changes import IsUsable
 from odradek.broker.cluster.store import CHUNK_SIZE, Conflict, MetadataStore, Snapshot, Txn
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.tasks import breathe
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from odradek.broker.config.broker_options import BROKER_OPTIONS
 from odradek.broker.config.consumer_group_options import CONSUMER_GROUP_OPTIONS, group_row
 from odradek.broker.config.kafka_options import is_fixed, needs_broker, needs_listener
-from odradek.broker.config.option import ConfigError, ConfigType, Dynamic, Option, unknown_name
+from odradek.broker.config.listener_options import PREFIX, row_of
+from odradek.broker.config.option import ConfigError, ConfigType, Dynamic, Option, has_reference, unknown_name
 from odradek.broker.config.topic_options import TOPIC_OPTIONS, TopicOptions
 from odradek.protocol.configs import Operation
 from odradek.protocol.errors import ErrorCode
@@ -153,17 +154,21 @@ def _topic_row(name: str) -> Option[Any]:
 
 def _checked_of_broker(values: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
     """What is stored for these values. Raises ConfigError."""
-    names = [name for name in values if is_fixed(name) or ((row := BROKER_OPTIONS.get(name)) and row.is_read_only)]
-    if names:
+    if names := [name for name in values if _is_fixed(name)]:
         raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(names)}]", ErrorCode.INVALID_REQUEST)
-    if names := [name for name in values if needs_listener(name)]:
+    if names := [name for name in values if _needs_listener(name)]:
         raise ConfigError(
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             f"[{', '.join(names)}]",
             ErrorCode.INVALID_REQUEST,
         )
+    if names := [name for name, value in values.items() if has_reference(value)]:
+        raise ConfigError(
+            "Values by reference count in the file and on the command line of a broker alone, for they would read any "
+            f"file of its machine: [{', '.join(names)}]"
+        )
     checked = {
-        name: value if (row := BROKER_OPTIONS.get(name)) is None else row.normalised(value)
+        name: value if (row := row_of(name, BROKER_OPTIONS)) is None else row.normalised(value, name)
         for name, value in values.items()
     }
     if not per_broker and (names := [name for name in values if _is_of_one_broker(name)]):
@@ -179,14 +184,30 @@ def _checked_of_broker(values: Mapping[str, str], *, per_broker: bool) -> dict[s
     return checked
 
 
+def _is_fixed(name: str) -> bool:
+    """Whether it cannot be changed while a broker runs. Of a listener's options Kafka stores all; those that it cannot
+    apply count for nothing, after its next start, too, so here they are refused."""
+    row = row_of(name, BROKER_OPTIONS)
+    if row is None:
+        return is_fixed(name)
+    if name.startswith(PREFIX):
+        return row.dynamic not in (Dynamic.PER_LISTENER, Dynamic.CLUSTER_WIDE)
+    return row.is_read_only
+
+
+def _needs_listener(name: str) -> bool:
+    row = BROKER_OPTIONS.get(name)
+    return needs_listener(name) if row is None else row.dynamic is Dynamic.PER_LISTENER
+
+
 def _is_of_all_brokers(name: str) -> bool:
     row = BROKER_OPTIONS.get(name)
     return row is not None and row.dynamic is Dynamic.ALL_BROKERS
 
 
 def _is_of_one_broker(name: str) -> bool:
-    row = BROKER_OPTIONS.get(name)
-    return needs_broker(name) if row is None else row.dynamic is Dynamic.PER_BROKER
+    row = row_of(name, BROKER_OPTIONS)
+    return needs_broker(name) if row is None else row.dynamic in (Dynamic.PER_BROKER, Dynamic.PER_LISTENER)
 
 
 def _check_together(overrides: Mapping[str, str]) -> None:

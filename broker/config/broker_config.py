@@ -1,20 +1,21 @@
 """The configuration of a broker and its topics: which value counts, where it came from, and how it is changed.
 
 A broker's value comes from the first layer that has one: dynamic for this broker, dynamic for all brokers, static (file
-and command line), default. A topic's value is its own, else the broker's under the synonym, else the default. What is
-static is checked strictly. What is dynamic was checked when it was stored; if this version cannot use it nevertheless
-(a newer one wrote it), it is left out with a warning, for a broker that does not start helps nobody.
+and command line), default. A topic's value is its own, else the broker's under the synonym, else the default; a
+listener's its own, else the broker's (listener_config.py). What is static is checked strictly (static_options.py). What
+is dynamic was checked when it was stored; if this version cannot use it nevertheless (a newer one wrote it), it is left
+out with a warning, for a broker that does not start helps nobody.
 
-Descriptions follow Kafka's ConfigHelper, in its sources and its order of synonyms. How what is stored changes stands in
-alterations.py.
+Descriptions follow Kafka's ConfigHelper, in its sources and its order of synonyms (config_entries.py). How what is
+stored changes stands in alterations.py.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
-from enum import IntEnum
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 from odradek.broker.config.broker_options import BROKER_OPTIONS, BrokerOptions
+from odradek.broker.config.config_entries import ConfigEntry, ConfigSource, Synonym, entry_of, selected, unknown_entries
 from odradek.broker.config.consumer_group_options import (
     CONSUMER_GROUP_OPTIONS,
     ConsumerGroupOptions,
@@ -22,17 +23,11 @@ from odradek.broker.config.consumer_group_options import (
     lowest_of,
 )
 from odradek.broker.config.kafka_options import reason_for
-from odradek.broker.config.option import (
-    LONG_MAX,
-    ConfigError,
-    ConfigMistakes,
-    ConfigType,
-    Option,
-    nearest,
-    unknown_name,
-)
+from odradek.broker.config.listener_config import ListenerConfig
+from odradek.broker.config.listener_options import PREFIX, row_of, scoped_option
+from odradek.broker.config.option import LONG_MAX, ConfigError, ConfigType, Option, nearest
+from odradek.broker.config.static_options import broker_row, checked_static, load_static, referred_names
 from odradek.broker.config.topic_options import TOPIC_OPTIONS, TopicOptions
-from odradek.runtime.properties import parse_properties
 
 __all__ = [
     "BrokerConfig",
@@ -41,6 +36,7 @@ __all__ = [
     "ConfigSource",
     "ConfigType",
     "ConsumerGroupConfig",
+    "ListenerConfig",
     "Synonym",
     "TopicConfig",
     "broker_row",
@@ -55,42 +51,6 @@ VIEWS_MAX = 10_000
 WARNINGS_MAX = 20
 """Of one layer at one change: finding the nearest name of each takes a millisecond."""
 NOTHING: Mapping[str, str] = {}
-
-
-class ConfigSource(IntEnum):
-    """Where a value came from, with Kafka's numbers (DescribeConfigsResponse.ConfigSource)."""
-
-    DYNAMIC_TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
-    DYNAMIC_BROKER_LOGGER = 6
-    GROUP = 8
-
-
-class Synonym(NamedTuple):
-    """A place from which the value could come, the one that counts first."""
-
-    name: str
-    value: str | None
-    source: ConfigSource
-
-
-class ConfigEntry(NamedTuple):
-    """One option as DescribeConfigs answers it.
-
-    `value` is None for no value, and for a sensitive one; `documentation` is None for an option that is unknown.
-    """
-
-    name: str
-    value: str | None
-    source: ConfigSource
-    is_read_only: bool
-    is_sensitive: bool
-    type: ConfigType
-    documentation: str | None
-    synonyms: tuple[Synonym, ...]
 
 
 class TopicConfig(TopicOptions):
@@ -138,19 +98,26 @@ class BrokerConfig(BrokerOptions):
         dynamic: Mapping[str, str] = NOTHING,
     ) -> None:
         """Raises ConfigError for anything wrong in `static`."""
-        self._static = _checked_static(static)
+        self._static = checked_static(static)
+        self._referred = referred_names(static)
+        self._static_shown: Mapping[str, str | None] = {
+            name: None if name in self._referred else text for name, text in self._static.items()
+        }
         self._dynamic_default = NOTHING
         self._dynamic = NOTHING
+        self._scoped = NOTHING  # options of listeners, of all layers
         self._unknown: tuple[tuple[ConfigSource, frozenset[str]], ...] = ()
         self._unusable: dict[str, dict[str, str]] = {}
         self._topic_values: dict[str, Any] = {}
         self._group_view = ConsumerGroupConfig(NOTHING)
         self._views: dict[int, tuple[Mapping[str, str], TopicConfig]] = {}
         self._group_views: dict[int, tuple[Mapping[str, str], ConsumerGroupConfig]] = {}
+        self._listener_views: dict[str, ListenerConfig] = {}
         self.update(dynamic_default, dynamic)
 
     def update(self, dynamic_default: Mapping[str, str], dynamic: Mapping[str, str]) -> None:
-        """Takes over what is stored for all brokers and for this one. Views of topics and groups are made anew later.
+        """Takes over what is stored for all brokers and for this one. Views of topics, groups and listeners are made
+        anew later.
 
         What has no effect is warned of when it is new, and not at each change of another option.
         """
@@ -161,8 +128,8 @@ class BrokerConfig(BrokerOptions):
         for what, unusable in self._unusable.items():
             _warn(what, dict(unusable.items() - known.get(what, {}).items()), BROKER_OPTIONS)
         self._unknown = (
-            (ConfigSource.DYNAMIC_BROKER, frozenset(dynamic.keys() - BROKER_OPTIONS.keys())),
-            (ConfigSource.DYNAMIC_DEFAULT_BROKER, frozenset(dynamic_default.keys() - BROKER_OPTIONS.keys())),
+            (ConfigSource.DYNAMIC_BROKER, _unknown(dynamic)),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER, _unknown(dynamic_default)),
         )
         values = self.__dict__
         for row in BROKER_OPTIONS.values():
@@ -172,11 +139,30 @@ class BrokerConfig(BrokerOptions):
         self._group_view = ConsumerGroupConfig(
             {row.attribute: values[BROKER_OPTIONS[row.synonym].attribute] for row in CONSUMER_GROUP_OPTIONS.values()}
         )
-        self._views, self._group_views = {}, {}
+        layers = (self._static, self._dynamic_default, self._dynamic)
+        self._scoped = {name: text for layer in layers for name, text in layer.items() if name.startswith(PREFIX)}
+        self._views, self._group_views, self._listener_views = {}, {}, {}
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
         return self.log_dirs or self.log_dir
+
+    def is_set(self, name: str) -> bool:
+        """Whether a layer has a value for the option, be it the one that is the default."""
+        return name in self._static or name in self._dynamic_default or name in self._dynamic
+
+    @property
+    def static_names(self) -> Collection[str]:
+        """The options that were set when the broker was started."""
+        return self._static.keys()
+
+    def listener(self, name: str) -> ListenerConfig:
+        """What counts for the listener with this name, in any case. The same object until options change."""
+        key = name.upper()
+        if (found := self._listener_views.get(key)) is None:
+            values = {row.attribute: self.__dict__[row.attribute] for row in BROKER_OPTIONS.values()}
+            found = self._listener_views[key] = ListenerConfig(key, values, self._scoped)
+        return found
 
     def topic(self, overrides: Mapping[str, str] = NOTHING) -> TopicConfig:
         """What counts for a topic with these overrides.
@@ -246,122 +232,89 @@ class BrokerConfig(BrokerOptions):
         """All options of a topic, or those named; unknown names are left out."""
         view = self.topic(overrides)
         entries: list[ConfigEntry] = []
-        for row in _selected(TOPIC_OPTIONS, names):
+        for row in selected(TOPIC_OPTIONS, names):
             text = row.text(view.__dict__[row.attribute])
-            synonyms = self._synonyms(row.synonym) if row.synonym else ()
+            synonyms, is_hidden = self._inheritance(row)
             if row.name in view.overrides:
-                synonyms = (Synonym(row.name, text, ConfigSource.DYNAMIC_TOPIC), *synonyms)
-            entries.append(_entry(row, text, synonyms, is_read_only=False))
+                synonyms, is_hidden = (Synonym(row.name, text, ConfigSource.DYNAMIC_TOPIC), *synonyms), False
+            entries.append(entry_of(row, text, synonyms, is_read_only=False, is_hidden=is_hidden))
         return entries
 
     def describe_group(self, overrides: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
         """All options of a consumer group, or those named; unknown names are left out."""
         entries: list[ConfigEntry] = []
-        for row in _selected(CONSUMER_GROUP_OPTIONS, names):
-            text, synonyms = row.text(self._group_view.__dict__[row.attribute]), self._synonyms(row.synonym)
+        for row in selected(CONSUMER_GROUP_OPTIONS, names):
+            text = row.text(self._group_view.__dict__[row.attribute])
+            synonyms, is_hidden = self._inheritance(row)
             if row.name in overrides:
                 text = overrides[row.name]
-                synonyms = (Synonym(row.name, text, ConfigSource.GROUP), *synonyms)
-            entries.append(_entry(row, text, synonyms, is_read_only=False))
+                synonyms, is_hidden = (Synonym(row.name, text, ConfigSource.GROUP), *synonyms), False
+            entries.append(entry_of(row, text, synonyms, is_read_only=False, is_hidden=is_hidden))
         return entries
 
     def describe_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
-        """All options of this broker, or those named."""
-        entries = [
-            _entry(row, row.text(self.__dict__[row.attribute]), self._synonyms(row.name), is_read_only=row.is_read_only)
-            for row in _selected(BROKER_OPTIONS, names)
-        ]
-        return entries + _unknown_entries(self._unknown, names)
+        """All options of this broker, or those named; of its listeners, those that are set."""
+        entries: list[ConfigEntry] = []
+        for row in selected(BROKER_OPTIONS, names):
+            text, synonyms = row.text(self.__dict__[row.attribute]), self._synonyms(row.name)
+            is_hidden = self._is_hidden(row.name)
+            entries.append(entry_of(row, text, synonyms, is_read_only=row.is_read_only, is_hidden=is_hidden))
+        entries += _scoped_entries(self._scoped, names, self._synonyms, self._is_hidden)
+        return entries + unknown_entries(self._unknown, names)
 
     def describe_default_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """What is set for all brokers at run time, and nothing else, as Kafka answers for the broker "" ."""
         entries: list[ConfigEntry] = []
-        for row in _selected(BROKER_OPTIONS, names):
+        for row in selected(BROKER_OPTIONS, names):
             if (text := self._dynamic_default.get(row.name)) is not None:
-                synonyms = (Synonym(row.name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER),)
-                entries.append(_entry(row, text, synonyms, is_read_only=row.is_read_only))
-        return entries + _unknown_entries(self._unknown[1:], names)
+                synonyms = self._synonyms_of_all(row.name)
+                entries.append(entry_of(row, text, synonyms, is_read_only=row.is_read_only))
+        entries += _scoped_entries(self._dynamic_default, names, self._synonyms_of_all)
+        return entries + unknown_entries(self._unknown[1:], names)
+
+    def _inheritance(self, row: Option[Any]) -> tuple[tuple[Synonym, ...], bool]:
+        """From where an option of a topic or group comes that it does not set; whether by reference."""
+        if not row.synonym:
+            return (), False
+        fallbacks = BROKER_OPTIONS[row.synonym].fallbacks
+        return self._synonyms(row.synonym), self._is_hidden(row.synonym, *(each.name for each in fallbacks))
 
     def _synonyms(self, name: str) -> tuple[Synonym, ...]:
-        """By layer, then from the finer unit to the coarser. What stands before the first one of the very name is
-        dropped, as Kafka does, so `log.retention.hours` is listed only behind a `log.retention.ms`."""
-        names = (name, *(fallback.name for fallback in BROKER_OPTIONS[name].fallbacks))
-        defaults = {each: text for each in names if (text := BROKER_OPTIONS[each].default_text) is not None}
-        layers = (
+        """By layer, then from the finer unit to the coarser, or from the listener to the broker. What stands before the
+        first one of the very name is dropped, as Kafka does, so `log.retention.hours` is listed only behind a
+        `log.retention.ms`."""
+        names: tuple[str, ...]
+        if (scoped := scoped_option(name, BROKER_OPTIONS)) is not None:
+            names = (name, scoped.row.name)
+        else:
+            names = (name, *(fallback.name for fallback in BROKER_OPTIONS[name].fallbacks))
+        defaults = {
+            each: text
+            for each in names
+            if (row := BROKER_OPTIONS.get(each)) is not None and (text := row.default_text) is not None
+        }
+        layers: tuple[tuple[Mapping[str, str | None], ConfigSource], ...] = (
             (self._dynamic, ConfigSource.DYNAMIC_BROKER),
             (self._dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER),
-            (self._static, ConfigSource.STATIC_BROKER),
+            (self._static_shown, ConfigSource.STATIC_BROKER),
             (defaults, ConfigSource.DEFAULT),
         )
         found = [Synonym(each, layer[each], source) for layer, source in layers for each in names if each in layer]
         first = next((position for position, synonym in enumerate(found) if synonym.name == name), len(found))
         return tuple(found[first:])
 
+    def _synonyms_of_all(self, name: str) -> tuple[Synonym, ...]:
+        """Those of all brokers alone."""
+        return tuple(each for each in self._synonyms(name) if each.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
 
-def load_static(
-    file_text: str | None, assignments: Iterable[str], source: str = "the configuration file"
-) -> dict[str, str]:
-    """The static layer: the text of a `--config` file, then each `--set name=value`. Raises ConfigError."""
-    try:
-        static = {} if file_text is None else parse_properties(file_text)
-    except ValueError as error:
-        raise ConfigError(f"{source}, {error}") from None
-    static.update(parse_assignment(text) for text in assignments)
-    return static
-
-
-def parse_assignment(text: str) -> tuple[str, str]:
-    """`name=value` of a command line. Raises ConfigError."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise ConfigError(f"{text!r} is not of the form name=value")
-    return name.strip(), value.strip()
-
-
-def _checked_static(static: Mapping[str, str]) -> dict[str, str]:
-    """Raises ConfigError, which names every mistake: who brings a file of Kafka's corrects it once."""
-    checked: dict[str, str] = {}
-    mistakes = _without_effect_here(static)
-    for name, text in static.items():
-        try:
-            if reason_for(name) is None:
-                checked[name] = broker_row(name).normalised(text)
-        except ConfigError as error:
-            mistakes.append(str(error))
-    if checked.get("listeners") == "":
-        mistakes.append("Invalid value for configuration listeners: it must name at least one NAME://HOST:PORT.")
-    # The older name and the newer one stand for each other, as in Kafka; defaults do not.
-    node_id, broker_id = checked.get("node.id"), checked.get("broker.id")
-    if node_id is not None and broker_id is not None and node_id != broker_id:
-        mistakes.append(f"broker.id ({broker_id}) and node.id ({node_id}) are one and the same; they must be equal.")
-    if mistakes:
-        raise ConfigMistakes(mistakes)
-    if (either := node_id or broker_id) is not None:
-        checked["broker.id"] = checked["node.id"] = BROKER_OPTIONS["node.id"].normalised(either)
-    return checked
-
-
-def _without_effect_here(static: Mapping[str, str]) -> list[str]:
-    """Of Kafka's options that are not here, a sentence for those of each reason."""
-    names_of: dict[str, list[str]] = {}
-    for name in static:
-        if (reason := reason_for(name)) is not None:
-            names_of.setdefault(reason, []).append(name)
-    return [
-        f"{names[0]} is an option of Apache Kafka's without effect here ({reason}): remove it"
-        if len(names) == 1
-        else f"{', '.join(names)} are options of Apache Kafka's without effect here ({reason}): remove them"
-        for reason, names in names_of.items()
-    ]
-
-
-def broker_row(name: str) -> Option[Any]:
-    """The option of this name. Raises ConfigError, which says why there is none."""
-    if (row := BROKER_OPTIONS.get(name)) is not None:
-        return row
-    if (reason := reason_for(name)) is not None:
-        raise ConfigError(f"{name} is an option of Apache Kafka's without effect here ({reason})")
-    raise unknown_name("broker", name, tuple(BROKER_OPTIONS))
+    def _is_hidden(self, *names: str) -> bool:
+        """Whether the value that counts, of the first of these options that is set, came by reference."""
+        for name in names:
+            if name in self._dynamic or name in self._dynamic_default:
+                return False
+            if name in self._static:
+                return name in self._referred
+        return False
 
 
 def _kept(views: dict[int, tuple[Mapping[str, str], V]], overrides: Mapping[str, str], view: V) -> V:
@@ -377,9 +330,13 @@ def _usable(stored: Mapping[str, str], rows: Mapping[str, Option[Any]]) -> tuple
     usable: dict[str, str] = {}
     unusable: dict[str, str] = {}
     for name, text in stored.items():
+        row = row_of(name, rows)
         try:
-            usable[name] = rows[name].normalised(text)
-        except (KeyError, ConfigError):
+            if row is None:
+                unusable[name] = text
+            else:
+                usable[name] = row.normalised(text, name)
+        except ConfigError:
             unusable[name] = text
     return usable, unusable
 
@@ -394,9 +351,9 @@ def _warn(what: str, unusable: Mapping[str, str], rows: Mapping[str, Option[Any]
 
 def _why_without_effect(name: str, text: str, rows: Mapping[str, Option[Any]]) -> str:
     """The name is a client's, who may have sent anything: it is quoted."""
-    if (row := rows.get(name)) is not None:
+    if (row := row_of(name, rows)) is not None:
         try:
-            row.normalised(text)
+            row.normalised(text, name)
         except ConfigError as error:
             return f"{name} has no effect: {error}"
     if rows is BROKER_OPTIONS and (reason := reason_for(name)) is not None:
@@ -405,36 +362,23 @@ def _why_without_effect(name: str, text: str, rows: Mapping[str, Option[Any]]) -
     return f"{name!r} is unknown and has no effect{'' if near is None else f'; did you mean {near}?'}"
 
 
-def _unknown_entries(
-    layers: Iterable[tuple[ConfigSource, Collection[str]]], names: Collection[str] | None
+def _unknown(stored: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(name for name in stored if row_of(name, BROKER_OPTIONS) is None)
+
+
+def _scoped_entries(
+    stored: Mapping[str, str],
+    names: Collection[str] | None,
+    synonyms_of: Callable[[str], tuple[Synonym, ...]],
+    is_hidden: Callable[[str], bool] = lambda _: False,
 ) -> list[ConfigEntry]:
-    """Stored options that are unknown, as Kafka reports them: their values may be secrets, for nobody knows."""
-    found: dict[str, list[Synonym]] = {}
-    for source, unknown in layers:
-        for name in unknown:
-            if names is None or name in names:
-                found.setdefault(name, []).append(Synonym(name, None, source))
-    return [
-        ConfigEntry(
-            name,
-            value=None,
-            source=synonyms[0].source,
-            is_read_only=True,
-            is_sensitive=True,
-            type=ConfigType.UNKNOWN,
-            documentation=None,
-            synonyms=tuple(synonyms),
-        )
-        for name, synonyms in sorted(found.items())
-    ]
-
-
-def _selected(rows: Mapping[str, Option[Any]], names: Collection[str] | None) -> list[Option[Any]]:
-    return [row for row in rows.values() if names is None or row.name in names]
-
-
-def _entry(row: Option[Any], text: str | None, synonyms: tuple[Synonym, ...], *, is_read_only: bool) -> ConfigEntry:
-    if row.is_sensitive:
-        text, synonyms = None, tuple(synonym._replace(value=None) for synonym in synonyms)
-    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
-    return ConfigEntry(row.name, text, source, is_read_only, row.is_sensitive, row.kind, row.doc, synonyms)
+    """Options of listeners as Kafka describes them: each read-only and without documentation, whatever it is, and with
+    the broker's values behind its own."""
+    entries: list[ConfigEntry] = []
+    for name in sorted(stored):
+        scoped = scoped_option(name, BROKER_OPTIONS)
+        if scoped is not None and (names is None or name in names):
+            synonyms = synonyms_of(name)
+            entry = entry_of(scoped.row, stored[name], synonyms, is_read_only=True, is_hidden=is_hidden(name))
+            entries.append(entry._replace(name=name, documentation=None))
+    return entries

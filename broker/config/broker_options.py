@@ -11,6 +11,7 @@ docs/configuration.md is made from these rows (pages/configuration_page.py).
 import sys
 from typing import Any
 
+from odradek.broker.config.access_options import AccessOptions
 from odradek.broker.config.group_options import GroupOptions
 from odradek.broker.config.listeners import check_listeners
 from odradek.broker.config.option import (
@@ -36,8 +37,12 @@ from odradek.broker.config.option import (
     gzip_level,
     rows,
 )
+from odradek.broker.config.quota_options import QuotaOptions
+from odradek.broker.config.sasl_options import SaslOptions
+from odradek.broker.config.secure_options import SecureOptions
 from odradek.broker.config.security_protocol import PROTOCOL_MAP_DEFAULT, check_protocol_map
 from odradek.broker.config.store_address import check_store_address
+from odradek.broker.config.tls_options import TlsOptions
 from odradek.broker.config.transaction_options import TransactionOptions
 
 _INTERNAL = "Kafka takes it, too, but does not describe it."
@@ -45,7 +50,9 @@ _INTERNAL = "Kafka takes it, too, but does not describe it."
 
 # Rows are read by their names, down the page: one argument a line would make a dozen pages of them.
 # fmt: off
-class BrokerOptions(GroupOptions, TransactionOptions):
+class BrokerOptions(
+    AccessOptions, GroupOptions, QuotaOptions, SaslOptions, SecureOptions, TlsOptions, TransactionOptions
+):
     """What is set for a broker, by file, command line or at run time, in order of the names."""
 
     act_as = Option[str | None](
@@ -114,8 +121,9 @@ class BrokerOptions(GroupOptions, TransactionOptions):
     )
     inter_broker_listener_name = Option[str | None](
         "inter.broker.listener.name", STRING, None,
-        "The listener that brokers use among themselves; none: the first of `listeners`.",
-        deviation="Kafka takes the one of `security.inter.broker.protocol`.",
+        "The listener that brokers use among themselves; none: the one of `security.inter.broker.protocol`, if that is "
+        "set, else the first of `listeners`.",
+        deviation="Kafka takes the one of `security.inter.broker.protocol`, set or not.",
     )
     leader_imbalance_check_interval_seconds = Option(
         "leader.imbalance.check.interval.seconds", LONG, 300, "How often is looked for preferred leaders.",
@@ -127,8 +135,8 @@ class BrokerOptions(GroupOptions, TransactionOptions):
     )
     listener_security_protocol_map = Option(
         "listener.security.protocol.map", STRING, PROTOCOL_MAP_DEFAULT,
-        "The security protocol of each listener, `NAME:PROTOCOL`; only PLAINTEXT is built, and a start with a listener "
-        "that is to speak another one is refused.",
+        "The security protocol of each listener, `NAME:PROTOCOL`; SASL_PLAINTEXT is not built, and a start with a "
+        "listener that is to speak it is refused.",
         check=check_protocol_map,
         deviation="A listener that is not named here speaks PLAINTEXT unless its name is a protocol's; Kafka refuses "
         "the start. A name that stands twice is refused; in Kafka its last protocol counts, and the option can be "
@@ -296,6 +304,7 @@ class BrokerOptions(GroupOptions, TransactionOptions):
     max_connections = Option(
         "max.connections", INT, INT_MAX, "How many connections may be open at a time.",
         minimum=0, dynamic=CLUSTER_WIDE,
+        per_listener=True,
     )
     max_incremental_fetch_session_cache_slots = Option(
         "max.incremental.fetch.session.cache.slots", INT, 1000, "How many incremental fetch sessions are kept.",

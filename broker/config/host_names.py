@@ -28,6 +28,18 @@ def is_wildcard(host: str) -> bool:
     return address.is_unspecified or (mapped is not None and mapped.is_unspecified)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine as seen by itself alone."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
 def host_problem(host: str) -> str | None:
     """Why this can be no host, and what to write instead; None if it can be. A wildcard can, and a zone.
 

@@ -10,42 +10,37 @@ import re
 from enum import Enum
 
 _NAMES_BY_REASON: dict[str, str] = {
-    "brokers talk in plaintext; `inter.broker.listener.name` says on which listener": """
-        security.inter.broker.protocol
+    "`ssl.enabled.protocols` says which versions of TLS are spoken": """
+        ssl.protocol
     """,
-    "nobody is authenticated yet, so nobody can be refused anything": """
-        authorizer.class.name
+    "OpenSSL speaks TLS, with random numbers and algorithms of its own": """
+        security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider
+        ssl.secure.random.implementation ssl.trustmanager.algorithm
     """,
-    "there is neither encryption nor authentication yet, so keep the listeners on a network that you trust": """
-        connection.failed.authentication.delay.ms connections.max.reauth.ms
-        delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
-        delegation.token.max.lifetime.ms delegation.token.secret.key principal.builder.class
-        sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
-        sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
-        sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
-        sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms
-        sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
-        sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
-        sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
+    "Kerberos (GSSAPI) is not served": """
+        sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
+        sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+    """,
+    "delegation tokens are not served": """
+        delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
+        delegation.token.secret.key
+    """,
+    "a broker asks for its token with each connection to another one, and tries again by itself": """
+        sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+        sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+        sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    """,
+    "a broker asks for its token by `clientId` and `clientSecret` of `sasl.jaas.config`": """
         sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
         sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
         sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
         sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
         sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
-        sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
-        sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-        sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
-        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-        sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-        sasl.server.callback.handler.class sasl.server.max.receive.size security.providers ssl.allow.dn.changes
-        ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-        ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-        ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
-        ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
-        ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-        ssl.truststore.type
+        sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.scope
+    """,
+    "controllers are brokers; `sasl.mechanism.inter.broker.protocol` says how they log in": """
+        sasl.mechanism.controller.protocol
     """,
     "share groups are not built": """
         group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
@@ -100,10 +95,6 @@ _NAMES_BY_REASON: dict[str, str] = {
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
     """,
-    "client quotas are not built": """
-        client.quota.callback.class controller.quota.window.num controller.quota.window.size.seconds
-        quota.window.num quota.window.size.seconds
-    """,
     "other brokers are asked within limits of their own": """
         controller.socket.timeout.ms request.timeout.ms
     """,
@@ -139,9 +130,6 @@ _NAMES_BY_REASON: dict[str, str] = {
     "no directory can be kept free of new partitions": """
         cordoned.log.dirs
     """,
-    "`max.connections` is the only bound on connections": """
-        max.connection.creation.rate max.connections.per.ip max.connections.per.ip.overrides
-    """,
     "one thread serves everything; `queued.max.request.bytes` bounds what waits": """
         queued.max.requests
     """,
@@ -169,7 +157,9 @@ _NAMES_BY_REASON: dict[str, str] = {
         socket.listen.backlog.size
     """,
     "classes of Java are not loaded": """
-        alter.config.policy.class.name config.providers create.topic.policy.class.name
+        alter.config.policy.class.name client.quota.callback.class create.topic.policy.class.name
+        sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
+        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
     """,
 }
 
@@ -192,20 +182,18 @@ _NAMES_BY_CHANGE: dict[_Changed, str] = {
         ssl.truststore.password ssl.truststore.type
     """,
     _Changed.PER_BROKER: """
-        cordoned.log.dirs principal.builder.class sasl.enabled.mechanisms
-        sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+        cordoned.log.dirs sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
         sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
         sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds
         sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-        sasl.mechanism.inter.broker.protocol ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+        ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
         ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm ssl.protocol
         ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
     """,
     _Changed.CLUSTER_WIDE: """
-        background.threads config.providers follower.fetch.last.tiered.offset.enable
+        background.threads follower.fetch.last.tiered.offset.enable
         group.coordinator.cached.buffer.max.bytes
-        group.share.assignment.interval.ms group.streams.assignment.interval.ms max.connection.creation.rate
-        max.connections.per.ip max.connections.per.ip.overrides metric.reporters num.io.threads
+        group.share.assignment.interval.ms group.streams.assignment.interval.ms metric.reporters num.io.threads
         num.network.threads num.recovery.threads.per.data.dir num.replica.fetchers remote.fetch.max.wait.ms
         remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
         remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
@@ -245,6 +233,4 @@ def reason_for(name: str) -> str | None:
     if (of_one := _OF_ONE_LISTENER.fullmatch(name)) is None:
         return NOT_HERE.get(name)
     base = of_one[1]
-    if base in _CLUSTER_WIDE_OF_LISTENERS:
-        return "limits of one listener are not built"
     return NOT_HERE.get(base) or NOT_HERE.get(base.partition(".")[2])

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.broker.config.host_names import host_problem, is_wildcard
+from odradek.broker.config.host_names import host_problem, is_loopback, is_wildcard
 
 _LISTENER = re.compile(
     r"(?P<name>[A-Za-z0-9_-]+)://(\[(?P<v6>[^\[\]/,]+)\]|(?P<host>[^\[\]:/,]*)):(?P<port>[0-9]{1,5})"
@@ -33,7 +33,9 @@ class Listener(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        return self.host == "localhost" or self.host == "::1" or self.host.startswith("127.")
+        """Whether nobody can reach it but who is on this machine. Of names only `localhost` says so: one that begins
+        like an address leads wherever its owner says."""
+        return is_loopback(self.host)
 
     @property
     def has_zone(self) -> bool:

@@ -68,10 +68,30 @@ class Dynamic(Enum):
     """How an option may be changed while the broker runs (DynamicBrokerConfig). Topic options always may."""
 
     READ_ONLY = "read-only"
+    PER_LISTENER = "per listener, as `listener.name.NAME.…`"
+    """For one listener of one broker, under the name of the listener and never without it."""
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
     ALL_BROKERS = "for all brokers only"
     """Those who decide about a partition together must have the same value."""
+
+
+class ByReference(str):
+    """A text that does not stand where the option does, but was looked up (config_providers.py): it may be a secret
+    wherever it stands, so it is shown nowhere. The class outlives copies of the mapping, and no change of the text."""
+
+    __slots__ = ()
+
+
+def has_reference(text: str) -> bool:
+    """Whether a part of the text has the form of a reference, `${provider:[path:]key}`. In one pass, for clients send
+    what they like."""
+    start = text.find("${")
+    while start >= 0 and (end := text.find("}", start)) >= 0:
+        if ":" in text[start:end]:
+            return True
+        start = text.find("${", end)
+    return False
 
 
 class Effect(Enum):
@@ -103,8 +123,11 @@ class Option(Generic[T]):
         "fallbacks",
         "kind",
         "maximum",
+        "mechanism_alone",
         "minimum",
         "name",
+        "per_listener",
+        "per_mechanism",
         "refuse",
         "synonym",
         "unit",
@@ -128,6 +151,9 @@ class Option(Generic[T]):
         synonym: str = "",
         fallbacks: tuple[Fallback, ...] = (),
         deviation: str = "",
+        per_listener: bool = False,
+        per_mechanism: bool = False,
+        mechanism_alone: bool = False,
     ) -> None:
         self.name = name
         self.attribute = ""
@@ -149,6 +175,12 @@ class Option(Generic[T]):
         self.fallbacks = fallbacks
         self.deviation = deviation
         """How this differs from Apache Kafka 4.3.1, and why."""
+        self.per_listener = per_listener or per_mechanism or mechanism_alone
+        """Whether it may be set for one listener, `listener.name.NAME.OPTION` (listener_options.py)."""
+        self.per_mechanism = per_mechanism or mechanism_alone
+        """Whether also for one mechanism of SASL in it, `listener.name.NAME.MECHANISM.OPTION`."""
+        self.mechanism_alone = mechanism_alone
+        """Whether it counts for nothing without a mechanism, as `sasl.jaas.config` does on brokers."""
 
     def __repr__(self) -> str:
         return f"<Option {self.name}>"
@@ -172,19 +204,29 @@ class Option(Generic[T]):
 
     # -- text and value -----------------------------------------------------------------------------------------
 
-    def parse(self, text: str) -> T:
-        """Raises ConfigError."""
+    def parse(self, text: str, name: str = "") -> T:
+        """`name`: under which it was given, where that is not the option's own (`listener.name.…`). Raises
+        ConfigError."""
+        is_referred = isinstance(text, ByReference)
         text = text.strip()
         value = cast(T, _PARSERS[self.kind](text))
+        reason = self._problem(text, value)
+        if reason is None:
+            return value
+        if is_referred:
+            reason = f"it must be {self.allowed}"  # a reason may quote the value
+        shown = "[hidden]" if self.is_sensitive or is_referred else text
+        raise ConfigError(f"Invalid value {shown} for configuration {name or self.name}: {reason}.")
+
+    def _problem(self, text: str, value: T) -> str | None:
+        """Why the value is refused, in words that follow a colon."""
         if value is None or not self._is_in_bounds(value):
-            raise self._invalid(text, f"it must be {self.allowed}")
+            return f"it must be {self.allowed}"
         if self.kind is ConfigType.LIST and self.choices and text and not all(map(str.strip, text.split(","))):
-            raise self._invalid(text, "its items must not be empty")  # "," would be a list of nothing
+            return "its items must not be empty"  # "," would be a list of nothing
         if self.check is not None and (allowed := self.check(value)) is not None:
-            raise self._invalid(text, allowed)
-        if self.refuse is not None and (reason := self.refuse(value)) is not None:
-            raise self._invalid(text, reason)
-        return value
+            return allowed
+        return None if self.refuse is None else self.refuse(value)
 
     def text(self, value: Value) -> str | None:
         """As Kafka writes it (ConfigDef.convertToString). None stands for no value."""
@@ -200,9 +242,9 @@ class Option(Generic[T]):
             case _:
                 return str(value)
 
-    def normalised(self, text: str) -> str:
+    def normalised(self, text: str, name: str = "") -> str:
         """The text as it is stored and reported: `parse` and `text`. Raises ConfigError."""
-        return self.text(cast(Value, self.parse(text))) or ""
+        return self.text(cast(Value, self.parse(text, name))) or ""
 
     @property
     def is_read_only(self) -> bool:
@@ -235,10 +277,6 @@ class Option(Generic[T]):
                 return False
             return self.maximum is None or value <= self.maximum
         return True
-
-    def _invalid(self, text: str, reason: str) -> ConfigError:
-        shown = "[hidden]" if self.is_sensitive else text
-        return ConfigError(f"Invalid value {shown} for configuration {self.name}: {reason}.")
 
 
 _NEAR = 0.75
@@ -296,6 +334,7 @@ _PARSERS: dict[ConfigType, Callable[[str], Value]] = {
     ConfigType.DOUBLE: _parse_decimal,
     ConfigType.LIST: _parse_list,
     ConfigType.PASSWORD: _parse_string,
+    ConfigType.CLASS: _parse_string,
 }
 _KINDS = {
     ConfigType.BOOLEAN: "true or false",
@@ -306,6 +345,7 @@ _KINDS = {
     ConfigType.DOUBLE: "a decimal number",
     ConfigType.LIST: "a list separated by commas",
     ConfigType.PASSWORD: "text",
+    ConfigType.CLASS: "the name of a class",
 }
 
 
@@ -323,6 +363,7 @@ def _java_double(value: float) -> str:
 BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
 SHORT = ConfigType.SHORT
 DOUBLE, LIST, PASSWORD = ConfigType.DOUBLE, ConfigType.LIST, ConfigType.PASSWORD
+CLASS = ConfigType.CLASS
 CLUSTER_WIDE = Dynamic.CLUSTER_WIDE
 STORED = Effect.STORED
 OURS = "Odradek's own."

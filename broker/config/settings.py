@@ -4,8 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.broker_options import BrokerOptions
 from odradek.broker.config.listeners import Listener
+from odradek.broker.config.option import ConfigError
 from odradek.broker.config.security_protocol import SecurityProtocol, parse_protocol_map, protocol_of
+
+INTER_BROKER_LISTENER = BrokerOptions.inter_broker_listener_name.name
+INTER_BROKER_PROTOCOL = BrokerOptions.security_inter_broker_protocol.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +26,24 @@ class Settings:
 
     @property
     def broker_listener(self) -> str:
-        """The listener that brokers use among themselves (`inter.broker.listener.name`); by default the first."""
-        return (self.config.inter_broker_listener_name or self.listeners[0].name).upper()
+        """The listener that brokers use among themselves; by default the first."""
+        _, name = told_broker_listener(self.config)
+        return (name or self.listeners[0].name).upper()
 
     def protocol(self, listener: Listener) -> SecurityProtocol:
         """What is spoken on one of the listeners (`listener.security.protocol.map`)."""
         return protocol_of(listener.name, parse_protocol_map(self.config.listener_security_protocol_map))
+
+
+def told_broker_listener(config: BrokerConfig) -> tuple[str, str | None]:
+    """The option that says which listener brokers use among themselves, and its name in upper case; None: neither of
+    the two is set. Raises ConfigError where both are (KafkaConfig.getInterBrokerListenerNameAndSecurityProtocol)."""
+    name = config.inter_broker_listener_name
+    if not config.is_set(INTER_BROKER_PROTOCOL):
+        return INTER_BROKER_LISTENER, name.upper() if name else None
+    if config.is_set(INTER_BROKER_LISTENER):
+        raise ConfigError(
+            f"Only one of {INTER_BROKER_LISTENER} and {INTER_BROKER_PROTOCOL} should be set: the first names a "
+            "listener, and the second means the one that is named like the protocol."
+        )
+    return INTER_BROKER_PROTOCOL, config.security_inter_broker_protocol

@@ -19,7 +19,7 @@ from contextlib import suppress
 from itertools import islice
 
 from odradek.broker.cluster.features import to_finalize
-from odradek.broker.cluster.image import NO_CONTROLLER, ClusterImage, Delta, TopicImage
+from odradek.broker.cluster.image import NO_CONTROLLER, ClusterImage, Delta
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
     FEATURES_KEY,
@@ -35,6 +35,7 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.partition_changes import is_last, without
 from odradek.broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from odradek.broker.cluster.store import CHUNK_SIZE, Conflict, LeaseLost, StoreClosed, Txn
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.cluster.topics import sweep_leftovers
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.controller.decisions import decided, preferred

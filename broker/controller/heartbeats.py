@@ -34,6 +34,7 @@ from odradek.protocol.messages.describe_quorum import (
 )
 from odradek.runtime.environment import Environment
 from odradek.runtime.progress import Progress
+from odradek.runtime.signal import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +62,14 @@ class Heartbeats:
         self.clock = ClockOffset()
         self._beating: tuple[int, asyncio.Timeout] | None = None
         """The revision of the controller that is being told, and what ends that."""
+        self._news = Signal()
+        """Given when the next heartbeat is due at once: ACLs have changed, and who changed them waits until all brokers
+        have said so; or the connection is lost."""
         metadata.subscribe(self._follow)
 
     def _follow(self, image: ClusterImage, delta: Delta) -> None:
+        if delta.acls_added or delta.acls_removed:
+            self._news.give()  # the controller waits for nothing else
         if self._beating is not None and image.controller_revision != self._beating[0]:
             self._beating[1].reschedule(self._environment.loop.time())
             self._beating = None
@@ -112,12 +118,14 @@ class Heartbeats:
 
         def was_lost(connection: Connection, error: Exception) -> None:
             lost.advance(1)
+            self._news.give()
 
         try:
             async with self._peers.connection(peer, self._config.broker_session_timeout_ms) as connection:
                 connection.on_close = was_lost
                 compare_at_ms = self._environment.monotonic_ms()
                 while self._metadata.image.controller_revision == image.controller_revision and not lost.value:
+                    seen = self._news.count
                     sent_ms, session_ms = self._environment.lease_clock_ms(), self._config.broker_session_timeout_ms
                     response = await connection.ask(
                         BrokerHeartbeatRequest(
@@ -136,7 +144,7 @@ class Heartbeats:
                         await self._compare_clocks(connection, image.controller_id)
                         compare_at_ms = self._environment.monotonic_ms() + CLOCK_INTERVAL_MS
                     with suppress(TimeoutError):
-                        await lost.reach(1, self._config.broker_heartbeat_interval_ms)
+                        await self._news.after(seen, self._config.broker_heartbeat_interval_ms)
         except ConnectionRefusedError:
             return True
         except OSError as error:

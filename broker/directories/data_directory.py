@@ -15,7 +15,8 @@ import logging
 import posixpath
 from collections.abc import Callable, Sequence
 
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.directories import meta_properties
 from odradek.broker.directories.checkpoints import Checkpoints, Key
 from odradek.broker.directories.meta_properties import ForeignDirectory, MetaProperties
@@ -30,6 +31,7 @@ from odradek.broker.directories.partition_directories import (
     suffix_of,
 )
 from odradek.broker.disk.disk import Disk, Lock
+from odradek.broker.disk.open_files import warn_of_open_directory
 from odradek.broker.log.checkpoint import CorruptCheckpoint, read_partition_metadata, write_partition_metadata
 from odradek.broker.log.config import LogConfig
 from odradek.broker.log.log import Log
@@ -92,6 +94,8 @@ class DataDirectory:
         """Makes it where it is missing, and locks it. Raises LockHeld, OSError."""
         meta_properties.make_data_dir(self._disk, self.path)
         self._lock = self._disk.lock(posixpath.join(self.path, LOCK_FILE))
+        if self._disk.is_visible_outside:
+            warn_of_open_directory(self.path)
 
     def release(self) -> None:
         """Gives the lock back."""

@@ -141,7 +141,7 @@ class Disk(Protocol):
         ...
 
     def make_dir(self, path: str) -> None:
-        """Makes the directory and its parents; no error when it is there."""
+        """Makes the directory, for its owner alone, and its parents; no error when it is there."""
         ...
 
     def rename(self, source: str, target: str) -> None:

@@ -18,6 +18,7 @@ from odradek.broker.disk.disk import File, Lock, LockHeld
 from odradek.broker.disk.disk_descriptors import Descriptor, Descriptors
 from odradek.broker.disk.disk_file import DescriptorFile, named, sync_content, write_all
 from odradek.broker.disk.disk_page_cache import PageCache, read_all
+from odradek.broker.disk.open_files import OWNER_ALONE
 from odradek.protocol.primitives import Buffer
 
 _WHOLE_FILE = Struct("@hhqqi")  # struct flock of 64 bits: type, whence, start, length (0: all of it), process
@@ -103,7 +104,7 @@ class FileDisk:
         return dict(sorted(sizes.items()))
 
     def make_dir(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, OWNER_ALONE, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)

@@ -6,6 +6,8 @@ leader to it: -1, with an error that says why (Kafka's KRaftMetadataCache).
 
 from typing import NamedTuple
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import CLUSTER
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
 from odradek.broker.handling.context import Call, Context, Endpoint
@@ -65,6 +67,14 @@ def offline_replicas(image: ClusterImage, partition: PartitionState, listener: s
         or listener not in broker.endpoints
         or broker_id in partition.offline
     ]
+
+
+def cluster_operations(context: Context, call: Call) -> int:
+    """What the caller may do with the cluster, as a bit field (KIP-430): nothing, for who may not describe it
+    (AuthHelper.computeDescribeClusterResponse)."""
+    if not context.permits(call, Operation.DESCRIBE, CLUSTER):
+        return 0
+    return context.access.authorized_operations(call, CLUSTER)
 
 
 class CurrentLeader(NamedTuple):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import CLUSTER, of_group, of_topic
-from odradek.broker.cluster.image import TopicImage
 from odradek.broker.cluster.keys import (
     broker_config_key,
     check_topic_name,
@@ -20,6 +19,7 @@ from odradek.broker.cluster.keys import (
     topic_config_key,
 )
 from odradek.broker.cluster.store import Conflict, MetadataStore, Txn
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.cluster.topics import write_topic_configs
 from odradek.broker.config.consumer_group_options import CONSUMER_GROUP_OPTIONS
 from odradek.broker.handling.context import Call, Context
@@ -77,15 +77,15 @@ def topic_of(context: Context, name: str) -> TopicImage:
 
 
 def require(context: Context, call: Call, operation: Operation, resource: Resource) -> None:
-    """Raises KafkaError: the options of brokers are the cluster's. A type that is none of these asks for nothing, and
-    is refused for that."""
+    """Raises KafkaError: the options of brokers, and of what clients measure, are the cluster's. A type that is none
+    of these asks for nothing, and is refused for that."""
     kind, name = resource
     if kind == ResourceType.TOPIC:
-        context.access.require(call, operation, of_topic(name))
+        context.require(call, operation, of_topic(name))
     elif kind == ResourceType.GROUP:
-        context.access.require(call, operation, of_group(name))
-    elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        context.access.require(call, operation, CLUSTER)
+        context.require(call, operation, of_group(name))
+    elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS):
+        context.require(call, operation, CLUSTER)
 
 
 def repeated(resources: Sequence[Resource]) -> dict[Resource, KafkaError]:

@@ -7,15 +7,15 @@ protocol has no answer (Produce with acks=0) and raises `CloseConnection` where 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from odradek.broker.access.access import Access
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.principal import ANONYMOUS, Principal
-from odradek.broker.access.resource import ResourceType
+from odradek.broker.access.resource import CLUSTER, DENIED, Resource, ResourceType
 from odradek.broker.cluster_member import ClusterMember
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.security_protocol import SecurityProtocol
@@ -24,7 +24,9 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.fetching.consumer_sessions import FetchSessions
 from odradek.broker.group.group_counts import GroupCounts
 from odradek.broker.group.machine import GroupMachine
+from odradek.broker.handling.decisions import Decisions, note, refused_in
 from odradek.broker.handling.interceptors import Interceptors
+from odradek.broker.handling.log_text import shown
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.observability.request_metrics import RequestMetrics
 from odradek.broker.observability.request_times import RequestTimes
@@ -35,6 +37,12 @@ from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.runtime.environment import Environment
 from odradek.runtime.tasks import Tasks
+
+if TYPE_CHECKING:  # what a broker without SASL, without an authorizer and without quotas does not import
+    from odradek.broker.authentication.authentication import Authentication
+    from odradek.broker.authentication.sasl_connection import SaslConnection
+    from odradek.broker.handling.enforcement import Enforcement
+    from odradek.broker.handling.throttling import Throttling
 
 logger = logging.getLogger(__name__)
 
@@ -60,15 +68,18 @@ class Caller:
 
     __slots__ = (
         "_on_arrival",
+        "charged",
         "follows",
         "has_more",
         "host",
         "keeps_turn",
         "listener",
+        "mute",
         "on_close",
         "peer",
         "principal",
         "protocol",
+        "sasl",
         "software",
         "takes_slices",
     )
@@ -86,6 +97,8 @@ class Caller:
         self.protocol = protocol
         """What the listener speaks."""
         self.principal = ANONYMOUS
+        self.sasl: SaslConnection | None = None
+        """How it authenticates, on a listener with SASL."""
         self.software = ""
         """Client name and version, once ApiVersions v3 or later told them (KIP-511)."""
         self.takes_slices = False
@@ -101,6 +114,10 @@ class Caller:
         """Whether it fetches as a follower. It is served to the end of a broker that stops: the last requests of
         clients are answered when followers have what these have written."""
         self._on_arrival: Callable[[], None] | None = None
+        self.mute: Callable[[float], None] = mute_nobody
+        """Called with the time (`Environment.monotonic_ms`) until which a quota wants it to be silent."""
+        self.charged: frozenset[str] = frozenset()
+        """The quotas that a request of its connection was charged to."""
 
     @contextmanager
     def telling_of_arrivals(self, on_arrival: Callable[[], None]) -> Generator[None]:
@@ -122,10 +139,15 @@ def never() -> bool:
     return False
 
 
+def mute_nobody(until_ms: float) -> None:
+    """Of a caller without a connection."""
+    del until_ms
+
+
 class Call:
     """One request of one caller: what its header says, and the errors that its answer holds."""
 
-    __slots__ = ("caller", "client_id", "correlation_id", "is_forwarded", "times", "version")
+    __slots__ = ("caller", "client_id", "correlation_id", "decisions", "is_forwarded", "times", "version")
 
     def __init__(
         self,
@@ -144,6 +166,8 @@ class Call:
         self.is_forwarded = is_forwarded
         """Whether another broker has sent it on, in an Envelope."""
         self.times = times
+        self.decisions: Decisions | None = None
+        """What it was allowed and refused; None without an authorizer, or before the first question."""
 
     @property
     def principal(self) -> Principal:
@@ -153,6 +177,10 @@ class Call:
     def host(self) -> str:
         return self.caller.host
 
+    @property
+    def request_name(self) -> str:
+        return self.times.name
+
     def failed(self, error: KafkaError) -> ErrorCode:
         """The code to put into the answer; counts it for the metrics."""
         times = self.times
@@ -160,6 +188,10 @@ class Call:
             times.errors = []
         times.errors.append(error.code)
         return error.code
+
+    def begins_again(self) -> None:
+        """It is handled once more: nothing of its answer counts."""
+        self.times.errors = self.decisions = None
 
     @property
     def errors(self) -> list[ErrorCode] | None:
@@ -177,7 +209,7 @@ def of_partition(error: Exception, topic: str, index: int) -> KafkaError:
         return error
     if isinstance(error, OSError):
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-    logger.error("%s-%d: a request of it failed", topic, index, exc_info=error)
+    logger.error("%s-%d: a request of it failed", shown(topic), index, exc_info=error)
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{topic}-{index}: {type(error).__name__}: {error}")
 
 
@@ -196,6 +228,9 @@ class Api:
     served: tuple[int, int]
     needs: tuple[Need, ...]
     """What its callers may have to be allowed; which of it, its handler knows."""
+    refuse: Callable[["Context", Call, Any, Collection[str], KafkaError], Any] | None = None
+    """The answer with this error for these topics, to which the caller has lost its right while the request waited.
+    None: all of the request is refused then (handling/reauthorization.py)."""
     advertised_from: int | None = None
     """The lowest version advertised, where that is lower than the lowest one served."""
     advertised_until: int | None = None
@@ -259,7 +294,13 @@ class Context:
     transactions: Transactions
     metrics: RequestMetrics
     served: Mapping[int, Api]
+    authentication: "Authentication | None" = None
+    """SASL, where a listener speaks it."""
     interceptors: Interceptors = field(default_factory=Interceptors)
+    quotas: "Throttling | None" = None
+    """While quotas of users or client ids are set: what charges requests to them."""
+    enforcement: "Enforcement | None" = None
+    """When the rules of `access` count; None without an authorizer."""
     starting: asyncio.Event | None = None
     """While the metadata does not show this broker yet: connections are taken, and requests begin when it is set. An
     answer from before names no broker, by which clients go astray (librdkafka waits for metadata for a minute)."""
@@ -305,8 +346,60 @@ class Context:
         """Awaits work that must not be cut short in the middle, even when the client that asked for it is gone."""
         return await asyncio.shield(self.tasks.start(work, "shielded work"))
 
-    def require_brokers(self, listener: str) -> None:
-        """Raises KafkaError CLUSTER_AUTHORIZATION_FAILED unless brokers talk to one another on this listener: nobody
-        else's word counts for a broker's."""
-        if listener != self.member.peers.listener:
+    # -- rights -----------------------------------------------------------------------------------------------------
+
+    def permits(self, call: Call, operation: Operation, resource: Resource, *, logs_refusal: bool = True) -> bool:
+        """Whether the caller may do that: for what is left out of an answer rather than refused.
+
+        With an authorizer a request asks each question once, and again when rights have changed meanwhile.
+        """
+        access = self.access
+        if not access.is_enforced:
+            return True
+        decisions = call.decisions
+        if decisions is None:
+            decisions = call.decisions = {}
+        question, generation = (operation, resource), access.generation
+        said = decisions.get(question)
+        if said == generation:
+            return True
+        if said is not None and said == refused_in(generation):
+            return False
+        is_granted = access.permits(call, operation, resource, logs_refusal=logs_refusal)
+        note(decisions, question, generation, is_granted=is_granted)
+        return is_granted
+
+    def require(self, call: Call, operation: Operation, resource: Resource) -> None:
+        """Raises KafkaError: the AUTHORIZATION_FAILED of the resource."""
+        if self.access.is_enforced and not self.permits(call, operation, resource):
+            what = f"{resource.kind.name} {resource.name!r}"
+            raise KafkaError(DENIED[resource.kind], f"{call.principal} may not {operation.name} {what}")
+
+    def permits_any(self, call: Call, operation: Operation, kind: ResourceType) -> bool:
+        """Whether there is any resource of the type with which the caller may do that."""
+        access = self.access
+        if not access.is_enforced:
+            return True
+        is_granted = access.permits_any(call, operation, kind)
+        if call.decisions is None:
+            call.decisions = {}
+        note(call.decisions, (operation, kind), access.generation, is_granted=is_granted)
+        return is_granted
+
+    def permits_broker(self, call: Call) -> bool:
+        """Whether the caller may say what only brokers say: by ClusterAction, where there is an authorizer; else by
+        the listener, which is that on which brokers talk to one another."""
+        if self.access.is_enforced:
+            return self.permits(call, Operation.CLUSTER_ACTION, CLUSTER)
+        return self.is_from_brokers_listener(call)
+
+    def require_broker(self, call: Call) -> None:
+        """Raises KafkaError CLUSTER_AUTHORIZATION_FAILED where nobody else's word counts for a broker's."""
+        if self.access.is_enforced:
+            self.require(call, Operation.CLUSTER_ACTION, CLUSTER)
+        elif not self.is_from_brokers_listener(call):
+            listener = call.caller.listener
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"listener {listener} is not the one of brokers")
+
+    def is_from_brokers_listener(self, call: Call) -> bool:
+        return call.caller.listener == self.member.peers.listener

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from odradek.broker.cluster.features import GROUPS, TRANSACTIONS
-from odradek.broker.cluster.image import TopicImage
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.handling.context import Context
 from odradek.broker.handling.internal_topics import InternalTopic, ensure_internal_topic

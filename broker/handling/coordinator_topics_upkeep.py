@@ -10,7 +10,8 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from odradek.broker.cluster.image import ClusterImage, Delta, TopicImage
+from odradek.broker.cluster.image import ClusterImage, Delta
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.cluster.topics import write_topic_configs
 from odradek.broker.handling.context import Context
 from odradek.broker.handling.coordinator_topics import (

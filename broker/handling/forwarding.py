@@ -11,6 +11,7 @@ version, and its client id says that it was sent on. Anybody can call himself so
 
 import ipaddress
 import logging
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from odradek.broker.cluster.features import ENVELOPE
@@ -31,8 +32,20 @@ RETRY_MS = 100.0
 R = TypeVar("R", bound=Response)
 
 
-async def forward(context: Context, call: Call, request: Request[R], timeout_ms: float) -> R | None:
-    """The controller's answer to `request`, which has an `error_code` of its own; None when this broker is it.
+def _own_code(response: Any) -> int:
+    code: int = response.error_code
+    return code
+
+
+async def forward(
+    context: Context,
+    call: Call,
+    request: Request[R],
+    timeout_ms: float,
+    error_code: Callable[[Any], int] = _own_code,
+) -> R | None:
+    """The controller's answer to `request`; None when this broker is it. `error_code`: where the answer says that the
+    other one is not the controller.
 
     Where nobody is elected, or the controller goes away, whoever is next is asked, for `timeout_ms`.
 
@@ -47,7 +60,7 @@ async def forward(context: Context, call: Call, request: Request[R], timeout_ms:
         controller_id = image.controller_id
         remaining_ms = max(0.0, deadline_ms - environment.monotonic_ms())
         with context.waiting(call):
-            code, response = await _ask(context, call, controller_id, request, remaining_ms)
+            code, response = await _ask(context, call, controller_id, request, remaining_ms, error_code)
         if code not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
             call.failed(KafkaError(code))
         if code is not ErrorCode.NOT_CONTROLLER:
@@ -63,7 +76,12 @@ async def forward(context: Context, call: Call, request: Request[R], timeout_ms:
 
 
 async def _ask(
-    context: Context, call: Call, controller_id: int, request: Request[R], timeout_ms: float
+    context: Context,
+    call: Call,
+    controller_id: int,
+    request: Request[R],
+    timeout_ms: float,
+    error_code: Callable[[Any], int],
 ) -> tuple[ErrorCode, R | None]:
     """The answer and its code; NOT_CONTROLLER and None where that broker is not it, or cannot be asked."""
     endpoint = context.metadata.image.endpoint(controller_id, context.member.peers.listener)
@@ -79,7 +97,7 @@ async def _ask(
     except (OSError, MalformedMessage) as error:
         logger.info("%s: broker %d, the controller, was asked: %s", type(request).__name__, controller_id, error)
         return ErrorCode.NOT_CONTROLLER, None
-    return code_of(response.error_code), response
+    return code_of(error_code(response)), response
 
 
 async def _ask_in_envelope(connection: Connection, call: Call, request: Request[R], timeout_ms: float) -> R:

@@ -1,9 +1,8 @@
 """How handlers ask the coordinator of a group on this broker."""
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from odradek.broker.access.operations import Operation, bit_field
 from odradek.broker.access.resource import of_group
 from odradek.broker.cluster.features import GROUP_VERSION
 from odradek.broker.coordinator.machine import Now, Waiting
@@ -14,15 +13,6 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.group_rebalances import GroupRebalance
 
 R = TypeVar("R")
-
-GROUP_OPERATIONS: Final = (
-    Operation.READ,
-    Operation.DELETE,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-"""What may be done with a group (AclEntry.supportedOperations)."""
 
 Asking = Callable[[GroupMachine, Waiting[R], Now], None]
 """Gives a request to the machine of the group's shard."""
@@ -60,8 +50,7 @@ def require_consumer_groups(context: Context) -> None:
 
 def permitted_operations(context: Context, call: Call, group_id: str) -> int:
     """Those that who asks may do with the group, as a bit field (KIP-430)."""
-    resource = of_group(group_id)
-    return bit_field(*(each for each in GROUP_OPERATIONS if context.access.permits(call, each, resource)))
+    return context.access.authorized_operations(call, of_group(group_id))
 
 
 def told_rebalances(rebalances: Rebalances) -> list[GroupRebalance]:

@@ -9,7 +9,7 @@ Here that is refused, too: a clean-up of all topics would erase every group.
 from collections.abc import Mapping
 from typing import Final
 
-from odradek.broker.cluster.image import TopicImage
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.coordinator_topics import COORDINATOR_TOPICS, OF_GROUPS
 from odradek.broker.internal_topic_names import is_internal

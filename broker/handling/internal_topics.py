@@ -9,8 +9,9 @@ as `offsets.topic.replication.factor` asks for. Here it is created at once, with
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from odradek.broker.cluster.image import TopicImage
+from odradek.broker.access.principal import BROKER_ITSELF
 from odradek.broker.cluster.placement import UsableBroker, widened
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.handling.context import Call, Caller, Context
 from odradek.broker.handling.forwarding import forward
 from odradek.broker.handling.metadata_change import Commit, MetadataChange
@@ -98,7 +99,9 @@ async def apply_own_change(context: Context, commit: Commit, timeout_ms: float) 
 def _own_call(context: Context) -> Call:
     """In place of a client's: nobody has sent a request."""
     times = RequestTimes(context.environment.precise_s(), 0)
-    return Call(Caller(context.member.peers.listener, "this broker"), 1, 0, None, times)
+    caller = Caller(context.member.peers.listener, "this broker")
+    caller.principal = BROKER_ITSELF
+    return Call(caller, 1, 0, None, times)
 
 
 async def _reassign(context: Context, name: str, moves: Mapping[int, tuple[int, ...]], timeout_ms: float) -> None:

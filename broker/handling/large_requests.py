@@ -5,6 +5,7 @@ decoding leaves these as they are), and their handlers give the loop a turn now 
 in one go up to its first wait for something, on which connections rely (`Api.is_eager`).
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from odradek.broker.handling.context import Api, Call
@@ -20,6 +21,13 @@ def is_large(api: Api, size_bytes: int) -> bool:
     """`size_bytes`: of the request, with the length before it (`RequestTimes.size_bytes`). Who begins requests, who
     decodes them and who handles them have to be of one mind."""
     return size_bytes > LARGE_BYTES and not api.has_records
+
+
+def eager_api(served: Mapping[int, Api], frame: memoryview, size_bytes: int) -> Api | None:
+    """The API of the request, if it may begin while others of that API wait (`Api.is_eager`): a large one waits itself
+    before it has done anything, and the next one would overtake it."""
+    api = served.get(int.from_bytes(frame[:2], "big"))
+    return api if api is not None and api.is_eager and not is_large(api, size_bytes) else None
 
 
 class Steps:

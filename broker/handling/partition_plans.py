@@ -7,11 +7,12 @@ errors and words (ReplicationControlManager.java). The controller writes the sta
 from collections.abc import Sequence
 from enum import IntEnum
 
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import NO_LEADER, PartitionState, partition_key
 from odradek.broker.cluster.partition_changes import may_lead, with_leader
 from odradek.broker.cluster.partition_writes import PartitionWrite, with_epochs
 from odradek.broker.cluster.reassignment import cancelled, completed, original_replicas, reassigned, target_replicas
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.controller.decisions import preferred, seen
 from odradek.broker.handling.context import Context
 from odradek.broker.handling.metadata_change import MetadataChange

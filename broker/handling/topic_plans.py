@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import CLUSTER, of_topic
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState, check_collision, check_topic_name
 from odradek.broker.cluster.placement import (
     UsableBroker,
@@ -21,6 +21,7 @@ from odradek.broker.cluster.placement import (
     check_partitions_per_request,
     place,
 )
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.cluster.topics import add_partitions, create_topic, new_partition
 from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.metadata_change import MetadataChange
@@ -47,14 +48,19 @@ class TopicPlan:
 
 def require_create(context: Context, call: Call, name: str) -> None:
     """Raises KafkaError TOPIC_AUTHORIZATION_FAILED for who may create neither any topic nor this one."""
-    if not context.access.permits(call, Operation.CREATE, CLUSTER):
-        context.access.require(call, Operation.CREATE, of_topic(name))
+    if not context.permits(call, Operation.CREATE, CLUSTER, logs_refusal=False):
+        context.require(call, Operation.CREATE, of_topic(name))
+
+
+def check_allowed_name(name: str) -> None:
+    """Raises KafkaError INVALID_REQUEST for what nobody may create, whatever his rights."""
+    if name == METADATA_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
 
 
 def check_new_name(image: ClusterImage, name: str) -> None:
     """Raises KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_REQUEST."""
-    if name == METADATA_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    check_allowed_name(name)
     check_topic_name(name)
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

@@ -8,6 +8,7 @@ from odradek.broker.access.operations import Operation
 from odradek.broker.access.resource import of_transactional_id
 from odradek.broker.coordinator.machine import Now, Waiting
 from odradek.broker.handling.context import Call, Context
+from odradek.broker.handling.log_text import shown
 from odradek.broker.txn.machine import TransactionMachine
 from odradek.broker.txn.requests import AddPartitions
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -57,7 +58,7 @@ def require_transactional_id(transactional_id: str) -> None:
 
 def require_write(context: Context, call: Call, transactional_id: str) -> None:
     """Raises KafkaError TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
-    context.access.require(call, Operation.WRITE, of_transactional_id(transactional_id))
+    context.require(call, Operation.WRITE, of_transactional_id(transactional_id))
 
 
 def known_to(call: Call, error: KafkaError, transactional_id: str, *, fenced_since: int = FENCED_SINCE) -> KafkaError:
@@ -67,8 +68,8 @@ def known_to(call: Call, error: KafkaError, transactional_id: str, *, fenced_sin
     logger.warning(
         "transactional id %r: the producer of %s at %s is fenced: %s. Each program that runs at a time needs an id of "
         "its own",
-        transactional_id,
-        call.client_id,
+        shown(transactional_id),
+        shown(call.client_id),
         call.caller.peer,
         error.message,
     )

@@ -2,17 +2,22 @@
 
 import posixpath
 from collections.abc import Sequence
+from typing import Final
 
 from odradek.broker.config.broker_config import BrokerConfig, ConfigError
 from odradek.broker.config.listeners import parse_listener
-from odradek.broker.config.security_protocol import parse_protocol_map
-from odradek.broker.config.settings import Settings
+from odradek.broker.config.settings import Settings, told_broker_listener
+from odradek.broker.config.store_address import parse_store_address
+from odradek.broker.launch import protection
 from odradek.broker.launch.listen_options import (
     check_inter_broker,
     check_listeners,
-    check_protocols,
+    check_sasl,
     parse_metrics_address,
 )
+
+SHARED: Final = ("etcd", "unix")
+"""Kinds of metadata stores that other brokers may use, too."""
 
 
 def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Settings:
@@ -21,17 +26,22 @@ def settings_of(config: BrokerConfig, memory: bool, metrics: str | None) -> Sett
         [parse_listener(text) for text in config.listeners],
         [parse_listener(text) for text in config.advertised_listeners or ()],
     )
-    check_protocols(listeners, parse_protocol_map(config.listener_security_protocol_map))
-    check_inter_broker(config.inter_broker_listener_name, listeners)
+    option, name = told_broker_listener(config)
+    check_inter_broker(name, listeners, option)
     check_data_dirs(config.data_dirs)
-    return Settings(
+    page = None if metrics is None else parse_metrics_address(metrics)
+    protection.check(listeners, config, page)
+    settings = Settings(
         listeners=listeners,
         advertised=advertised,
         data_dirs=None if memory else config.data_dirs,
         node_id=config.node_id,
         config=config,
-        metrics=None if metrics is None else parse_metrics_address(metrics),
+        metrics=page,
     )
+    is_shared = parse_store_address(config.metadata_store).kind in SHARED
+    check_sasl(listeners, config, settings.broker_listener if is_shared else None)
+    return settings
 
 
 def check_data_dirs(paths: Sequence[str]) -> None:

@@ -4,13 +4,12 @@ What they run is imported when they run, so that `--help` answers at once.
 """
 
 import sys
-from pathlib import Path
 from typing import Final
 
 import click
 
 from odradek.broker.launch.log_level_option import ALL_LOGGERS, LOG_LEVEL
-from odradek.broker.launch.serve_command import LOG_FORMATS
+from odradek.broker.launch.serve_command import LOG_FORMATS, SECURE_HELP
 
 BROKERS_MAX: Final = 50
 BROKERS_OF_ONE_PROCESS: Final = 3
@@ -59,6 +58,7 @@ class BrokerCount(click.ParamType[int]):
 )  # fmt: skip
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One option, for all brokers.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics of all brokers here. With --processes.")
+@click.option("--secure", is_flag=True, help=SECURE_HELP)
 @click.option(
     "--log-level", "log_levels", type=LOG_LEVEL, multiple=True, metavar="[LOGGER=]LEVEL",
     help="Log this and what is worse: trace, debug, info, warning, error. Default warning.",
@@ -74,6 +74,7 @@ def run(
     config_file: str | None,
     assignments: tuple[str, ...],
     metrics: str | None,
+    secure: bool,
     log_levels: tuple[tuple[str, str], ...],
     log_format: str,
 ) -> None:
@@ -98,9 +99,10 @@ def run(
     click.get_current_context().call_on_close(ahead.close)
 
     with collector_paused():
-        from odradek.broker.config.broker_config import ConfigError, load_static
+        from odradek.broker.config.broker_config import ConfigError
         from odradek.broker.launch.listen_options import ListenerError, parse_address, parse_metrics_address
         from odradek.broker.launch.logging_format import configure_logging
+        from odradek.broker.launch.static_file import read_static
 
     levels = {ALL_LOGGERS: "warning"} | dict(log_levels)
     configure_logging(levels, log_format)
@@ -108,7 +110,7 @@ def run(
         listeners = [parse_address(text, "--listen") for text in listen or (LISTEN,)]
         advertised = [parse_address(text, "--advertise") for text in advertise]
         page = None if metrics is None else parse_metrics_address(metrics)
-        static = load_static(Path(config_file).read_text() if config_file else None, assignments)
+        static = read_static(config_file, assignments) | ({"secure": "true"} if secure else {})
         if processes:
             with collector_paused():
                 from odradek.broker.launch.supervisor.plan import Options, plan

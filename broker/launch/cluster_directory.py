@@ -26,6 +26,7 @@ from odradek.broker.cluster.keys import (
 from odradek.broker.cluster.store import MetadataStore, Txn
 from odradek.broker.directories.cluster_layout import FIRST_ID, check_whole, metadata_directory
 from odradek.broker.disk.disk import Disk, Lock, LockHeld
+from odradek.broker.disk.open_files import warn_of_open_directory
 from odradek.broker.startup_errors import StartRefused
 from odradek.runtime.properties import parse_properties
 
@@ -50,6 +51,7 @@ def lock_metadata(disk: Disk, directory: str) -> Lock:
     try:
         disk.make_dir(path)
         lock = disk.lock(posixpath.join(path, LOCK_FILE))
+        warn_of_open_directory(path)
     except LockHeld as error:
         raise StartRefused(
             f"the directory {directory} is in use: another `odradek cluster run` runs on it; stop that one, or give "

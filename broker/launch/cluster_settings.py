@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import Listener
-from odradek.broker.config.security_protocol import parse_protocol_map
-from odradek.broker.config.settings import Settings
+from odradek.broker.config.settings import Settings, told_broker_listener
 from odradek.broker.directories.cluster_layout import FIRST_ID, broker_directory, first_broker_id
 from odradek.broker.disk.file_disk import FileDisk
-from odradek.broker.launch.listen_options import check_protocols
+from odradek.broker.launch import protection
+from odradek.broker.launch.listen_options import check_inter_broker, check_sasl
 from odradek.broker.launch.memory_defaults import with_defaults
 
 
@@ -44,7 +44,10 @@ def cluster_settings(
                 "listeners": str(here),
             }
         )
-        check_protocols([here], parse_protocol_map(config.listener_security_protocol_map))
+        option, name = told_broker_listener(config)
+        check_inter_broker(name, [here], option)
+        protection.check([here], config, None)
+        check_sasl([here], config, here.name if count > 1 else None)
         directories = None if data_dir is None else [broker_directory(data_dir, node_id)]
         settings.append(Settings([here], {here.name: here._replace(host=told_host)}, directories, node_id, config))
     return settings

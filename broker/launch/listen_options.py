@@ -6,14 +6,15 @@ Several listeners have names, as in Kafka; each is answered with the advertised 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import PORT_MAX, Listener, listener_problem
-from odradek.broker.config.security_protocol import SecurityProtocol, protocol_of
+from odradek.broker.config.option import ConfigMistakes
+from odradek.broker.config.security_protocol import SecurityProtocol, parse_protocol_map, protocol_of
 
 DEFAULT_NAME = "PLAINTEXT"
 PORT_DIGITS = 5
-BUILT = (SecurityProtocol.PLAINTEXT,)
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -44,7 +45,7 @@ def parse_address(text: str, option: str) -> Listener:
 def parse_metrics_address(text: str) -> Listener:
     """Reads what `--metrics` says. Raises ListenerError."""
     address = parse_address(text, "--metrics")
-    if protocol_of(address.name, {}) not in BUILT:
+    if protocol_of(address.name, {}) is not SecurityProtocol.PLAINTEXT:
         raise ListenerError(f"--metrics {text}: metrics are served without encryption; leave {address.name}= out")
     return address
 
@@ -89,22 +90,26 @@ def check_listeners(listeners: list[Listener], advertise: list[Listener]) -> tup
     return listeners, advertised
 
 
-def check_protocols(listeners: Iterable[Listener], protocols: Mapping[str, SecurityProtocol]) -> None:
-    """That each speaks a protocol that is built: what says SSL must not speak plaintext. Raises ListenerError."""
-    for listener in listeners:
-        protocol = protocol_of(listener.name, protocols)
-        if protocol not in BUILT:
-            raise ListenerError(
-                f"the listener {listener} is to speak the security protocol {protocol.name}, which is not built: its "
-                "connections would be neither encrypted nor authenticated; if that will do, write "
-                f"{listener.name}:PLAINTEXT in listener.security.protocol.map"
-            )
+def check_sasl(listeners: Iterable[Listener], config: BrokerConfig, broker_listener: str | None) -> None:
+    """That listeners with SASL can authenticate somebody, and that this broker can log in at others on the one of
+    brokers; None: there are no others. Raises ConfigError."""
+    protocols = parse_protocol_map(config.listener_security_protocol_map)
+    spoken = {listener.name: protocol_of(listener.name, protocols) for listener in listeners}
+    if not (names := [name for name, protocol in spoken.items() if protocol.needs_authentication]):
+        return
+    from odradek.broker.authentication.inter_broker import check_login
+    from odradek.broker.authentication.start_checks import problems
+
+    if found := problems(names, config):
+        raise ConfigMistakes(found)
+    if broker_listener is not None:
+        check_login(config, broker_listener, spoken[broker_listener])
 
 
-def check_inter_broker(name: str | None, listeners: Sequence[Listener]) -> None:
-    """That brokers can reach one another by the listener of this name. Raises ListenerError."""
+def check_inter_broker(
+    name: str | None, listeners: Sequence[Listener], option: str = "inter.broker.listener.name"
+) -> None:
+    """That brokers can reach one another by the listener of this name, which `option` says. Raises ListenerError."""
     names = [listener.name for listener in listeners]
     if name is not None and name.upper() not in names:
-        raise ListenerError(
-            f"inter.broker.listener.name={name}: there is no listener named {name}; there are {', '.join(names)}"
-        )
+        raise ListenerError(f"{option}={name}: there is no listener named {name}; there are {', '.join(names)}")

@@ -2,12 +2,11 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import click
 
-from odradek.broker.config.listeners import Listener
 from odradek.broker.config.settings import Settings
 from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
 from odradek.broker.launch.collector import collector_paused, short_collections
@@ -54,23 +53,11 @@ async def _run(settings: Settings, environment: Environment, stop: asyncio.Event
     async with running(settings, environment, stop, collector_paused) as broker:
         if broker is None:
             return
-        warn_of_exposure(settings.listeners)
         click.echo(ready_line(broker))
         broker.on_failure = stop.set
         if broker.failure is None:
             await stop.wait()
         logger.info("stopping")
-
-
-def warn_of_exposure(listeners: Iterable[Listener]) -> None:
-    """Tells of each listener that others can reach: there is no security yet."""
-    for listener in listeners:
-        if not listener.is_loopback:
-            logger.warning(
-                "listener %s accepts connections from other machines, without authentication or encryption: "
-                "whoever reaches it can read, write and delete everything",
-                listener,
-            )
 
 
 def ready_line(broker: Broker) -> str:

@@ -19,6 +19,7 @@ from odradek.broker.config.listeners import Listener
 from odradek.broker.config.settings import Settings
 from odradek.broker.directories.cluster_layout import FIRST_ID, first_broker_id, metadata_directory
 from odradek.broker.disk.file_disk import FileDisk
+from odradek.broker.launch import protection
 from odradek.broker.launch.cluster_directory import (
     broker_ids,
     defaults_of,
@@ -28,7 +29,7 @@ from odradek.broker.launch.cluster_directory import (
 )
 from odradek.broker.launch.cluster_settings import cluster_settings
 from odradek.broker.launch.collector import collector_paused
-from odradek.broker.launch.run_broker import run_until_signal, warn_of_exposure
+from odradek.broker.launch.run_broker import run_until_signal
 from odradek.broker.launch.stopping import stop_all, until_stopped
 from odradek.broker.server import Broker, disk_for, logger
 from odradek.broker.version import VERSION
@@ -62,7 +63,7 @@ async def _run(
                 for broker in brokers:
                     await broker.start()
                     started.append(broker)
-            warn_of_exposure(settings[0].listeners)
+            protection.tell([each.listeners[0] for each in settings], settings[0].config, None)
             click.echo(_ready_line(brokers, data_dir))
             await until_stopped(started, environment, stop)
             logger.info("stopping")

@@ -1,13 +1,13 @@
 """`odradek serve`: the command line. What it runs is imported when it runs, so that `--help` answers at once."""
 
 import sys
-from pathlib import Path
 
 import click
 
 from odradek.broker.launch.log_level_option import ALL_LOGGERS, LOG_LEVEL
 
 LOG_FORMATS = ("text", "json")
+SECURE_HELP = "Refuse to start where others could get in: without authentication, encryption or an authorizer."
 
 
 @click.command()
@@ -29,6 +29,7 @@ LOG_FORMATS = ("text", "json")
 )  # fmt: skip
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One option; wins over the file.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics here.")
+@click.option("--secure", is_flag=True, help=SECURE_HELP)
 @click.option(
     "--log-level", "log_levels", type=LOG_LEVEL, multiple=True, metavar="[LOGGER=]LEVEL",
     help="Log this and what is worse: trace, debug, info, warning, error. Default info.",
@@ -44,6 +45,7 @@ def serve(
     config_file: str | None,
     assignments: tuple[str, ...],
     metrics: str | None,
+    secure: bool,
     log_levels: tuple[tuple[str, str], ...],
     log_format: str,
 ) -> None:
@@ -54,18 +56,19 @@ def serve(
     from odradek.broker.launch.collector import collector_paused
 
     with collector_paused():  # of what is imported nearly nothing is garbage
-        from odradek.broker.config.broker_config import BrokerConfig, ConfigError, load_static
+        from odradek.broker.config.broker_config import BrokerConfig, ConfigError
         from odradek.broker.launch.broker_settings import settings_of
         from odradek.broker.launch.listen_options import ListenerError, parse_address
         from odradek.broker.launch.logging_format import configure_logging
         from odradek.broker.launch.memory_defaults import with_defaults
         from odradek.broker.launch.run_broker import run
+        from odradek.broker.launch.static_file import read_static
 
     configure_logging({ALL_LOGGERS: "info"} | dict(log_levels), log_format)
     if memory and data_dirs:
         raise click.UsageError("--memory and --data-dir exclude each other: give one of them")
     try:
-        static = load_static(Path(config_file).read_text() if config_file else None, assignments)
+        static = read_static(config_file, assignments)
         if listen:
             static["listeners"] = ",".join(str(parse_address(text, "--listen")) for text in listen)
         if advertise:
@@ -76,6 +79,8 @@ def serve(
             static["metadata.store"] = metadata
         if node_id is not None:
             static["node.id"] = str(node_id)
+        if secure:
+            static["secure"] = "true"
         settings = settings_of(BrokerConfig(with_defaults(static, memory=memory)), memory, metrics)
     except (ConfigError, ListenerError, OSError, UnicodeDecodeError) as error:
         raise click.ClickException(str(error)) from error

@@ -17,6 +17,7 @@ from odradek.broker.cluster.open_store import open_shared_store, wait_for_store
 from odradek.broker.config.broker_config import BrokerConfig, ConfigError
 from odradek.broker.config.settings import Settings
 from odradek.broker.disk.file_disk import FileDisk
+from odradek.broker.launch import protection
 from odradek.broker.launch.broker_settings import settings_of
 from odradek.broker.launch.listen_options import parse_address
 from odradek.broker.launch.memory_defaults import with_defaults
@@ -101,6 +102,7 @@ async def running(
         broker = Broker(settings, environment, disk_for(settings, disk), store=store)
         with starting():
             await broker.start()
+        protection.tell(settings.listeners, settings.config, settings.metrics)
         try:
             yield broker
         finally:

@@ -18,11 +18,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 
-from odradek.broker.cluster.image import ClusterImage, Delta, TopicImage
+from odradek.broker.cluster.image import ClusterImage, Delta
 from odradek.broker.cluster.keys import broker_key, partition_key
 from odradek.broker.cluster.partition_changes import with_directory, without_directory, without_given_up
 from odradek.broker.cluster.partition_writes import PartitionWrite, commits, with_epochs
 from odradek.broker.cluster.store import Conflict, StoreClosed
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.membership.image_follower import ImageFollower
 from odradek.broker.membership.registration import Registration

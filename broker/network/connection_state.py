@@ -62,6 +62,10 @@ ADMISSIONS: Final[Mapping[ConnectionState, Admission]] = {
 }
 
 
+AUTHENTICATED: Final = frozenset({ConnectionState.READY, ConnectionState.REAUTHENTICATING})
+"""The states in which it is known who the client is, or nobody asks."""
+
+
 def initial(protocol: SecurityProtocol) -> ConnectionState:
     """The state of a connection that has just been accepted."""
     return ConnectionState.TLS_HANDSHAKE if protocol.is_encrypted else established(protocol)
@@ -82,10 +86,11 @@ class ConnectionCondition:
         self.admits_all = ADMISSIONS[state] is Admission.ALL
         """Looked at for each request, and so not looked up."""
 
-    def move(self, state: ConnectionState) -> None:
+    def move(self, state: ConnectionState, *, has_end: bool = False) -> None:
+        """`has_end`: a session begins that ends some time, so that each request has to be looked at."""
         assert state in MOVES[self.state], (self.state, state)
         self.state = state
-        self.admits_all = ADMISSIONS[state] is Admission.ALL
+        self.admits_all = ADMISSIONS[state] is Admission.ALL and not has_end
 
     def admits(self, *, is_before_authentication: bool) -> bool:
         """Whether a request is served now whose row says this."""

@@ -188,6 +188,8 @@ class ReplyQueue:
             while self.later:
                 answer, times = self.later[0]
                 reply = await self._connection.reply(answer)
+                if times.rests_upon is not None:  # it may have been there for a while
+                    reply = times.rests_upon.reply_of_now(reply)
                 self.later.popleft()
                 self.put(reply, times, self.later and self.later[0][0].is_ready)
                 self._connection.ended(times.size_bytes)

@@ -8,6 +8,9 @@ One danger remains: all the bytes held may belong to requests that are still arr
 none given back. Then the connection that has waited longest gets the *pass*: it reads on in spite of the limit until
 its request is whole. If it has not done so within `STALL_S` seconds, the next one gets the pass. So a sender that
 stalls delays others, and never stops them.
+
+What a client has sent that a quota silences is not given back before its time is up. It counts apart: else a few that
+may not go on would stop all the others.
 """
 
 import asyncio
@@ -17,6 +20,9 @@ STALL_S = 5.0
 READ_BYTES = 64 * 1024
 """About what one read brings: how many connections may go on at once is judged by it."""
 
+ASIDE_SHARE = 0.25
+"""How much clients that quotas silence may have sent, as a part of the limit; it comes on top of that."""
+
 Resume = Callable[[], None]
 """How a connection is told to read again; it stands for the connection here."""
 
@@ -24,12 +30,13 @@ Resume = Callable[[], None]
 class RequestBudget:
     """The common budget of all connections."""
 
-    __slots__ = ("_complete_bytes", "_loop", "_pass", "_timer", "_waiting", "held_bytes", "limit_bytes")
+    __slots__ = ("_complete_bytes", "_loop", "_pass", "_timer", "_waiting", "aside_bytes", "held_bytes", "limit_bytes")
 
     def __init__(self, limit_bytes: int, loop: asyncio.AbstractEventLoop) -> None:
         self.limit_bytes = limit_bytes
         """At most so many bytes; -1 for no limit."""
         self.held_bytes = 0
+        self.aside_bytes = 0
         self._complete_bytes = 0
         self._waiting: dict[Resume, None] = {}
         self._pass: Resume | None = None
@@ -63,6 +70,31 @@ class RequestBudget:
         assert self.held_bytes >= 0
         if self._waiting:
             self._admit()
+
+    def hand_over(self, other: "RequestBudget", whole_bytes: int, partial_bytes: int, reader: Resume) -> None:
+        """What a connection has sent counts in the other budget from now on."""
+        self.forget(reader)
+        self.dropped(partial_bytes)
+        self.answered(whole_bytes)
+        other.received(partial_bytes + whole_bytes)
+        other.completed(whole_bytes, reader)
+
+    def set_aside(self, complete_bytes: int, partial_bytes: int) -> bool:
+        """A client is silenced, and what it has sent already counts apart until `take_back`, so that nobody else waits
+        for it: bytes of whole requests, and of one that has not come whole. False: there is too much of that kind."""
+        self.aside_bytes += complete_bytes + partial_bytes
+        self._complete_bytes -= complete_bytes
+        self.held_bytes -= complete_bytes + partial_bytes
+        if self._waiting:
+            self._admit()
+        return self.limit_bytes < 0 or self.aside_bytes <= self.limit_bytes * ASIDE_SHARE
+
+    def take_back(self, complete_bytes: int, partial_bytes: int) -> None:
+        """It goes on: these bytes, set aside before, count as others do. They may bring the total over the limit."""
+        self.aside_bytes -= complete_bytes + partial_bytes
+        assert self.aside_bytes >= 0
+        self._complete_bytes += complete_bytes
+        self.held_bytes += complete_bytes + partial_bytes
 
     def may_read(self, reader: Resume) -> bool:
         """Whether the connection may go on reading. If not it is queued, and told when it may."""

@@ -13,6 +13,8 @@ from odradek.runtime.metric import Instrument, Metric, Unit
 _COUNTER, _HISTOGRAM, _GAUGE = Instrument.COUNTER, Instrument.HISTOGRAM, Instrument.GAUGE
 _REQUEST: Final = ("request",)
 _PARTITION: Final = ("topic", "partition")
+_THROTTLED: Final = "For how long a client was told to be silent, on an average of the times that it was."
+_LISTENER: Final = ("listener",)
 
 
 def _of_requests(name: str, instrument: Instrument, unit: Unit, doc: str, labels: tuple[str, ...] = _REQUEST) -> Metric:
@@ -26,6 +28,11 @@ def _phase(name: str, doc: str) -> Metric:
 
 def _of_groups(name: str, instrument: Instrument, unit: Unit, doc: str, labels: tuple[str, ...] = ()) -> Metric:
     return Metric(f"kafka_server_group_coordinator_metrics_{name}", instrument, unit, doc, labels)
+
+
+def _of_quota(name: str, unit: Unit, doc: str) -> Metric:
+    doc = f"{doc} By who shares a limit, of those that used something last; an empty label: whoever it is."
+    return Metric(f"kafka_server_{name}", _GAUGE, unit, doc, ("user", "client_id"))
 
 
 REQUESTS: Final = _of_requests(
@@ -46,7 +53,7 @@ LOCAL_TIME: Final = _phase("local", "Handler: decoding, log, disk, encoding.")
 REMOTE_TIME: Final = _phase(
     "remote", "Waiting: a Produce for replicas, a Fetch for data, a change for the metadata store or the controller."
 )
-THROTTLE_TIME: Final = _phase("throttle", "Quota: for how long it silences the client. There are no quotas yet: 0.")
+THROTTLE_TIME: Final = _phase("throttle", "Quota: for how long it silences the client.")
 RESPONSE_QUEUE_TIME: Final = _phase(
     "responsequeue", "Reply queue: until an answer is given to the transport, behind those before it."
 )
@@ -68,8 +75,98 @@ CONNECTIONS_REFUSED: Final = Metric(
     "kafka_server_socketservermetrics_connections_refused",
     _COUNTER,
     Unit.CONNECTIONS,
-    "Connections over max.connections.",
+    "Connections over a limit on their number or their rate, or over the limit of open files.",
     is_ours=True,
+)
+_AUTHENTICATION: Final = ("listener", "mechanism")
+AUTHENTICATIONS: Final = Metric(
+    "kafka_server_socketservermetrics_successful_authentication",
+    _COUNTER,
+    Unit.CONNECTIONS,
+    "Connections that have said by SASL who they are.",
+    _AUTHENTICATION,
+)
+FAILED_AUTHENTICATIONS: Final = Metric(
+    "kafka_server_socketservermetrics_failed_authentication",
+    _COUNTER,
+    Unit.CONNECTIONS,
+    "Connections that could not; a mechanism that is not served is `other`.",
+    _AUTHENTICATION,
+)
+REAUTHENTICATIONS: Final = Metric(
+    "kafka_server_socketservermetrics_successful_reauthentication",
+    _COUNTER,
+    Unit.TIMES,
+    "Sessions that were renewed (KIP-368).",
+    _AUTHENTICATION,
+)
+FAILED_REAUTHENTICATIONS: Final = Metric(
+    "kafka_server_socketservermetrics_failed_reauthentication",
+    _COUNTER,
+    Unit.TIMES,
+    "Sessions that could not be, which ends the connection.",
+    _AUTHENTICATION,
+)
+EXPIRED_SESSIONS: Final = Metric(
+    "kafka_server_socketservermetrics_expired_connections_killed_count",
+    _COUNTER,
+    Unit.CONNECTIONS,
+    "Connections closed that went on after their session.",
+    ("listener",),
+)
+CONNECTIONS_UNAUTHENTICATED: Final = Metric(
+    "odradek_connections_unauthenticated",
+    _GAUGE,
+    Unit.CONNECTIONS,
+    "Open connections of which it is not known yet whose they are.",
+    is_ours=True,
+)
+TLS_HANDSHAKES_FAILED: Final = Metric(
+    "odradek_tls_handshakes_failed",
+    _COUNTER,
+    Unit.CONNECTIONS,
+    "Connections that were closed before TLS stood, for what came or did not come.",
+    _LISTENER,
+    is_ours=True,
+)
+CERTIFICATE_DAYS_LEFT: Final = Metric(
+    "odradek_tls_certificate_days_left",
+    _GAUGE,
+    Unit.DAYS,
+    "Until the first certificate in the chain of a listener ends; negative afterwards.",
+    _LISTENER,
+    is_ours=True,
+)
+CERTIFICATE_REFUSED: Final = Metric(
+    "odradek_tls_certificate_refused",
+    _GAUGE,
+    Unit.YES_OR_NO,
+    "Whether the files or options of a listener hold certificates that may not take the place of the old ones.",
+    _LISTENER,
+    is_ours=True,
+)
+
+PRODUCE_RATE: Final = _of_quota("produce_byte_rate", Unit.BYTES, "Bytes of Produce requests in a second.")
+PRODUCE_THROTTLE: Final = _of_quota("produce_throttle_time", Unit.MILLISECONDS, _THROTTLED)
+FETCH_RATE: Final = _of_quota("fetch_byte_rate", Unit.BYTES, "Bytes of answers to Fetches in a second.")
+FETCH_THROTTLE: Final = _of_quota("fetch_throttle_time", Unit.MILLISECONDS, _THROTTLED)
+REQUEST_TIME: Final = _of_quota("request_request_time", Unit.PERCENT, "Of the time of the loop's thread.")
+REQUEST_THROTTLE: Final = _of_quota("request_throttle_time", Unit.MILLISECONDS, _THROTTLED)
+MUTATION_TOKENS: Final = _of_quota(
+    "controllermutation_tokens", Unit.PARTITIONS, "That may be created or deleted at once; negative: owed."
+)
+MUTATION_THROTTLE: Final = _of_quota("controllermutation_throttle_time", Unit.MILLISECONDS, _THROTTLED)
+ACCEPT_THROTTLE: Final = Metric(
+    "kafka_server_socketservermetrics_connection_accept_throttle_time_ms",
+    _COUNTER,
+    Unit.MILLISECONDS,
+    "For how long connections had to wait in all, since too many came in a second to the listener or the broker.",
+    ("listener",),
+    is_ours=True,
+)
+IP_ACCEPT_THROTTLE: Final = ACCEPT_THROTTLE._replace(
+    name="kafka_server_socketservermetrics_ip_connection_accept_throttle_time_ms",
+    doc="The same of those that were closed then, since too many came in a second from their address.",
 )
 LOOP_LAG: Final = Metric(
     "odradek_loop_lag_seconds",
@@ -206,6 +303,30 @@ CLOCK_OFFSET: Final = Metric(
     _GAUGE,
     Unit.SECONDS,
     "By how much this machine's clock is ahead of the controller's; 0 at the controller.",
+    is_ours=True,
+)
+
+ACL_COUNT: Final = Metric(
+    "kafka_server_authorizer_metrics_acls_total_count", _GAUGE, Unit.ACLS, "ACLs that are stored."
+)
+DENIALS: Final = Metric(
+    "kafka_server_authorizer_metrics_authorization_denied",
+    _COUNTER,
+    Unit.TIMES,
+    "Refusals that stand in the log of the audit.",
+)
+AUTHORIZER_WITHOUT_EFFECT: Final = Metric(
+    "odradek_authorizer_without_effect",
+    _GAUGE,
+    Unit.YES_OR_NO,
+    "Whether an authorizer is set and refuses nothing, for a registered broker cannot keep ACLs yet.",
+    is_ours=True,
+)
+ACLS_UNCERTAIN: Final = Metric(
+    "odradek_acls_uncertain",
+    _GAUGE,
+    Unit.YES_OR_NO,
+    "Whether this broker does not know that it has the newest ACLs, and turns clients away.",
     is_ours=True,
 )
 

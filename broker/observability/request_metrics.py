@@ -62,12 +62,23 @@ class ApiMetrics:
 class RequestMetrics:
     """All counters of one broker, changed by the event loop's thread only."""
 
-    __slots__ = ("apis", "connections", "connections_refused", "loop_lag", "malformed_requests")
+    __slots__ = (
+        "apis",
+        "connections",
+        "connections_refused",
+        "connections_unauthenticated",
+        "loop_lag",
+        "malformed_requests",
+        "tls_handshakes_failed",
+    )
 
     def __init__(self) -> None:
         self.apis: dict[str, ApiMetrics] = {}
         self.connections = 0
         self.connections_refused = 0
+        self.connections_unauthenticated = 0
+        self.tls_handshakes_failed: dict[str, int] = {}
+        """By listener."""
         self.malformed_requests = 0
         self.loop_lag = Histogram(LOOP_LAG_BOUNDS_S)
 

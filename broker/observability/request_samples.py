@@ -29,6 +29,9 @@ def request_samples(metrics: RequestMetrics) -> Iterable[Sample]:
     yield rows.MALFORMED, (), metrics.malformed_requests
     yield rows.CONNECTION_COUNT, (), metrics.connections
     yield rows.CONNECTIONS_REFUSED, (), metrics.connections_refused
+    yield rows.CONNECTIONS_UNAUTHENTICATED, (), metrics.connections_unauthenticated
+    for listener, count in metrics.tls_handshakes_failed.items():
+        yield rows.TLS_HANDSHAKES_FAILED, (listener,), count
     yield rows.LOOP_LAG, (), metrics.loop_lag
 
 

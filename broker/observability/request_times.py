@@ -5,22 +5,31 @@
 | read ahead | RequestQueueTimeMs | from the last byte of the request until it begins; those before it come first |
 | handler | LocalTimeMs | the broker works for it: decoding, log, disk, encoding |
 | waiting | RemoteTimeMs | for replicas, for data, for the metadata store, for another broker |
-| quota | ThrottleTimeMs | for how long a quota silences the client after this; there are none yet |
+| quota | ThrottleTimeMs | for how long a quota silences the client after this |
 | reply queue | ResponseQueueTimeMs | the answer is there, and those before it are written first |
 | transport | ResponseSendTimeMs | the client does not read: its socket is full |
 
 All but the handler's time are measured; that is what is left (`kafka.network.RequestChannel.Request`).
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 from odradek.broker.observability.logged_request import LoggedRequest
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.primitives import Buffer
 
 MS_PER_S: Final = 1000.0
 FETCH_CONSUMER: Final = "FetchConsumer"
 FETCH_FOLLOWER: Final = "FetchFollower"
 """Fetches are counted apart, as in Kafka: the one waits for data, the other one most of the time."""
+
+
+class Rights(Protocol):
+    """What was granted to a request whose reply may be written behind others."""
+
+    def reply_of_now(self, reply: list[Buffer] | None) -> list[Buffer] | None:
+        """The reply, or what takes its place by the rights of now."""
+        ...
 
 
 class RequestTimes:
@@ -29,15 +38,18 @@ class RequestTimes:
     __slots__ = (
         "completed_s",
         "conversions_s",
+        "counted_s",
         "errors",
         "logged",
         "name",
         "received_s",
         "remote_s",
         "reply_bytes",
+        "rests_upon",
         "size_bytes",
         "started_s",
         "throttle_s",
+        "throttled_until_ms",
         "version",
         "waits_since_s",
     )
@@ -49,9 +61,15 @@ class RequestTimes:
         self.name = ""
         """Of its API, as Kafka's metrics have it; empty until the request has been understood."""
         self.remote_s = self.throttle_s = self.conversions_s = self.waits_since_s = self.completed_s = 0.0
+        self.counted_s = 0.0
+        """What of the handler's time a quota has counted already; infinite: none of it counts."""
+        self.throttled_until_ms = 0.0
+        """Until when a quota wants the client to be silent, by `Environment.monotonic_ms`; 0: no quota does."""
         self.errors: list[ErrorCode] | None = None
         self.logged: LoggedRequest | None = None
         """None: the request log is off."""
+        self.rests_upon: Rights | None = None
+        """Without an authorizer, and where the reply is written at once: None."""
 
     def understood(self, name: str, version: int, started_s: float) -> None:
         """It is one of these, and was begun at that time; it will be completed."""
@@ -83,3 +101,10 @@ class RequestTimes:
     @property
     def local_s(self) -> float:
         return max(0.0, self.completed_s - self.started_s - self.remote_s)
+
+    def worked_s(self, now_s: float) -> float:
+        """The handler's time of a request that has begun, so far."""
+        if self.completed_s:
+            return self.local_s
+        waited_s = self.remote_s + (now_s - self.waits_since_s if self.waits_since_s else 0.0)
+        return max(0.0, now_s - self.started_s - waited_s)

@@ -18,11 +18,20 @@ def _table(rows: dict[str, Option[Any]], *, of_topics: bool) -> list[str]:
         default = row.default_text
         shown = "–" if default is None else f"`{default}`" if default else "empty"
         second = (f"`{row.synonym}`" if row.synonym else "–") if of_topics else row.dynamic.value
-        doc = row.doc if not row.deviation else f"{row.doc} *{row.deviation}*"
+        doc = " ".join(filter(None, (row.doc, _narrower(row), f"*{row.deviation}*" if row.deviation else "")))
         allowed = row.allowed.replace("|", "\\|")
         applied = row.effect.value if row.refuse is None else "the default is the only value so far"
         lines.append(f"| `{row.name}` | {second} | {shown} | {allowed} | {applied} | {doc} |")
     return lines
+
+
+def _narrower(row: Option[Any]) -> str:
+    """For what it may be set beside the whole broker, in a sentence."""
+    if row.mechanism_alone:
+        return "Set as `listener.name.NAME.MECHANISM.…`, and no other way."
+    if row.per_mechanism:
+        return "Also `listener.name.NAME.…` and `listener.name.NAME.MECHANISM.…`."
+    return "Also `listener.name.NAME.…`." if row.per_listener else ""
 
 
 def documentation() -> str:
@@ -46,6 +55,14 @@ def documentation() -> str:
             "For a broker, AlterConfigs and IncrementalAlterConfigs store an option of a name that the broker does not",
             "know, as Kafka does. It has no effect; the broker logs one warning, with the nearest name that it knows,",
             "and describes the option as sensitive and without its value.",
+            "",
+            "Some options may be set for one listener, `listener.name.NAME.OPTION`, and some of these for one",
+            "mechanism of SASL in it, `listener.name.NAME.MECHANISM.OPTION`, both names in lower case; the rows say",
+            "which. What is set so counts there before what the broker has. A listener that the broker does not have",
+            "refuses the start.",
+            "",
+            "A value may be looked up elsewhere, `${provider:path:key}` (`config.providers`), in a file and in",
+            "`--set`. What came so is described as a password is: sensitive, and without the value.",
             "",
             "## Topics",
             "",

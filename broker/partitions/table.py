@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from odradek.broker.cluster.image import ClusterImage, Delta, TopicImage
+from odradek.broker.cluster.image import ClusterImage, Delta
 from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.config.broker_config import BrokerConfig, TopicConfig
 from odradek.broker.directories.checkpoints import Checkpoints, Key
 from odradek.broker.directories.data_directories import DataDirectories

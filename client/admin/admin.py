@@ -1,5 +1,5 @@
-"""The admin client: topics, partitions, replicas, options, records, brokers, groups, transactions, features of any
-Kafka cluster.
+"""The admin client: topics, partitions, replicas, options, records, brokers, groups, transactions, features, ACLs,
+quotas and users of any Kafka cluster.
 
     async with Admin("localhost:9092") as admin:
         await admin.create_topic("orders", partitions=6, configs={"retention.ms": "3600000"})
@@ -16,6 +16,7 @@ by UnsupportedVersion before anything is sent. (Source: KafkaAdminClient.java.)
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from odradek.client.admin.acl_calls import AclCalls
 from odradek.client.admin.base import items_of, keys_of
 from odradek.client.admin.cluster import (
     ClusterDescription,
@@ -39,8 +40,10 @@ from odradek.client.admin.feature_calls import FeatureCalls
 from odradek.client.admin.group_calls import GroupCalls
 from odradek.client.admin.group_offset_calls import GroupOffsetCalls
 from odradek.client.admin.producer_calls import ProducerCalls
+from odradek.client.admin.quota_calls import QuotaCalls
 from odradek.client.admin.replication_calls import ReplicationCalls
 from odradek.client.admin.transaction_calls import TransactionCalls
+from odradek.client.admin.user_calls import UserCalls
 from odradek.client.arguments import require_all, require_iterable, require_partitions
 from odradek.client.errors.client_errors import ClientError, UnsupportedVersion
 from odradek.client.fetching.list_offsets import ListedOffset, list_offsets_request, listed_offsets, lowest_version
@@ -54,7 +57,17 @@ __all__ = ["Admin"]
 V = TypeVar("V")
 
 
-class Admin(ProducerCalls, ReplicationCalls, GroupCalls, GroupOffsetCalls, TransactionCalls, FeatureCalls):
+class Admin(
+    ProducerCalls,
+    ReplicationCalls,
+    GroupCalls,
+    GroupOffsetCalls,
+    TransactionCalls,
+    FeatureCalls,
+    AclCalls,
+    QuotaCalls,
+    UserCalls,
+):
     """Asks and changes a cluster. The settings are those of `AdminConfig`, by name, or one ready `config`."""
 
     # ----------------------------------------------------------------------------------------------- options

@@ -9,7 +9,6 @@ that it protects something. Secrets never appear in a `repr` or an error.
 """
 # ruff: noqa: RUF009  (the calls make fields of the dataclass, as `dataclasses.field` does)
 
-import re
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple
 from odradek.client.configuration.kafka_settings import KEYSTORES, MECHANISMS
 from odradek.client.configuration.settings import choice, converted, optional_text, rows, thing
 from odradek.client.errors.client_errors import ConfigError
+from odradek.runtime.jaas import MalformedJaas, parse_jaas
 
 __all__ = ["SaslMechanism", "SecurityProtocol", "SecuritySettings", "TokenProvider"]
 
@@ -28,10 +28,6 @@ EndpointIdentification = Literal["https", ""]
 TokenProvider = Callable[[], Awaitable[str]]
 
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
-_JAAS: Final = re.compile(
-    r"""\s*(?P<module>[\w.$]+)\s+(?P<flag>\w+)(?P<options>(\s+\w+\s*=\s*("[^"]*"|'[^']*'))*)\s*;\s*"""
-)
-_JAAS_OPTION: Final = re.compile(r"""(\w+)\s*=\s*("[^"]*"|'[^']*')""")
 _JAAS_MODULES: Final = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -246,14 +242,17 @@ def _refuse_both(settings: SecuritySettings, first: str, second: str) -> None:
 
 def _jaas_credentials(written: str) -> tuple[tuple[str, ...], Credentials]:
     """The mechanisms of the login module, and what it logs in with. Raises ConfigError, which never quotes the text."""
-    match = _JAAS.fullmatch(written)
-    options = dict(_JAAS_OPTION.findall(match["options"])) if match is not None else {}
-    mechanisms = _JAAS_MODULES.get(match["module"]) if match is not None else None
+    why = ""
+    try:
+        module, options = parse_jaas(written)
+    except MalformedJaas as error:
+        module, options, why = "", {}, f": {error}"
+    mechanisms = _JAAS_MODULES.get(module)
     if mechanisms is None or "username" not in options or "password" not in options:
         raise ConfigError(
-            "sasl_jaas_config is not understood",
+            f"sasl_jaas_config is not understood{why}",
             settings=("sasl_jaas_config",),
             hint="It must name PlainLoginModule or ScramLoginModule with username and password in quotes and end with "
             "a semicolon; or use sasl_username and sasl_password.",
         )
-    return mechanisms, Credentials(options["username"][1:-1], options["password"][1:-1])
+    return mechanisms, Credentials(options["username"], options["password"])

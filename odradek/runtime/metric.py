@@ -33,6 +33,7 @@ class Unit(Enum):
     MILLISECONDS = "ms"
     SECONDS = "s"
     RATIO = "ratio"
+    PERCENT = "%"
     ERRORS = "errors"
     PARTITIONS = "partitions"
     BROKERS = "brokers"
@@ -40,7 +41,9 @@ class Unit(Enum):
     GROUPS = "groups"
     OFFSETS = "offsets"
     OFFSET = "offset"
+    DAYS = "days"
     YES_OR_NO = "1 or 0"
+    ACLS = "ACLs"
 
     @property
     def scale(self) -> float:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from odradek.broker.access.access import Access
-from odradek.broker.cluster.features import GROUP_VERSION, GROUPS, TRANSACTION_VERSION, TRANSACTIONS
+from odradek.broker.cluster.features import ACLS, GROUP_VERSION, GROUPS, TRANSACTION_VERSION, TRANSACTIONS
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
@@ -60,7 +60,7 @@ CLUSTER_ID = "b2RyYWRlay10ZXN0cy0wMQ"
 DATA_DIR = "data"
 HERE = BrokerState(NODE_ID, {LISTENER: ("127.0.0.1", 9092), "EXTERNAL": ("broker.example", 19092)})
 NO_SETTINGS: Mapping[str, str] = {}
-FEATURES: Mapping[str, int] = {GROUPS: 1, GROUP_VERSION: 1, TRANSACTIONS: 1, TRANSACTION_VERSION: 2}
+FEATURES: Mapping[str, int] = {GROUPS: 1, GROUP_VERSION: 1, TRANSACTIONS: 1, TRANSACTION_VERSION: 2, ACLS: 1}
 """What is finalized."""
 
 
@@ -89,7 +89,7 @@ async def running_broker(
     environment: Environment | None = None,
 ) -> AsyncGenerator[Context]:
     """The context of broker 0, with the metadata followed. `brokers` are those registered, all but the first silent;
-    `subscribers` are told what it leads."""
+    `subscribers` are told what it leads; `access`: what may be done, by default as `settings` say."""
     environment = Environment(asyncio.get_running_loop()) if environment is None else environment
     tasks = Tasks(environment.loop)
     disk = MemoryDisk() if disk is None else disk
@@ -118,12 +118,15 @@ async def running_broker(
             served_with(config),
             {},
             subscribers,
-            Access() if access is None else access,
+            access,
         )
     )
     context.partitions.load(image)
     context.metadata.subscribe(context.partitions.apply)
     tasks.start(context.metadata.follow(context.environment), "follow the metadata")
+    if context.member.standing is not None:
+        await context.member.standing.confirm()
+        tasks.start(context.member.standing.keep(), "confirm that ACLs are the newest")
     try:
         yield context
     finally:

@@ -12,25 +12,34 @@ import pytest
 
 from odradek.broker.access.access import Access, Asker
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import DENIED, Resource
+from odradek.broker.access.resource import DENIED, Resource, ResourceType
 from odradek.broker.handling.context import Api, Context, Need
 from odradek.broker.served import SERVED
 from odradek.protocol.codec.schema import Struct
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from odradek.protocol.messages.alter_configs import AlterConfigsRequest
 from odradek.protocol.messages.alter_configs import AlterConfigsResource as ResourceOfAlter
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from odradek.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
 from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.messages.describe_acls import DescribeAclsRequest
+from odradek.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -40,6 +49,7 @@ from odradek.protocol.messages.describe_producers import TopicRequest as Produce
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from odradek.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
 from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.envelope import EnvelopeRequest
@@ -77,6 +87,8 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -119,6 +131,8 @@ def fetch(topic_id: bytes, replica_id: int = -1) -> FetchRequest:
 
 REQUESTS: list[Make] = [
     lambda _: ApiVersionsRequest(client_software_name="test", client_software_version="1"),
+    lambda _: SaslHandshakeRequest(mechanism="PLAIN"),
+    lambda _: SaslAuthenticateRequest(auth_bytes=b""),
     lambda topic_id: ProduceRequest(
         acks=1,
         timeout_ms=1000,
@@ -132,12 +146,18 @@ REQUESTS: list[Make] = [
         replica_id=-1,
         topics=[ListOffsetsTopic(name="orders", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])],
     ),
+    lambda _: ListOffsetsRequest(
+        replica_id=1,
+        topics=[ListOffsetsTopic(name="orders", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])],
+    ),
     lambda _: MetadataRequest(topics=None),
+    lambda _: MetadataRequest(topics=None, include_cluster_authorized_operations=True),
     lambda _: MetadataRequest(topics=[MetadataRequestTopic(name="orders")]),
     lambda topic_id: MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=topic_id)]),
     lambda _: MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True),
     lambda _: FindCoordinatorRequest(coordinator_keys=["group"]),
     lambda _: FindCoordinatorRequest(key_type=1, coordinator_keys=["id"]),
+    lambda _: FindCoordinatorRequest(key_type=2, coordinator_keys=["shared"]),
     lambda _: ConsumerGroupHeartbeatRequest(
         group_id="newer",
         member_id="m",
@@ -283,15 +303,57 @@ REQUESTS: list[Make] = [
     lambda _: AlterPartitionReassignmentsRequest(topics=[], timeout_ms=0),
     lambda _: ListPartitionReassignmentsRequest(topics=None),
     lambda _: DescribeQuorumRequest(topics=[]),
+    lambda _: DescribeClientQuotasRequest(components=[], strict=False),
+    lambda _: AlterClientQuotasRequest(
+        entries=[
+            EntryData(
+                entity=[EntityData(entity_type="user", entity_name="alice")],
+                ops=[OpData(key="producer_byte_rate", value=1.0, remove=False)],
+            )
+        ],
+        validate_only=False,
+    ),
+    lambda _: DescribeUserScramCredentialsRequest(),
+    lambda _: AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="alice", mechanism=1)]),
     lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
     lambda _: BrokerHeartbeatRequest(broker_id=0, broker_epoch=1, current_metadata_offset=0),
     lambda _: UnregisterBrokerRequest(broker_id=9),
     lambda _: EnvelopeRequest(request_data=b"", client_host_address=bytes(4)),
+    lambda _: DescribeAclsRequest(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    ),
+    lambda _: CreateAclsRequest(
+        creations=[
+            AclCreation(
+                resource_type=2, resource_name="orders", principal="User:a", host="*", operation=3, permission_type=3
+            )
+        ]
+    ),
+    lambda _: DeleteAclsRequest(
+        filters=[
+            DeleteAclsFilter(
+                resource_type_filter=2,
+                resource_name_filter="orders",
+                principal_filter=None,
+                host_filter=None,
+                operation=1,
+                permission_type=1,
+            )
+        ]
+    ),
     lambda _: DescribeTopicPartitionsRequest(topics=[TopicRequest(name="orders")]),
     lambda _: DescribeTopicPartitionsRequest(topics=[]),
     lambda _: DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000),
     lambda topic_id: DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000),
 ]
+BEFORE_AUTHENTICATION_COUNT = 3
+"""The first ones; nobody is asked for rights by them."""
 BY_NAME: Mapping[str, Api] = {api.request.__name__: api for api in SERVED}
 HIDES = ("ListGroups", "ListTransactions", "topics=None", "topics=[]", "include_cluster_authorized_operations=True")
 """What leaves out what may not be seen, and refuses nothing."""
@@ -303,11 +365,23 @@ class Recording(Access):
 
     allows: bool = True
     asked: set[Need] = field(default_factory=set[Need])
+    is_enforced: bool = True
+    refuses: Need | None = None
 
-    def permits(self, asker: Asker, operation: Operation, resource: Resource) -> bool:
+    def permits(self, asker: Asker, operation: Operation, resource: Resource, *, logs_refusal: bool = True) -> bool:
+        del logs_refusal
         assert str(asker.principal) == "User:ANONYMOUS"
         self.asked.add((operation, resource.kind))
+        return self.allows and self.refuses != (operation, resource.kind)
+
+    def permits_any(self, asker: Asker, operation: Operation, kind: ResourceType) -> bool:
+        del asker
+        self.asked.add((operation, kind))
         return self.allows
+
+    def authorized_operations(self, asker: Asker, resource: Resource) -> int:
+        del asker, resource
+        return 1 if self.allows else 0
 
 
 async def prepared(context: Context) -> bytes:
@@ -323,8 +397,16 @@ async def prepared(context: Context) -> bytes:
 async def answered(context: Context, make: Make, topic_id: bytes) -> tuple[Api, Any]:
     request = make(topic_id)
     api = BY_NAME[type(request).__name__]
-    is_producers = isinstance(request, AddPartitionsToTxnRequest) and request.v3_and_below_transactional_id
-    return api, await ask(context, request, 3 if is_producers else api.served[1])
+    return api, await ask(context, request, version_of(api, request))
+
+
+def version_of(api: Api, request: Any) -> int:
+    """The newest that has what the request asks for."""
+    if isinstance(request, AddPartitionsToTxnRequest) and request.v3_and_below_transactional_id:
+        return 3
+    if isinstance(request, MetadataRequest) and request.include_cluster_authorized_operations:
+        return 10
+    return api.served[1]
 
 
 def codes(value: object) -> set[int]:
@@ -342,19 +424,16 @@ def codes(value: object) -> set[int]:
 async def test_all_that_rows_say_is_asked_and_nothing_else() -> None:
     asked: dict[str, set[Need]] = {api.name: set() for api in SERVED}
     for make in REQUESTS:
-        access = Recording()
-        async with running_broker(SETTINGS, access=access) as context:
-            api, _ = await answered(context, make, await prepared(context))
-            asked[api.name] |= access.asked
-            assert access.asked or api.is_before_authentication, f"{api.name} asks for nothing"
-        access = Recording(allows=False)
-        async with running_broker(SETTINGS, access=access) as context:
-            api, _ = await answered(context, make, await prepared(context))
-            asked[api.name] |= access.asked
+        in_part = Recording(refuses=(Operation.CREATE, ResourceType.CLUSTER))
+        for access in (Recording(), Recording(allows=False), in_part):
+            async with running_broker(SETTINGS, access=access) as context:
+                api, _ = await answered(context, make, await prepared(context))
+                asked[api.name] |= access.asked
+                assert access.asked or api.is_before_authentication, f"{api.name} asks for nothing"
     assert asked == {api.name: {*api.needs} for api in SERVED}
 
 
-@pytest.mark.parametrize("number", range(1, len(REQUESTS)))
+@pytest.mark.parametrize("number", range(BEFORE_AUTHENTICATION_COUNT, len(REQUESTS)))
 async def test_who_may_nothing_is_refused_or_sees_nothing(number: int) -> None:
     access = Recording(allows=False)
     async with running_broker(SETTINGS, access=access) as context:
@@ -372,7 +451,8 @@ async def test_who_may_nothing_is_refused_or_sees_nothing(number: int) -> None:
         assert refused, answer
 
 
-async def test_before_authentication_only_api_versions_may_be_asked() -> None:
-    assert [api.name for api in SERVED if api.is_before_authentication] == ["ApiVersions"]
+async def test_before_authentication_only_versions_and_sasl_may_be_asked_for() -> None:
+    names = ["ApiVersions", "SaslHandshake", "SaslAuthenticate"]
+    assert [api.name for api in SERVED if api.is_before_authentication] == names
     async with running_broker(access=Recording(allows=False)) as context:
         assert (await ask(context, ApiVersionsRequest(), 2)).error_code == ErrorCode.NONE

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from odradek.broker.access.access import Access, Asker
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import Resource
+from odradek.broker.access.resource import Resource, ResourceType
 from odradek.broker.cluster.keys import partition_key
 from odradek.broker.cluster.store import MetadataStore, Txn
 from odradek.broker.coordinator.machine import Now, Waiting
@@ -118,10 +118,21 @@ class Denying(Access):
 
     def __init__(self, *denied: tuple[Operation, Resource]) -> None:
         self.denied = denied
+        self.denied_kinds: tuple[tuple[Operation, ResourceType], ...] = ()
+        self.is_enforced = True
 
-    def permits(self, asker: Asker, operation: Operation, resource: Resource) -> bool:
-        del asker
+    def revoke(self, *denied: tuple[Operation, Resource]) -> None:
+        """Takes this away, as an operator does while requests wait."""
+        self.denied += denied
+        self.generation += 1
+
+    def permits(self, asker: Asker, operation: Operation, resource: Resource, *, logs_refusal: bool = True) -> bool:
+        del asker, logs_refusal
         return (operation, resource) not in self.denied
+
+    def permits_any(self, asker: Asker, operation: Operation, kind: ResourceType) -> bool:
+        del asker
+        return (operation, kind) not in self.denied_kinds
 
 
 class Producer:

@@ -56,15 +56,16 @@ async def running_broker(
 class RawClient:
     """One connection. Requests are answered in order, so `receive` needs to know only what was asked."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client_id: str = "raw") -> None:
         self.reader = reader
         self.writer = writer
+        self.client_id = client_id
         self._correlation_id = 0
 
     def send(self, request: Request[R], version: int) -> int:
         """Queues a request; its correlation id."""
         self._correlation_id += 1
-        header = RequestHeader(request.api_key, version, self._correlation_id, "raw")
+        header = RequestHeader(request.api_key, version, self._correlation_id, self.client_id)
         self.writer.writelines(request_frame(header, request.is_flexible(version), encode_parts(request, version)))
         return self._correlation_id
 

@@ -49,6 +49,7 @@ DESCRIBED_DIFFERENTLY = {
     "advertised.listeners",
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
+    "config.providers",
     "group.initial.rebalance.delay.ms",
     "listener.security.protocol.map",
     "listeners",
@@ -67,21 +68,28 @@ DESCRIBED_DIFFERENTLY = {
 
 NOT_DESCRIBED_BY_KAFKA = {
     "act.as",
+    "connection.authentication.timeout.ms",
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
     *(name for name in BROKER_OPTIONS if name.startswith("metadata.")),
     "log.initial.task.delay.ms",
+    "max.unauthenticated.connections",
+    "max.unauthenticated.connections.per.ip",
     "metrics.group.lag.max.series",
     "producer.id.expiration.check.interval.ms",
     "record.validation",
     "request.log.slower.than.ms",
+    "sasl.oauthbearer.allow.unsecured.tokens",
+    "sasl.oauthbearer.required.scope",
+    "sasl.plain.password.file",
+    "secure",
 }
-"""Those of the metadata store, lag, validation, the request log and `act.as` are our own, the others internal ones of
-Kafka."""
+"""Those of the metadata store, strangers, lag, validation, the request log, SASL, `act.as` and `secure` are our own,
+the others internal ones of Kafka."""
 
 CHECKED_BY_KAFKA = {
-    NODE_ID: ["ssl.engine.factory.class", "cordoned.log.dirs", "max.connections.per.ip.overrides"],
-    "": ["max.connections.per.ip.overrides"],
+    NODE_ID: ["ssl.engine.factory.class", "cordoned.log.dirs"],
+    "": [],
 }
 """Those that Kafka describes without a value that it would take: here nobody looks at the values of such options."""
 

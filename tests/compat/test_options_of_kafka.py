@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig, ConfigEntry
 from odradek.broker.config.broker_options import BROKER_OPTIONS
+from odradek.broker.config.option import rows
 from odradek.broker.config.topic_options import TOPIC_OPTIONS
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.configs import Operation
@@ -27,6 +28,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from processes.apache_kafka import ApacheKafka, ask
+from tests.broker.config.security_rows import SecurityRows
 
 pytestmark = [pytest.mark.compat, pytest.mark.only_in_compat, pytest.mark.java, pytest.mark.slow]
 
@@ -41,6 +43,9 @@ ALTERED = {
 OURS_ALONE = {"record.validation": "how a batch is checked"}
 OURS_OF_BROKERS = {
     "act.as": "what clients are told",
+    "connection.authentication.timeout.ms": "how long nobody needs to know who it is",
+    "max.unauthenticated.connections": "how many nobody needs to know",
+    "max.unauthenticated.connections.per.ip": "how many of them from one address",
     "metadata.etcd.ca.location": "how etcd is reached",
     "metadata.etcd.certificate.location": "how etcd is reached",
     "metadata.etcd.key.location": "how etcd is reached",
@@ -49,10 +54,16 @@ OURS_OF_BROKERS = {
     "metadata.lease.ms": "how long a broker may be silent towards etcd",
     "metadata.request.timeout.ms": "how long etcd may take to answer",
     "metadata.store": "where the metadata lives",
+    "secure": "whether a start that leaves a door open is refused",
     "metrics.group.lag.max.series": "how much the metrics page tells of groups",
     "request.log.slower.than.ms": "which requests the request log tells of",
+    "sasl.oauthbearer.allow.unsecured.tokens": "whether tokens need a signature",
+    "sasl.oauthbearer.required.scope": "what a token's scope has to hold",
+    "sasl.plain.password.file": "where hashes of passwords are",
 }
 INTERNAL = {
+    "allow.everyone.if.no.acl.found": "an option of Kafka's authorizer",
+    "super.users": "an option of Kafka's authorizer",
     "follower.replication.throttled.rate": "Kafka takes it, and describes it only where it is set",
     "leader.replication.throttled.rate": "Kafka takes it, and describes it only where it is set",
     "log.initial.task.delay.ms": "Kafka takes it, and does not describe it",
@@ -74,6 +85,7 @@ SET_BY_THE_TEST = {
 DEVIATIONS = {
     "broker.heartbeat.interval.ms": "Kafka's default is 2000: a broker that died is known later",
     "broker.session.timeout.ms": "Kafka's default is 9000, likewise",
+    "config.providers": "Kafka can change them at run time",
     "queued.max.request.bytes": "Kafka has no limit unless told so; ours is 256 MiB",
 }
 
@@ -182,5 +194,30 @@ def test_types_and_read_only_are_kafkas_where_values_deviate(kafka: Answers, con
     theirs = {name: of_kafka(entry) for name, entry in kafka.describe(BROKER, NODE_ID).items()}
     for entry in config.describe_broker([*SET_BY_THE_TEST, *DEVIATIONS]):
         assert of_ours(entry)[2] == theirs[entry.name][2]
-        is_fixed_here = entry.name in ("listener.security.protocol.map", "listeners")
+        is_fixed_here = entry.name in ("config.providers", "listener.security.protocol.map", "listeners")
         assert of_ours(entry)[3] == (theirs[entry.name][3] or is_fixed_here)
+
+
+def test_options_of_a_listener_are_described_as_kafka_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under their own names, in each layer, with what the broker has behind; a secret is not shown."""
+    connections, password = "listener.name.plaintext.max.connections", "listener.name.plaintext.ssl.key.password"
+    jaas, unknown = "listener.name.plaintext.plain.sasl.jaas.config", "listener.name.plaintext.no.such"
+    static = {connections: "50", "max.connections": "1000", jaas: "x required;"}
+    of_all, of_one = {connections: "60"}, {connections: "70", password: "hunter2", unknown: "x"}
+    for row in rows(SecurityRows).values():
+        monkeypatch.setitem(BROKER_OPTIONS, row.name, row)
+    monkeypatch.setattr(BROKER_OPTIONS["max.connections"], "per_listener", True)
+    config = BrokerConfig({**static, "node.id": NODE_ID}, of_all, of_one)
+    with ApacheKafka(properties=static) as running:
+        answers = Answers(running)
+        answers.alter((BROKER, ""), of_all)
+        answers.alter((BROKER, NODE_ID), of_one)
+        while unknown not in answers.describe(BROKER, NODE_ID) or not answers.describe(BROKER, ""):
+            pass
+        names = [connections, password, jaas, unknown, "max.connections"]
+        theirs = {name: of_kafka(answers.describe(BROKER, NODE_ID)[name]) for name in names}
+        theirs_of_all = {name: of_kafka(entry) for name, entry in answers.describe(BROKER, "").items()}
+        answers.close()
+    assert {entry.name: of_ours(entry) for entry in config.describe_broker(names)} == theirs
+    del theirs_of_all["min.insync.replicas"]  # which its format command sets
+    assert {entry.name: of_ours(entry) for entry in config.describe_default_broker()} == theirs_of_all

@@ -26,6 +26,7 @@ from odradek.broker.disk.disk_page_cache import NotCached
 from odradek.broker.fetching.consumer_sessions import INITIAL_EPOCH, FetchSession, PartitionKey
 from odradek.broker.handling.client_view import current_leader
 from odradek.broker.handling.context import Call, Context, of_partition
+from odradek.broker.handling.decisions import forget_before
 from odradek.broker.observability.request_times import FETCH_CONSUMER, FETCH_FOLLOWER
 from odradek.broker.replica.isolation import READ_COMMITTED, Isolation
 from odradek.broker.replica.partition import Partition
@@ -58,6 +59,9 @@ STORAGE_ERROR_SINCE = 6
 SMALLEST_BATCH_BYTES = HEADER_SIZE + 7
 """One record without key and value. Where a limit has less room than this, nothing more can come."""
 
+PARTITION_BYTES = 40
+"""About what an answer has for a partition besides its records."""
+
 NO_ENDPOINTS: Mapping[int, NodeEndpoint] = {}
 
 Answers = dict[PartitionKey, PartitionData]
@@ -77,6 +81,8 @@ async def handle(context: Context, call: Call, request: FetchRequest) -> FetchRe
         wanted = {key: cached.request for key, cached in session.partitions.items()}
     reading = Reading(context, call, request, wanted)
     answers = await reading.answers()
+    if context.quotas is not None and context.quotas.must_withhold(call, _size_bytes(answers)):
+        return _response({}, session)
     if session is not None:
         return _response(session.filter(answers), session, reading.node_endpoints)
     if request.session_epoch == INITIAL_EPOCH and wanted:
@@ -98,6 +104,8 @@ class Reading:
         self._request = request
         self._wanted = wanted
         self._size_bytes_max = min(request.max_bytes, context.config.fetch_max_bytes)
+        if context.quotas is not None:
+            self._size_bytes_max = min(self._size_bytes_max, context.quotas.fetch_bytes_max(call))
         self._min_bytes = min(request.min_bytes, max(1, self._size_bytes_max))
         self._tight_bytes = self._min_bytes + SMALLEST_BATCH_BYTES
         self._reads_committed = request.isolation_level == READ_COMMITTED
@@ -171,6 +179,8 @@ class Reading:
         self._is_cut = False
         self._rooms = {}
         self._missing = []
+        if self._call.decisions is not None:  # the last reading is the answer, by the rights of then
+            forget_before(self._call.decisions, self._context.access.generation)
         if self._rack:
             self._racks = {broker.broker_id: broker.rack for broker in self._context.metadata.image.brokers.values()}
         return {key: self._read_partition(key, wanted) for key, wanted in self._wanted.items()}
@@ -232,7 +242,7 @@ class Reading:
         partitions = self._context.partitions
         if self._call.version >= TOPIC_IDS_SINCE:
             name = partitions.topic_name(topic_id)
-        self._context.access.require(self._call, Operation.READ, of_topic(name))
+        self._context.require(self._call, Operation.READ, of_topic(name))
         if self._call.version >= FOLLOWERS_SINCE:
             return partitions.replica(name, index, current_leader_epoch)
         return partitions.leader(name, index, current_leader_epoch)
@@ -282,6 +292,11 @@ class Reading:
             self._rooms[partition] = max(0, room_bytes)
 
 
+def _size_bytes(answers: Answers) -> int:
+    """What a quota counts: about what is sent."""
+    return sum(PARTITION_BYTES + len(answer.records) for answer in answers.values() if answer.records)
+
+
 def _wanted(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:
     return {
         (topic.topic, topic.topic_id, partition.partition): partition
@@ -309,7 +324,7 @@ def _failed(index: int, code: ErrorCode) -> PartitionData:
         high_watermark=-1,
         last_stable_offset=-1,
         log_start_offset=-1,
-        aborted_transactions=None,
+        aborted_transactions=[],
         records=b"",
     )
 

@@ -47,18 +47,47 @@ IMAGE_WAIT_MS = 500.0
 
 async def handle_follower(context: Context, call: Call, request: FetchRequest) -> FetchResponse:
     """Raises KafkaError for the whole request: CLUSTER_AUTHORIZATION_FAILED, STALE_BROKER_EPOCH, INVALID_REQUEST, and
-    those of sessions."""
+    those of sessions. Who is no broker by its rights is told so of each partition, as in Kafka."""
+    if not context.permits(call, Operation.CLUSTER_ACTION, CLUSTER):
+        return _refused(call, request)
+    context.require_broker(call)
     state = request.replica_state
     if state is None or state.replica_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a follower's Fetch needs version 15 or later, with a broker epoch")
-    context.access.require(call, Operation.CLUSTER_ACTION, CLUSTER)
-    context.require_brokers(call.caller.listener)
     await _check_epoch(context, state.replica_id, state.replica_epoch)
     call.caller.follows = True
     session = context.sessions.followers.resolve(
         request.session_id, request.session_epoch, state.replica_id, state.replica_epoch
     )
     return await FollowerReading(context, call, request, session).answer()
+
+
+def _refused(call: Call, request: FetchRequest) -> FetchResponse:
+    error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "only brokers fetch as followers")
+    return FetchResponse(
+        error_code=ErrorCode.NONE,
+        session_id=0,
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[_failed(each.partition, call.failed(error)) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _failed(index: int, code: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=[],
+        records=b"",
+    )
 
 
 async def _check_epoch(context: Context, broker_id: int, broker_epoch: int) -> None:
@@ -243,15 +272,7 @@ class FollowerReading:
     def _fail(self, key: Key, error: KafkaError) -> None:
         """An error is told once; the follower asks again when it has done something about it."""
         self._session.forget(key)
-        self._answers[key] = PartitionData(
-            partition_index=key[1],
-            error_code=self._call.failed(error),
-            high_watermark=-1,
-            last_stable_offset=-1,
-            log_start_offset=-1,
-            aborted_transactions=None,
-            records=b"",
-        )
+        self._answers[key] = _failed(key[1], self._call.failed(error))
 
     def _response(self) -> FetchResponse:
         topics: dict[bytes, FetchableTopicResponse] = {}

@@ -10,6 +10,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.broker_options import BrokerOptions
 from odradek.broker.config.option import ConfigError
 from odradek.broker.disk.disk import Disk
+from odradek.broker.disk.open_files import warn_of_open_file
 from odradek.runtime.environment import Environment
 
 
@@ -57,4 +58,5 @@ def _load(disk: Disk, authority: str, certificate: str | None, key: str | None) 
             f"{BrokerOptions.metadata_etcd_certificate_location.name}: {certificate} and {key} are no certificate and "
             f"its key, both as PEM and the key not encrypted ({error.reason or error})."
         ) from None
+    warn_of_open_file(key)
     return files

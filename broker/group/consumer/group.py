@@ -56,6 +56,7 @@ from odradek.broker.group.consumer.requests import (
     ConsumerHeartbeat,
     ConsumerHeartbeatAnswer,
     DescribedGroup,
+    Sight,
 )
 from odradek.broker.group.consumer.stored_records import ConsumerGroupKey, key_of, stored_record, value_of
 from odradek.broker.group.consumer.subscriptions import CompilePattern, Rematched, Subscriptions, refuse_patterns
@@ -78,6 +79,7 @@ class ConsumerGroup:
         "_is_stale",
         "_newest",
         "_rebalances",
+        "_sight",
         "_state",
         "_subscriptions",
         "_timers",
@@ -104,6 +106,8 @@ class ConsumerGroup:
         self._is_stale = False
         self._changed_names: set[str] | None = set()
         """Topics that have changed since the group last looked; None: any may have."""
+        self._sight: Sight | None = None
+        """Of the member that was heard of last; None: of none, since the group was loaded."""
 
     # ------------------------------------------------------------------------------------------------------- requests
     def heartbeat(self, request: ConsumerHeartbeat, waiting: Waiting[ConsumerHeartbeatAnswer], now: Now) -> None:
@@ -111,6 +115,7 @@ class ConsumerGroup:
         UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
         FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID."""
         answer: ConsumerHeartbeatAnswer | KafkaError
+        self._see(request.sight)
         if self._changes_nothing(request):
             self._timers.heard(request.member_id, now.monotonic_ms)
             answer = self._answer(request.member_id, request.member_epoch)
@@ -120,6 +125,12 @@ class ConsumerGroup:
             except KafkaError as error:
                 answer = error
         self._host.outbox.reply(self.group_id, waiting, answer)
+
+    def _see(self, sight: Sight) -> None:
+        """Rights may be others than when expressions were resolved last."""
+        before, self._sight = self._sight, sight
+        if self._state.regexes and (before is None or before.generation != sight.generation):
+            self._is_stale, self._changed_names = True, None
 
     def metadata_changed(self, names: Collection[str], now: Now) -> None:
         """These topics were created, deleted, enlarged, or have moved to other racks.
@@ -351,11 +362,11 @@ class ConsumerGroup:
         """Raises the group epoch where what the group has subscribed to is not what it was: because this member has
         changed its subscription (`subscriber`), because the topics have changed, or because the group is new."""
         rematched: dict[str, Rematched] = {}
-        if self._is_stale:
-            rematched = self._subscriptions.refresh(self._changed_names, edits, now.unix_ms)
+        if self._is_stale and self._sight is not None:
+            rematched = self._subscriptions.refresh(self._changed_names, self._sight, edits, now.unix_ms)
         if subscriber is not None:
-            if subscriber.topic_regex:
-                self._subscriptions.resolve(subscriber.topic_regex, edits, now.unix_ms)
+            if subscriber.topic_regex and self._sight is not None:
+                self._subscriptions.resolve(subscriber.topic_regex, self._sight, edits, now.unix_ms)
             self._subscriptions.drop_unused(edits)
         elif not self._is_stale and self._state.group is not None:
             return

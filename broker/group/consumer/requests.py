@@ -1,8 +1,8 @@
 """What a consumer group is asked and what it answers: the contents of Kafka's messages, at any version. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.broker.group.assignors.spec import Partitions
 from odradek.broker.group.rebalance import Rebalances
@@ -12,6 +12,21 @@ LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
 NOT_GIVEN = -1
 """A rebalance time-out that has not changed since the last heartbeat."""
+
+
+class Sight(NamedTuple):
+    """Which topics who asks may see, by the rights of now."""
+
+    generation: int
+    """Another one whenever rights have changed."""
+    has: Callable[[str], bool]
+
+
+def _everything(name: str) -> bool:
+    return True
+
+
+ALL_TOPICS: Final = Sight(0, _everything)
 
 
 class ConsumerHeartbeat(NamedTuple):
@@ -33,6 +48,8 @@ class ConsumerHeartbeat(NamedTuple):
     client_host: str = ""
     member_id_required: bool = True
     """False for version 0, in which a member that joins has no id yet."""
+    sight: Sight = ALL_TOPICS
+    """An expression matches nothing else."""
 
     @property
     def is_full(self) -> bool:

@@ -3,6 +3,9 @@
 Expressions are RE2's and match a whole name. They are resolved when a member brings a new one, and again for each name
 that appears or goes, by `refresh`; the result is a record, so that it means the same after a change of the leader.
 Kafka resolves them in the background every ten minutes (`group.consumer.regex.refresh.interval.ms`) or sooner.
+
+An expression matches only topics that the member may see whose heartbeat has it resolved, as in Kafka, and is resolved
+again when rights have changed. Members that share an expression share its topics.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,6 +15,7 @@ from typing import NamedTuple
 from odradek.broker.group.consumer.edits import Edits
 from odradek.broker.group.consumer.group_state import GroupState
 from odradek.broker.group.consumer.group_values import Key, Kind, Member, ResolvedRegex
+from odradek.broker.group.consumer.requests import Sight
 from odradek.broker.group.topics_view import TopicsView
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -74,11 +78,11 @@ class Subscriptions:
         hashes = sorted(topic.metadata_hash for topic in topics)
         return int.from_bytes(blake2b(b"".join(hashes), digest_size=8).digest(), "big", signed=True)
 
-    def resolve(self, regex: str, edits: Edits, unix_ms: int) -> None:
+    def resolve(self, regex: str, sight: Sight, edits: Edits, unix_ms: int) -> None:
         """Makes sure that the expression is resolved. Raises KafkaError: INVALID_REGULAR_EXPRESSION."""
         matches = self._matcher(regex)
         if regex not in self._state.regexes:
-            found = frozenset(name for name in self._topics.names() if matches(name))
+            found = frozenset(name for name in self._topics.names() if matches(name) and sight.has(name))
             edits.put(Key(Kind.REGEX, regex), ResolvedRegex(found, 0, unix_ms))
 
     def drop_unused(self, edits: Edits) -> None:
@@ -89,7 +93,7 @@ class Subscriptions:
                 self._matchers.pop(regex, None)
                 edits.put(Key(Kind.REGEX, regex), None)
 
-    def refresh(self, changed: Iterable[str] | None, edits: Edits, unix_ms: int) -> dict[str, Rematched]:
+    def refresh(self, changed: Iterable[str] | None, sight: Sight, edits: Edits, unix_ms: int) -> dict[str, Rematched]:
         """Looks again which of these names exist and match; None: which of all names. Returns the expressions that
         match others than before.
 
@@ -102,9 +106,10 @@ class Subscriptions:
             except KafkaError:
                 continue
             if changed is None:
-                found = frozenset(name for name in self._topics.names() if matches(name))
+                found = frozenset(name for name in self._topics.names() if matches(name) and sight.has(name))
             else:
                 exist = {name for name in changed if self._topics.by_name(name) is not None and matches(name)}
+                exist = {name for name in exist if sight.has(name)}
                 found = resolved.topic_names.difference(changed) | exist
             if found != resolved.topic_names:
                 edits.put(Key(Kind.REGEX, regex), ResolvedRegex(found, 0, unix_ms))

@@ -16,6 +16,7 @@ from typing import Any, Final
 from odradek.broker.cluster.open_store import open_shared_store, wait_for_store
 from odradek.broker.cluster.store import MetadataStore, StoreRefused, Unknown, Unreachable
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.option import ByReference
 from odradek.broker.config.settings import Settings
 from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
 from odradek.broker.disk.file_disk import FileDisk
@@ -160,7 +161,9 @@ class BrokerProcess:
 
 def settings_from(begin: Message) -> Settings:
     """Raises ConfigError, ListenerError."""
-    return settings_of(BrokerConfig(begin["static"]), begin["memory"], begin["metrics"])
+    referred = begin["by_reference"]  # JSON has no word for it
+    static = {name: ByReference(text) if name in referred else text for name, text in begin["static"].items()}
+    return settings_of(BrokerConfig(static), begin["memory"], begin["metrics"])
 
 
 def ready(broker: Broker) -> dict[str, Any]:

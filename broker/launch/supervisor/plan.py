@@ -11,9 +11,16 @@ from typing import Any, Final
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.listeners import PORT_MAX, Listener
-from odradek.broker.config.security_protocol import parse_protocol_map
+from odradek.broker.config.option import ByReference
+from odradek.broker.config.settings import told_broker_listener
 from odradek.broker.directories.cluster_layout import broker_directory
-from odradek.broker.launch.listen_options import ListenerError, check_listeners, check_protocols
+from odradek.broker.launch import protection
+from odradek.broker.launch.listen_options import (
+    ListenerError,
+    check_inter_broker,
+    check_listeners,
+    check_sasl,
+)
 from odradek.broker.launch.memory_defaults import with_defaults
 
 ONE_REPLICA: Final = {"default.replication.factor": "1", "min.insync.replicas": "1"}
@@ -33,7 +40,7 @@ class Options:
     listeners: Sequence[Listener]
     advertised: Sequence[Listener]
     data_dir: str | None
-    static: Mapping[str, str]
+    static: Mapping[str, str] = field(repr=False)  # there may be secrets
     metrics: Listener | None = None
     log_levels: Mapping[str, str] = field(default_factory=dict[str, str])
     log_format: str = "text"
@@ -67,6 +74,7 @@ class BrokerPlan:
         return {
             "node_id": self.node_id,
             "static": static,
+            "by_reference": [name for name, text in static.items() if isinstance(text, ByReference)],
             "memory": options.data_dir is None,
             "metrics": None if metrics_port is None else f"127.0.0.1:{metrics_port}",
             "log_levels": dict(options.log_levels),
@@ -88,7 +96,12 @@ def plan(options: Options, ids: Sequence[int]) -> list[BrokerPlan]:
         _, by_name = check_listeners([listener], [] if told is listener else [told])
         brokers.append(BrokerPlan(node_id, listener, by_name[listener.name]))
     config = BrokerConfig(dict(options.static))
-    check_protocols([each.listener for each in brokers], parse_protocol_map(config.listener_security_protocol_map))
+    listening = [each.listener for each in brokers]
+    option, name = told_broker_listener(config)
+    check_inter_broker(name, listening, option)
+    protection.check(listening, config, options.metrics)
+    if brokers:
+        check_sasl(listening, config, brokers[0].listener.name)
     return brokers
 
 

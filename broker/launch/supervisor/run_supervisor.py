@@ -20,9 +20,11 @@ from odradek.broker.cluster.local import LocalStore
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.socket_store.address import listening_socket, private_directory
 from odradek.broker.cluster.socket_store.server import StoreServer
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.directories.cluster_layout import FIRST_ID, first_broker_id, metadata_directory
 from odradek.broker.disk.descriptor_limits import raise_descriptor_limit
 from odradek.broker.disk.file_disk import FileDisk
+from odradek.broker.launch import protection
 from odradek.broker.launch.cluster_directory import (
     SOCKET_FILE,
     broker_ids,
@@ -104,6 +106,7 @@ async def _run(
         try:
             await supervisor.start()
             if not stop.is_set():
+                protection.tell([each.listener for each in plans], BrokerConfig(options.static), options.metrics)
                 click.echo(_ready_line(supervisor, options, replicas_of(options, defaults)))
                 await supervisor.run()
             if not stop.is_set():

@@ -3,7 +3,7 @@
 What they run is imported when they run, so that `--help` answers at once.
 """
 
-import os.path
+import os
 import sys
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
@@ -50,16 +50,23 @@ def _with_store_options(command: Callable[..., None]) -> Callable[..., None]:
     "--data-dir", metavar="DIR", help="The directory in which metadata.log is. A broker may be running on it."
 )
 @_with_store_options
+@click.option("--with-secrets", is_flag=True, help="Also the credentials of users, and options that are passwords.")
 def backup(
-    file: str, data_dir: str | None, address: str | None, config_file: str | None, assignments: tuple[str, ...]
+    file: str,
+    data_dir: str | None,
+    address: str | None,
+    config_file: str | None,
+    assignments: tuple[str, ...],
+    with_secrets: bool,
 ) -> None:
     """Save the metadata of a cluster to a file.
 
-    Topics, replicas, options and ids as of one moment, as JSON lines; no records. FILE is written whole, or "-" for
-    standard output.
+    Topics, replicas, options and ids as of one moment, as JSON lines; no records, and no secrets unless they are asked
+    for: then FILE is for its owner alone. It is written whole, or "-" for standard output.
     """
     from odradek.broker.cluster.backup import encode_backup
     from odradek.broker.disk.file_disk import FileDisk
+    from odradek.broker.disk.open_files import for_owner_alone
     from odradek.broker.offline.rescue.directory import backup_of_directory
     from odradek.runtime.environment import Environment
 
@@ -72,14 +79,19 @@ def backup(
     now = _utc(Environment.now_ns())
     with _refusals(place):
         if address is not None:
-            taken = _saved(_place(disk, address, config_file, assignments), now)
+            taken = _saved(_place(disk, address, config_file, assignments), now, with_secrets=with_secrets)
         else:
-            taken = backup_of_directory(disk, place, now)
+            taken = backup_of_directory(disk, place, now, with_secrets=with_secrets)
         data = encode_backup(taken)
         if file == STANDARD:
             sys.stdout.buffer.write(data)
+        elif with_secrets:
+            with for_owner_alone():
+                disk.write_whole(file, data)
         else:
             disk.write_whole(file, data)
+    if taken.left_out:
+        click.echo(f"{len(taken.left_out)} secret(s) left out, which --with-secrets keeps", err=True)
     click.echo(
         f"{len(taken.values)} keys of cluster {taken.cluster_id} at revision {taken.revision}, {len(data)} bytes",
         err=file == STANDARD,
@@ -134,6 +146,7 @@ def restore(
         f"restored {len(found.values)} keys of cluster {found.cluster_id}, as of {found.time} and revision "
         f"{found.revision}; the metadata goes on at revision {revision}"
     )
+    _tell_of_missing(found)
 
 
 @click.command(epilog=EXIT_CODES_HELP)
@@ -200,17 +213,17 @@ def _one_of(data_dir: str | None, address: str | None) -> str:
 
 def _place(disk: "Disk", address: str, config_file: str | None, assignments: tuple[str, ...]) -> Place:
     """Raises ConfigError, OSError."""
-    from odradek.broker.config.broker_config import load_static
+    from odradek.broker.config.static_options import Sources, load_static
 
     text = None if config_file is None else disk.read_whole(config_file).decode("utf-8", "replace")
-    return Place(disk, address, load_static(text, assignments))
+    return Place(disk, address, load_static(text, assignments, sources=Sources(os.environ, disk.read_whole)))
 
 
-def _saved(place: Place, now: str) -> "Backup":
+def _saved(place: Place, now: str, *, with_secrets: bool) -> "Backup":
     from odradek.broker.cluster.backup import take_backup
 
     async def save(store: "MetadataStore") -> "Backup":
-        return take_backup(await store.read("/"), now)
+        return take_backup(await store.read("/"), now, with_secrets=with_secrets)
 
     return _with_store(place, save)
 
@@ -240,6 +253,13 @@ def _with_store(place: Place, work: "Callable[[MetadataStore], Coroutine[Any, An
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(run())
+
+
+def _tell_of_missing(backup: "Backup") -> None:
+    from odradek.broker.cluster.secret_values import told_of
+
+    for sentence in told_of(backup.left_out):
+        click.echo(sentence, err=True)
 
 
 def _read(disk: "Disk", file: str) -> "Backup":

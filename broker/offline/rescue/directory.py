@@ -22,13 +22,13 @@ from odradek.broker.disk.disk import Disk
 from odradek.broker.offline.adopt.claim import DirectoryRefused, first_revision, locked
 
 
-def backup_of_directory(disk: Disk, data_dir: str, time: str) -> Backup:
+def backup_of_directory(disk: Disk, data_dir: str, time: str, *, with_secrets: bool = False) -> Backup:
     """What the metadata in a data directory says now. Raises DirectoryRefused, OSError."""
     journal = read_journal(disk, data_dir)
     if journal is None:
         raise DirectoryRefused(f"{data_dir} has no {FILE_NAME}: give the directory that the metadata is in")
     try:
-        return take_backup(Snapshot(journal.revision, journal.entries), time)
+        return take_backup(Snapshot(journal.revision, journal.entries), time, with_secrets=with_secrets)
     except MalformedMetadata as error:
         raise DirectoryRefused(f"{posixpath.join(data_dir, FILE_NAME)} cannot be used: {error}") from error
 

@@ -22,9 +22,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from odradek.broker.cluster.backup import EPOCHS_SKIPPED, Backup, decode_backup, encode_backup
+from odradek.broker.cluster.features import ACLS, SUPPORTED
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
+    FEATURES_KEY,
     PRODUCER_IDS_KEY,
     KeyKind,
     NodeState,
@@ -33,10 +35,12 @@ from odradek.broker.cluster.keys import (
     colliding_name,
     decode_producer_ids,
     encode_cluster,
+    encode_features,
     encode_producer_ids,
     node_key,
     parse_key,
 )
+from odradek.broker.cluster.secret_values import told_of
 from odradek.broker.cluster.store import Entry, Snapshot
 from odradek.broker.directories.meta_properties import MetaProperties
 from odradek.broker.offline.adopt.directory import Found
@@ -253,11 +257,15 @@ def _remark(plan: RebuildPlan, before: ClusterImage, backup: Backup | None) -> N
         plan.remarks.append(
             "the options that were set for brokers and groups are lost; a backup, if there is one, has them"
         )
+        plan.remarks.append(
+            "ACLs are lost, too: with an authorizer nobody but super users may do anything before they are given again"
+        )
         return
     taken = {topic.topic_id for topic in plan.topics}
     absent = [topic.name for topic in before.topics.values() if topic.topic_id not in taken]
     if absent:
         plan.remarks.append(f"the backup has topics that are not taken: {', '.join(sorted(absent))}")
+    plan.remarks += told_of(backup.left_out)
 
 
 def _log_starts(plan: RebuildPlan, name: str) -> Iterable[int]:
@@ -267,8 +275,10 @@ def _log_starts(plan: RebuildPlan, name: str) -> Iterable[int]:
 
 def _values(plan: RebuildPlan, backup: Backup | None) -> dict[str, bytes]:
     values = {CLUSTER_KEY: encode_cluster(plan.cluster_id), PRODUCER_IDS_KEY: _producer_ids(plan, backup)}
+    # Whatever was refused before: where an authorizer is set, nothing may be allowed meanwhile.
+    values[FEATURES_KEY] = encode_features({ACLS: SUPPORTED[ACLS]})
     if backup is not None:
-        kept = (KeyKind.BROKER_CONFIG, KeyKind.GROUP_CONFIG, KeyKind.NODE)
+        kept = (KeyKind.BROKER_CONFIG, KeyKind.GROUP_CONFIG, KeyKind.NODE, KeyKind.ACL)
         values |= {key: value for key, value in backup.values.items() if parse_key(key)[0] in kept}
     directory_ids: defaultdict[int, list[bytes]] = defaultdict(list)
     for each in plan.directories:

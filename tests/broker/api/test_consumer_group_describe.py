@@ -1,10 +1,8 @@
 """ConsumerGroupDescribe: state, epochs and members of consumer groups, in every version."""
 
-from odradek.broker.access.access import Access, Asker
-from odradek.broker.access.operations import NOT_ASKED, Operation, bit_field
-from odradek.broker.access.resource import Resource, of_topic
+from odradek.broker.access.operations import NOT_ASKED, Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.context import Context
-from odradek.broker.handling.group_requests import GROUP_OPERATIONS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -14,8 +12,10 @@ from odradek.protocol.messages.consumer_group_describe import (
 )
 from tests.broker.groups import GROUP, finalize, make_consumer_group, make_group, running_groups
 from tests.broker.support import ask
+from tests.broker.transactions import Denying
 
 VERSIONS = range(2)
+GROUP_OPERATIONS = 3400
 
 
 async def describe(
@@ -71,7 +71,7 @@ async def test_what_may_be_done_is_told_where_it_is_asked() -> None:
         await make_consumer_group(context, GROUP)
         for version in VERSIONS:
             known, unknown = await describe(context, GROUP, "b", version=version, with_operations=True)
-            assert known.authorized_operations == bit_field(*GROUP_OPERATIONS)
+            assert known.authorized_operations == GROUP_OPERATIONS
             assert unknown.authorized_operations == NOT_ASKED
 
 
@@ -90,12 +90,7 @@ async def test_a_group_of_another_broker_is_not_described_here() -> None:
 
 
 async def test_a_topic_that_may_not_be_seen_hides_the_group() -> None:
-    class Denying(Access):
-        def permits(self, asker: Asker, operation: Operation, resource: Resource) -> bool:
-            del asker, operation
-            return resource != of_topic("orders")
-
-    async with running_groups(access=Denying()) as context:
+    async with running_groups(access=Denying((Operation.DESCRIBE, of_topic("orders")))) as context:
         await make_consumer_group(context, GROUP)
         [group] = await describe(context, GROUP)
         assert (group.error_code, group.members) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])

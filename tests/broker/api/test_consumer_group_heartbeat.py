@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.access.access import Access, Asker
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import Resource, of_group, of_topic
+from odradek.broker.access.resource import of_group, of_topic
 from odradek.broker.cluster.features import GROUP_VERSION
 from odradek.broker.handling.context import Context
 from odradek.broker.topic_patterns import LENGTH_MAX
@@ -20,6 +19,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 )
 from tests.broker.groups import GROUP, Member, commit, fetch, finalize, generation, running_groups
 from tests.broker.support import ask, make_topic
+from tests.broker.transactions import Denying
 
 VERSIONS = range(2)
 ALL = (0, 1, 2)
@@ -235,21 +235,11 @@ async def test_commits_are_fenced_by_the_member_epoch() -> None:
 
 
 async def test_it_needs_read_of_the_group_and_describe_of_each_named_topic() -> None:
-    class Denying(Access):
-        denied: Resource | None = None
-
-        def permits(self, asker: Asker, operation: Operation, resource: Resource) -> bool:
-            del asker
-            return (operation, resource) not in {
-                (Operation.READ, self.denied),
-                (Operation.DESCRIBE, self.denied),
-            }
-
     access = Denying()
     async with running_groups(access=access) as context:
-        access.denied = of_group(GROUP)
+        access.denied = ((Operation.READ, of_group(GROUP)),)
         assert (await join(context)).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
-        access.denied = of_topic("orders")
+        access.denied = ((Operation.DESCRIBE, of_topic("orders")),)
         assert (await join(context)).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        access.denied = None
+        access.denied = ()
         assert (await join(context)).error_code == ErrorCode.NONE

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.access.access import Access, Asker
 from odradek.broker.access.operations import Operation
-from odradek.broker.access.resource import Resource
+from odradek.broker.access.resource import CLUSTER, Resource
 from odradek.broker.handling.context import Caller, CloseConnection, Context
 from odradek.broker.handling.dispatch import dispatch_alone
 from odradek.protocol.codec.codec import decode, encode, encode_parts
@@ -20,6 +20,7 @@ from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest,
 from odradek.protocol.principal_data import decode_principal, encode_principal
 from tests.broker.api.controlling import controller
 from tests.broker.support import ask, running_broker
+from tests.broker.transactions import Denying
 
 UNREGISTER = UnregisterBrokerRequest(broker_id=77)
 ALICE = encode_principal("User", "alice")
@@ -35,7 +36,7 @@ def wrapped(
 
 
 def raw(data: bytes) -> EnvelopeRequest:
-    return EnvelopeRequest(request_data=data, client_host_address=HERE)
+    return EnvelopeRequest(request_data=data, request_principal=ALICE, client_host_address=HERE)
 
 
 def inside(response: Response, cls: type[UnregisterBrokerResponse] = UnregisterBrokerResponse) -> Any:
@@ -52,8 +53,10 @@ class Watching(Access):
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, Operation]] = []
+        self.is_enforced = True
 
-    def permits(self, asker: Asker, operation: Operation, resource: Resource) -> bool:
+    def permits(self, asker: Asker, operation: Operation, resource: Resource, *, logs_refusal: bool = True) -> bool:
+        del logs_refusal
         self.asked.append((str(asker.principal), asker.host, operation))
         return operation is not Operation.ALTER or str(asker.principal) != "User:mallory"
 
@@ -135,3 +138,17 @@ async def test_an_envelope_that_is_cut_closes_the_connection(end: int) -> None:
 def test_a_principal_comes_back_as_java_writes_it() -> None:
     assert ALICE == b"\0\0" + b"\x05User" + b"\x06alice" + b"\0" + b"\0"
     assert decode_principal(ALICE) == ("User", "alice")
+
+
+async def test_an_envelope_in_nobodys_name_is_refused() -> None:
+    async with controller() as context:
+        answer = await sent(context, wrapped(principal=None))
+        assert answer.error_code == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+
+
+async def test_who_may_not_act_for_the_cluster_sends_nothing_on() -> None:
+    async with controller() as context:
+        context.access = Denying((Operation.CLUSTER_ACTION, CLUSTER))
+        for principal in (ALICE, None):
+            answer = await sent(context, wrapped(principal=principal))
+            assert (answer.error_code, answer.response_data) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)

@@ -3,9 +3,11 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
+from odradek.broker.cluster.acls import acl_key, encode_acl
 from odradek.broker.cluster.backup import (
     EPOCHS_SKIPPED,
     BadBackup,
@@ -16,9 +18,12 @@ from odradek.broker.cluster.backup import (
     restored_values,
     take_backup,
 )
+from odradek.broker.cluster.features import ACLS, ENVELOPE, SUPPORTED, TRANSACTION_VERSION
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
     CONTROLLER_KEY,
+    FEATURES_KEY,
     PRODUCER_IDS_KEY,
     BrokerState,
     MalformedMetadata,
@@ -29,12 +34,14 @@ from odradek.broker.cluster.keys import (
     broker_key,
     changing_key,
     decode_cluster,
+    decode_features,
     decode_partition,
     decode_restoring,
     encode_changing,
     encode_cluster,
     encode_configs,
     encode_controller,
+    encode_features,
     encode_producer_ids,
     encode_restoring,
     encode_stopping,
@@ -45,6 +52,7 @@ from odradek.broker.cluster.keys import (
     topic_key,
 )
 from odradek.broker.cluster.store import COMMIT_BYTES_MAX, OPERATIONS_MAX, Entry, Snapshot
+from tests.broker.access.rules import acl
 
 TOPIC_ID = bytes(range(16))
 TIME = "2026-11-22T14:00:00Z"
@@ -201,3 +209,21 @@ def test_portions_are_what_a_commit_takes_and_leave_the_cluster_for_the_end() ->
 def test_what_a_store_holds_is_told_in_a_few_words() -> None:
     assert described([]) == "nothing"
     assert described(["/topics/a", "/topics/b", CLUSTER_KEY]) == "1 cluster key(s), 2 topic key(s)"
+
+
+def test_acls_and_that_they_count_come_with_it_and_no_other_feature_does() -> None:
+    features = {FEATURES_KEY: encode_features({**SUPPORTED, "of tomorrow": 3}, {TRANSACTION_VERSION: 1})}
+    there = KEPT | features | {acl_key(acl()): encode_acl(acl())}
+    backup = take_backup(Snapshot(1, {key: Entry(value, 1) for key, value in there.items()}), TIME)
+    restored = restored_values(decode_backup(encode_backup(backup)))
+    image = ClusterImage.from_snapshot(Snapshot(1, {key: Entry(value, 1) for key, value in restored.items()}))
+    assert (image.features, image.held_features) == ({ACLS: 1}, {})
+    assert list(image.acls.values()) == [acl()]
+
+
+def test_where_acls_do_not_count_no_feature_comes_with_it() -> None:
+    there = KEPT | {FEATURES_KEY: encode_features({ENVELOPE: 1})}
+    backup = take_backup(Snapshot(1, {key: Entry(value, 1) for key, value in there.items()}), TIME)
+    assert FEATURES_KEY not in backup.values
+    altered = replace(backup, values={**backup.values, FEATURES_KEY: encode_features(SUPPORTED)})
+    assert decode_features(restored_values(altered)[FEATURES_KEY]) == ({ACLS: 1}, {})

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.cluster import features
-from odradek.broker.cluster.features import ENVELOPE, SUPPORTED, to_finalize
+from odradek.broker.cluster.features import ACLS, ENVELOPE, SUPPORTED, counts, to_finalize
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     FEATURES_KEY,
@@ -83,3 +83,19 @@ def test_what_an_earlier_release_wrote_has_none_and_nonsense_is_refused() -> Non
     for value in (b'{"v":1,"features":{"a":"1"}}', b'{"v":1,"features":[]}', b'{"v":1,"features":{"a":true}}'):
         with pytest.raises(MalformedMetadata):
             decode_features(value)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "finalized", "expected"),
+    [
+        ({1: NEW, 2: NEW}, {}, True),
+        ({1: NEW, 2: OLD}, {}, False),
+        ({1: NEW, 2: OLD}, {ACLS: 1}, True),
+        ({}, {}, False),
+        ({}, {ACLS: 1}, True),
+    ],
+)
+def test_what_all_have_counts_before_it_is_written_down(
+    nodes: dict[int, NodeState], finalized: dict[str, int], expected: bool
+) -> None:
+    assert counts(ACLS, nodes.keys(), nodes, finalized) is expected

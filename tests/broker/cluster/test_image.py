@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.cluster import keys
-from odradek.broker.cluster.image import NO_CONFIGS, NO_CONTROLLER, ClusterImage, Delta, TopicImage, compare
+from odradek.broker.cluster.image import NO_CONTROLLER, ClusterImage, Delta, compare
 from odradek.broker.cluster.keys import BrokerState, MalformedMetadata, PartitionState, TopicState
 from odradek.broker.cluster.state import State
 from odradek.broker.cluster.store import Change, Event, Snapshot, Txn
+from odradek.broker.cluster.topic_image import NO_CONFIGS, TopicImage
 
 IDS = [bytes([number]) * 16 for number in range(1, 4)]
 

@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 import pytest
 
 from odradek.broker.cluster import keys
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState
 from odradek.broker.cluster.memory import MemoryStore
 from odradek.broker.cluster.store import CHUNK_SIZE, Change, Conflict, Lease, MetadataStore, Snapshot, Txn
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.cluster.topics import (
     add_partitions,
     create_topic,

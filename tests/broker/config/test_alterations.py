@@ -153,18 +153,20 @@ def test_what_belongs_to_one_broker_is_not_set_for_all(monkeypatch: pytest.Monke
 
 
 def test_names_that_are_unknown_are_stored_as_they_came() -> None:
-    values = {"no.such.option": " x ", "": "y", "num.io.threads": "many", "listener.name.a.ssl.keystore.key": "z"}
+    values = {"no.such.option": " x ", "": "y", "num.io.threads": "many", "listener.name.a.ssl.provider": "z"}
     alterations = [Alteration(name, SET, value) for name, value in values.items()]
     assert alter_broker({"old.one": "1"}, alterations, per_broker=True) == {"old.one": "1"} | values
     assert replace_broker(values, per_broker=True) == values
     assert alter_broker(values, [Alteration(name, DELETE, None) for name in values], per_broker=False) == {}
 
 
-@pytest.mark.parametrize("name", ["listener.name.a.ssl.keystore.key", "sasl.enabled.mechanisms"])
-def test_kafkas_options_of_one_broker_are_not_stored_for_all(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"), [("listener.name.a.ssl.keystore.key", "x"), ("sasl.enabled.mechanisms", "PLAIN")]
+)
+def test_kafkas_options_of_one_broker_are_not_stored_for_all(name: str, value: str) -> None:
     message = f"Cannot update these configs at default cluster level, broker id must be specified: [{name}]"
     with refusal(ErrorCode.INVALID_REQUEST, message):
-        replace_broker({name: "x"}, per_broker=False)
+        replace_broker({name: value}, per_broker=False)
 
 
 def test_an_option_that_may_not_be_set_may_be_deleted() -> None:
@@ -182,7 +184,7 @@ NULL = Alteration("num.partitions", SET, None)
 NO_LIST = Alteration("log.retention.ms", APPEND, "1")
 FIXED = Alteration("node.id", SET, "1")
 WRONG = Alteration("max.connections", SET, "many")
-OF_ONE = Alteration("principal.builder.class", SET, "x")
+OF_ONE = Alteration("sasl.mechanism.inter.broker.protocol", SET, "PLAIN")
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_a_start_is_refused_with_all_mistakes_and_what_to_do_for_each() -> None:
         "num.io.threads": "8",
         "num.partitions": "none",
         "num.partitons": "1",
-        "listener.name.secure.ssl.keystore.location": "/keys",
+        "listener.name.secure.ssl.provider": "secret",
         "node.id": "1",
         "colour": "red",
         "broker.id": "2",
@@ -189,8 +189,8 @@ def test_a_start_is_refused_with_all_mistakes_and_what_to_do_for_each() -> None:
         "7 mistakes in the configuration of the broker:",
         "  num.io.threads, background.threads, num.network.threads are options of Apache Kafka's without effect here "
         "(one thread serves everything): remove them",
-        "  listener.name.secure.ssl.keystore.location is an option of Apache Kafka's without effect here (there is "
-        "neither encryption nor authentication yet, so keep the listeners on a network that you trust): remove it",
+        "  listener.name.secure.ssl.provider is an option of Apache Kafka's without effect here (OpenSSL speaks TLS, "
+        "with random numbers and algorithms of its own): remove it",
         "  process.roles is an option of Apache Kafka's without effect here (the metadata is not kept by KRaft; "
         "`metadata.store` says where it is): remove it",
         "  Invalid value none for configuration num.partitions: it must be a whole number of 32 bits of at least 1.",

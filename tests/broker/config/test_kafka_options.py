@@ -8,8 +8,6 @@ import pytest
 from odradek.broker.config.broker_options import BROKER_OPTIONS
 from odradek.broker.config.kafka_options import NOT_HERE, is_fixed, needs_broker, needs_listener, reason_for
 
-SECURITY = NOT_HERE["ssl.protocol"]
-
 
 def test_no_option_stands_in_two_places() -> None:
     assert [name for name in NOT_HERE if name in BROKER_OPTIONS] == []
@@ -20,9 +18,10 @@ def test_no_option_stands_in_two_places() -> None:
     ("name", "reason"),
     [
         ("num.io.threads", "one thread serves everything"),
-        ("listener.name.outside.ssl.keystore.location", SECURITY),
-        ("listener.name.outside.scram-sha-256.sasl.jaas.config", SECURITY),
-        ("listener.name.outside.max.connections", "limits of one listener are not built"),
+        ("listener.name.outside.ssl.provider", NOT_HERE["ssl.provider"]),
+        ("ssl.protocol", "`ssl.enabled.protocols` says which versions of TLS are spoken"),
+        ("listener.name.outside.gssapi.sasl.kerberos.service.name", NOT_HERE["sasl.kerberos.kinit.cmd"]),
+        ("listener.name.outside.num.network.threads", "one thread serves everything"),
         ("listener.name.outside.no.such.option", None),
         ("listener.name.", None),
         ("no.such.option", None),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.config.option import LONG_MAX, ConfigError, ConfigType, Option, unknown_name
+from odradek.broker.config.option import LONG_MAX, ByReference, ConfigError, ConfigType, Option, unknown_name
 from odradek.protocol.errors import ErrorCode
 
 BOOLEAN = Option("a.boolean", ConfigType.BOOLEAN, False, "")
@@ -152,3 +152,26 @@ def test_decimals_are_written_as_java_does(value: float, text: str) -> None:
     option = Option("o", ConfigType.DOUBLE, value, "A decimal.")
     assert option.text(value) == text
     assert option.parse(text) == value
+
+
+def test_a_value_by_reference_is_shown_as_little_as_a_password() -> None:
+    """Nor does a check quote it, nor is the name lost under which it was given."""
+    quoting = Option[str]("an.option", ConfigType.STRING, "", "", check=lambda value: f"{value} is not good")
+    with pytest.raises(ConfigError, match=r"^Invalid value \[hidden\] for configuration an\.option: it must be text"):
+        quoting.parse(ByReference("hunter2"))
+    given = "listener.name.x.an.int"
+    with pytest.raises(ConfigError, match=rf"^Invalid value \[hidden\] for configuration {given}: it must be a whole"):
+        INT.parse(ByReference("hunter2"), given)
+    with pytest.raises(ConfigError, match=rf"^Invalid value x for configuration {given}: it must be a whole"):
+        INT.normalised("x", given)
+    assert INT.parse(ByReference(" 7 ")) == 7
+
+
+def test_an_option_of_a_mechanism_is_one_of_a_listener() -> None:
+    def flags(option: Option[Any]) -> tuple[bool, bool, bool]:
+        return option.per_listener, option.per_mechanism, option.mechanism_alone
+
+    assert flags(INT) == (False, False, False)
+    assert flags(Option("o", ConfigType.INT, 1, "", per_listener=True)) == (True, False, False)
+    assert flags(Option("o", ConfigType.INT, 1, "", per_mechanism=True)) == (True, True, False)
+    assert flags(Option("o", ConfigType.INT, 1, "", mechanism_alone=True)) == (True, True, True)

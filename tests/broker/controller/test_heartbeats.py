@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from odradek.broker.cluster.acls import acl_key, encode_acl
 from odradek.broker.cluster.image import NO_CONTROLLER
 from odradek.broker.cluster.keys import (
     CONTROLLER_KEY,
@@ -27,6 +28,7 @@ from odradek.protocol.messages.describe_quorum import (
     QuorumTopic,
     ReplicaState,
 )
+from tests.broker.access.rules import acl
 from tests.broker.cluster.faulty_store import Fate
 from tests.broker.controller.brokers import Brokers, Member, brokers, sleep_ms
 from tests.client.broker_handlers import Call
@@ -54,6 +56,8 @@ class World:
         self.code = ErrorCode.NONE
         self.heard: list[tuple[int, int, float]] = []
         """By whom, of which epoch, and when."""
+        self.revisions: list[int] = []
+        """Up to where it has applied the metadata."""
         member = self.member
         member.is_heard = False
         environment = self.scripted.environment
@@ -76,6 +80,7 @@ class World:
         assert isinstance(request, BrokerHeartbeatRequest)
         assert request.broker_id == HERE
         self.heard.append((call.broker.node_id + 1, request.broker_epoch, self.now_ms))
+        self.revisions.append(request.current_metadata_offset)
         return BrokerHeartbeatResponse(error_code=self.code)
 
     def quorum(self, call: Call) -> DescribeQuorumResponse:
@@ -120,6 +125,22 @@ async def test_it_says_in_time_that_it_is_there_with_its_epoch() -> None:
         assert {(by, epoch) for by, epoch, _ in here.heard} == {(CONTROLLER, here.member.registration.epoch)}
         assert max(at for _, _, at in here.heard) > began_ms + 8 * INTERVAL_MS
         assert len(here.network.links) == 1, "all over one connection"
+
+
+async def test_that_acls_have_changed_is_said_at_once_with_the_revision() -> None:
+    """Whoever changed them waits for that."""
+    async with world() as here:
+        await sleep_ms(INTERVAL_MS / 2)
+        for txn in (Txn(put={acl_key(acl()): encode_acl(acl())}), Txn(delete=(acl_key(acl()),))):
+            count = len(here.heard)
+            revision = await here.cluster.store.commit(txn)
+            await sleep_ms(5)
+            assert len(here.heard) == count + 1
+            assert here.revisions[-1] == revision
+        count = len(here.heard)
+        await here.cluster.store.commit(Txn(put={"/something/else": b""}))
+        await sleep_ms(5)
+        assert len(here.heard) == count
 
 
 async def test_it_goes_on_with_its_new_epoch_when_it_was_registered_anew() -> None:

@@ -3,15 +3,18 @@
 import asyncio
 import errno
 from collections.abc import Callable, Generator
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.directories import meta_properties
 from odradek.broker.directories.data_directory import PROBE_FILE, PROBE_INTERVAL_MS, DataDirectory
 from odradek.broker.directories.partition_directories import DELETE_SUFFIX, renamed
+from odradek.broker.disk.file_disk import FileDisk
 from odradek.broker.log.checkpoint import RECOVERY_POINTS, encode_offsets, read_offsets, write_partition_metadata
 from odradek.runtime.tasks import Tasks
 from tests.broker.failing_disk import FailingDisk
@@ -165,3 +168,20 @@ def test_when_the_broker_stops_nothing_is_looked_into(watched: Watched) -> None:
     watched.pass_ms(1)
     assert watched.failed == []
     assert len(watched.tasks) == 0
+
+
+def test_a_directory_that_others_may_look_into_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """At each start, and one that the broker has made is none."""
+    there = tmp_path / "there"
+    there.mkdir()
+    there.chmod(0o750)
+    loop = VirtualTimeLoop(seconds_max=1e6)
+    for path in (there, tmp_path / "new"):
+        directory = DataDirectory(FileDisk(), str(path), HandEnvironment(loop, T0), Tasks(loop))
+        directory.take()
+        directory.release()
+    assert caplog.messages == [
+        f"the directory {there} holds records and secrets and has mode 0750, so its group may read it: "
+        f"chmod 700 {there}"
+    ]
+    loop.close()

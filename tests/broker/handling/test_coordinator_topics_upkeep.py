@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from odradek.broker.cluster.image import TopicImage
 from odradek.broker.cluster.keys import CONTROLLER_KEY, encode_controller, partition_key
 from odradek.broker.cluster.store import Txn
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.cluster.topics import write_topic_configs
 from odradek.broker.handling import coordinator_topics_upkeep
 from odradek.broker.handling.context import Context

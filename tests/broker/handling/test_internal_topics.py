@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from odradek.broker.access.principal import BROKER_ITSELF
 from odradek.broker.cluster.keys import BrokerState, broker_key
 from odradek.broker.cluster.store import Txn
-from odradek.broker.handling.context import Context
+from odradek.broker.handling import internal_topics
+from odradek.broker.handling.context import Call, Context
 from odradek.broker.handling.internal_topics import InternalTopic, add_replicas, ensure_internal_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -100,3 +102,20 @@ async def test_with_more_brokers_it_is_spread_over_them() -> None:
         await ensure_internal_topic(context, WANTED, LONG_MS)
         assert {len(set(replicas)) for replicas in placed(context)} == {3}
         assert {broker_id for replicas in placed(context) for broker_id in replicas} == {0, 1, 2, 3}
+
+
+async def test_it_is_asked_for_in_no_clients_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An authorizer at the controller would refuse ANONYMOUS."""
+    asked: list[Call] = []
+
+    async def forwarded(context: Context, call: Call, *others: object) -> AlterPartitionReassignmentsResponse:
+        asked.append(call)
+        return AlterPartitionReassignmentsResponse(responses=[])
+
+    async with running_broker(brokers=[HERE]) as context:
+        await ensure_internal_topic(context, WANTED, LONG_MS)
+        revision = await context.metadata.store.commit(Txn(put={broker_key(1): BrokerState(1, {}).encode()}))
+        await context.metadata.applied(revision)
+        monkeypatch.setattr(internal_topics, "forward", forwarded)
+        assert await add_replicas(context, WANTED, LONG_MS)
+    assert [call.principal for call in asked] == [BROKER_ITSELF]

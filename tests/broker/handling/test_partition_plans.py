@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import NO_LEADER, BrokerState, NodeState, PartitionState
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.handling.partition_plans import ElectionType, find, with_elected_leader, with_replicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.controller.test_decisions import BROKERS, clusters, states

@@ -33,8 +33,8 @@ def test_nothing_is_started_where_a_take_has_not_ended(tmp_path: Path) -> None:
         (["--brokers", "0"], "is not in the range"),
         (["--set", "no.such.option=1"], "no.such.option"),
         (["--listen", "nowhere"], "nowhere"),
-        (["--listen", "SSL=127.0.0.1:0"], "which is not built"),
-        (["--set", "listener.security.protocol.map=PLAINTEXT:SSL"], "write PLAINTEXT:PLAINTEXT"),
+        (["--listen", "SASL_PLAINTEXT=127.0.0.1:0"], "speaks SASL, and sasl.enabled.mechanisms has no mechanism"),
+        (["--set", "listener.security.protocol.map=PLAINTEXT:SASL_PLAINTEXT"], "listener PLAINTEXT speaks SASL"),
         (["--listen", "127.0.0.1:65534"], "65536"),
         (["--brokers", "auto"], "need --processes"),
         (["--brokers", "many"], "nor auto"),
@@ -47,6 +47,9 @@ def test_nothing_is_started_where_a_take_has_not_ended(tmp_path: Path) -> None:
         (["--processes", "--listen", "0.0.0.0:9092"], "add --advertise"),
         (["--processes", "--set", "no.such.option=1"], "no.such.option"),
         (["--processes", "--metrics", "SSL=127.0.0.1:0"], "without encryption"),
+        (["--secure", "--listen", "192.0.2.1:9092"], "--secure: listener PLAINTEXT://192.0.2.1:9092 accepts"),
+        (["--secure", "--processes", "--metrics", "192.0.2.1:9100"], "--secure: the page of metrics on 192.0.2.1"),
+        (["--set", "inter.broker.listener.name=A"], "there is no listener named A; there are PLAINTEXT"),
     ],
 )
 def test_what_makes_no_sense_is_said(arguments: list[str], said: str) -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
+from odradek.broker.config.broker_config import BrokerConfig, ConfigError
 from odradek.broker.config.listeners import Listener
-from odradek.broker.config.security_protocol import BY_NAME, PROTOCOL_MAP_DEFAULT, parse_protocol_map
 from odradek.broker.launch.listen_options import (
     ListenerError,
     check_inter_broker,
     check_listeners,
-    check_protocols,
+    check_sasl,
     parse_address,
     parse_metrics_address,
 )
@@ -122,36 +122,45 @@ def test_brokers_need_a_listener_that_is_there() -> None:
         check_inter_broker("X", listeners)
 
 
-@pytest.mark.parametrize(
-    ("listen", "mapped", "protocol"),
-    [
-        ("A=h:1", PROTOCOL_MAP_DEFAULT, None),
-        ("A=h:1", "", None),
-        ("A=h:1", "B:SASL_SSL,C:SSL", None),
-        ("ssl=h:1", "SSL:PLAINTEXT", None),
-        ("A=h:1", "a:sasl_plaintext", "SASL_PLAINTEXT"),
-        ("PLAINTEXT=h:1", "PLAINTEXT:SSL", "SSL"),
-        *((f"{name}=h:1", PROTOCOL_MAP_DEFAULT, name) for name in BY_NAME if name != "PLAINTEXT"),
-        *((f"{name}=h:1", "", name) for name in BY_NAME if name != "PLAINTEXT"),
-    ],
-)
-def test_a_listener_whose_protocol_is_not_built_is_refused(listen: str, mapped: str, protocol: str | None) -> None:
-    """Kafka would encrypt, or ask for a password. What is mapped and not listened on is nobody's concern."""
-    listeners = [parse_address("OK=h:2", "--listen"), parse_address(listen, "--listen")]
-    if protocol is None:
-        check_protocols(listeners, parse_protocol_map(mapped))
-        return
-    name = listeners[1].name
-    with pytest.raises(ListenerError) as caught:
-        check_protocols(listeners, parse_protocol_map(mapped))
-    said = str(caught.value)
-    assert said.startswith(
-        f"the listener {name}://h:1 is to speak the security protocol {protocol}, which is not built"
-    )
-    assert said.endswith(f"write {name}:PLAINTEXT in listener.security.protocol.map")
-
-
 def test_metrics_have_no_protocol() -> None:
     assert parse_metrics_address("h:1") == Listener("PLAINTEXT", "h", 1)
     with pytest.raises(ListenerError, match=r"^--metrics ssl=h:1: .* leave SSL= out"):
         parse_metrics_address("ssl=h:1")
+
+
+def test_the_option_that_names_the_listener_of_brokers_is_told() -> None:
+    listeners, _ = parse_listeners(("A=127.0.0.1:1",), ())
+    with pytest.raises(ListenerError, match=r"^security\.inter\.broker\.protocol=SSL: there is no listener named SSL"):
+        check_inter_broker("SSL", listeners, "security.inter.broker.protocol")
+
+
+SASL = {"listener.security.protocol.map": "IN:PLAINTEXT,OUT:SASL_PLAINTEXT"}
+PLAIN = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.out.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        "user_a='secret' username='a' password='secret';"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "broker_listener", "said"),
+    [
+        ({}, "OUT", None),
+        (SASL | PLAIN, "OUT", None),
+        (SASL | PLAIN, "IN", None),
+        (SASL, "IN", "the listener OUT speaks SASL.* GSSAPI"),
+        (SASL | {"sasl.enabled.mechanisms": "SCRAM-SHA-512"}, None, None),
+        (SASL | {"sasl.enabled.mechanisms": "SCRAM-SHA-512"}, "IN", None),
+        (SASL | {"sasl.enabled.mechanisms": "SCRAM-SHA-512"}, "OUT", "talk to one another by SASL on listener OUT"),
+    ],
+)
+def test_sasl_has_what_it_needs(options: dict[str, str], broker_listener: str | None, said: str | None) -> None:
+    listeners = [parse_address("IN=h:1", "--listen"), parse_address("OUT=h:2", "--listen")]
+    if said is None:
+        check_sasl(listeners, BrokerConfig(options), broker_listener)
+        return
+    with pytest.raises(ConfigError, match=said):
+        check_sasl(listeners, BrokerConfig(options), broker_listener)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import os
 import re
 import signal
@@ -22,7 +21,7 @@ from odradek.broker.config.listeners import Listener, parse_listener
 from odradek.broker.config.settings import Settings
 from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.launch import logging_format, run_broker
-from odradek.broker.launch.run_broker import ready_line, warn_of_exposure
+from odradek.broker.launch.run_broker import ready_line
 from odradek.broker.launch.serve_command import serve
 from odradek.broker.server import Broker
 from odradek.broker.version import VERSION
@@ -152,15 +151,24 @@ def test_memory_has_no_directory(invoked: list[Settings]) -> None:
         (("--advertise", "OUTSIDE=host:1"), r"no listener named OUTSIDE"),
         (("--metrics", "9100"), r"--metrics 9100: write"),
         (("--metrics", "SSL=127.0.0.1:9100"), r"--metrics SSL=127\.0\.0\.1:9100: .* leave SSL= out"),
-        (("--listen", "SSL=127.0.0.1:0"), r"SSL://127\.0\.0\.1:0 is to speak the security protocol SSL, which is not"),
         (
-            ("--set", "listeners=OUT://127.0.0.1:0", "--set", "listener.security.protocol.map=OUT:SASL_SSL"),
-            r"speak the security protocol SASL_SSL.* write OUT:PLAINTEXT in listener\.security\.protocol\.map",
+            ("--set", "listeners=OUT://127.0.0.1:0", "--set", "listener.security.protocol.map=OUT:SASL_PLAINTEXT"),
+            r"the listener OUT speaks SASL, and sasl\.enabled\.mechanisms has no mechanism for it",
         ),
         (
             ("--set", "listener.security.protocol.map=OUT:TLS"),
             r"OUT:TLS for configuration listener\.security\.protocol",
         ),
+        (("--secure", "--listen", "192.0.2.1:0"), r"2 mistakes"),
+        (
+            ("--metrics", "192.0.2.1:0", "--set", "secure=true"),
+            r"--secure: the page of metrics on 192\.0\.2\.1:0 is open",
+        ),
+        (
+            ("--set", "security.inter.broker.protocol=SSL"),
+            r"security\.inter\.broker\.protocol=SSL: there is no listener",
+        ),
+        (("--set", "broker.rack=${env:NO_SUCH}"), r"\{env:NO_SUCH\}: config\.providers declares no provider 'env'"),
     ],
 )
 def test_a_start_is_refused_in_one_sentence_that_names_what_is_wrong(
@@ -168,9 +176,10 @@ def test_a_start_is_refused_in_one_sentence_that_names_what_is_wrong(
 ) -> None:
     result = invoke(*arguments)
     assert (result.exit_code, invoked) == (1, [])
-    (line,) = result.output.splitlines()
+    line, *reasons = result.output.splitlines()
     assert line.startswith("Error: ")
     assert re.search(said, line), line
+    assert all(reason.startswith("  --secure: ") for reason in reasons)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +203,11 @@ def test_a_file_that_is_not_text_is_refused(invoked: list[Settings], tmp_path: P
     result = invoke("--config", str(tmp_path / "file"))
     assert (result.exit_code, invoked) == (1, [])
     assert result.output.startswith("Error: ")
+
+
+def test_what_is_secure_may_start(invoked: list[Settings]) -> None:
+    assert invoke("--secure", "--metrics", "127.0.0.1:0").exit_code == 0
+    assert invoked[0].config.secure
 
 
 # -- what it says -----------------------------------------------------------------------------------------------------
@@ -223,31 +237,6 @@ async def test_the_ready_line_names_every_address_the_node_and_the_directory() -
 async def test_the_ready_line_of_a_broker_in_memory_says_so() -> None:
     line, (port,) = await said_when_ready(settings())
     assert line == f"odradek {VERSION} ready on 127.0.0.1:{port} (node 0, data in memory)"
-
-
-@pytest.mark.parametrize(
-    ("address", "is_told"),
-    [
-        ("A://127.0.0.1:9092", False),
-        ("A://127.9.9.9:9092", False),
-        ("A://localhost:9092", False),
-        ("A://[::1]:9092", False),
-        ("A://0.0.0.0:9092", True),
-        ("A://192.168.1.7:9092", True),
-        ("A://:9092", True),
-        ("A://[::]:9092", True),
-        ("A://broker.example:9092", True),
-    ],
-)
-def test_a_listener_that_others_can_reach_is_warned_of(
-    address: str, is_told: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        warn_of_exposure([parse_listener("LOCAL://127.0.0.1:1"), parse_listener(address)])
-    messages = [record.getMessage() for record in caplog.records]
-    assert [f"listener {address} accepts connections from other machines" in text for text in messages] == (
-        [True] if is_told else []
-    )
 
 
 # -- as a process -----------------------------------------------------------------------------------------------------
@@ -319,6 +308,7 @@ def test_a_directory_that_cannot_be_written_is_refused_in_one_line(tmp_path: Pat
     assert line == f"Error: the data directory {tmp_path}/file/data cannot be used: Not a directory"
     # A directory where a file is to be written fails at a later step of the start, for root, too.
     (tmp_path / "data" / "metadata.log.tmp").mkdir(parents=True)
+    (tmp_path / "data").chmod(0o700)
     line = refused("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
     assert line.startswith("Error: the broker cannot start: ")
     assert "metadata.log" in line

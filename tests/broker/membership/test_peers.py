@@ -1,12 +1,15 @@
 """Connections to other brokers: what fails is an OSError, and refused is told from everything else."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from odradek.broker.membership.peers import Peer, PeerLost, Peers, is_peer
 from odradek.client.errors.client_errors import ClientError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import MetadataRequest
+from tests.client.broker_sasl import Sasl, require_sasl
 from tests.client.memory_network import MemoryNetwork, Reach
 from tests.client.scripted_broker import ScriptedCluster
 
@@ -88,3 +91,32 @@ async def test_other_errors_of_the_block_stay_what_they_are() -> None:
 )
 def test_a_broker_is_known_by_its_client_id(client_id: str | None, expected: bool) -> None:
     assert is_peer(client_id) is expected
+
+
+async def test_who_this_broker_is_is_said_anew_for_each_connection() -> None:
+    """A password that was changed at run time counts for the next connection."""
+    scene = Scene()
+    passwords = {"broker": "first"}
+    require_sasl(scene.cluster, Sasl(passwords, mechanisms=["PLAIN"]))
+    settings: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+    settings |= {"sasl_username": "broker", "sasl_password": "first"}
+    scene.peers = Peers(scene.cluster.environment, 7, "OUTSIDE", lambda: settings)
+    async with scene.peers.connection(scene.peer, TIMEOUT_MS) as connection:
+        await connection.ask(MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS)
+    settings = settings | {"sasl_password": "other"}
+    with pytest.raises(PeerLost) as raised:
+        await scene.peers.connect(scene.peer, TIMEOUT_MS)
+    assert "other" not in str(raised.value)
+    await asyncio.sleep(0.2)  # it closes late
+    scene.network.stop()
+
+
+async def test_what_the_configuration_lacks_is_said_as_the_loss_of_the_peer() -> None:
+    def missing() -> dict[str, Any]:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, "sasl.jaas.config is missing")
+
+    scene = Scene()
+    scene.peers = Peers(scene.cluster.environment, 7, "OUTSIDE", missing)
+    with pytest.raises(PeerLost, match=r"sasl\.jaas\.config is missing"):
+        await scene.peers.connect(scene.peer, TIMEOUT_MS)
+    scene.network.stop()

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import NodeState, PartitionState
 from odradek.broker.cluster.lineage import Incarnations, KnownHistory, Lineage
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.directories.checkpoints import CLEAN_SHUTDOWN
 from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.directories.meta_properties import MetaProperties

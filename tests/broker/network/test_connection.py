@@ -14,7 +14,8 @@ from weakref import ref
 import pytest
 
 from odradek.broker.network import connection, connection_table
-from odradek.broker.network.connection import READ_AHEAD_BYTES, READ_AHEAD_REQUESTS, Connection
+from odradek.broker.network.connection import READ_AHEAD_REQUESTS, Connection
+from odradek.broker.network.muting import READ_AHEAD_BYTES
 from odradek.broker.network.reply_queue import REPLIES_TOGETHER_BYTES
 from odradek.broker.server import Broker
 from odradek.protocol.frames import FrameReader
@@ -296,14 +297,6 @@ async def test_bad_input_closes_its_connection_with_one_line_and_touches_no_othe
         assert len(lines) == 1
         assert reason in lines[0] or reason == "a frame of 66051 bytes"
         assert (await other.ask(ApiVersionsRequest(), 0)).error_code == 0
-
-
-async def test_more_connections_than_max_connections_are_closed() -> None:
-    async with running_broker({"max.connections": "2"}) as broker, connected(broker) as first, connected(broker):
-        await first.ask(ApiVersionsRequest(), 0)
-        async with connected(broker) as third:
-            assert await third.is_closed()
-        await first.ask(ApiVersionsRequest(), 0)
 
 
 async def test_a_connection_that_comes_while_the_broker_stops_is_closed() -> None:

@@ -8,6 +8,8 @@ from functools import partial
 
 import pytest
 
+from odradek.broker.access.operations import Operation
+from odradek.broker.access.resource import of_topic
 from odradek.broker.handling.coordinator_topics import OF_GROUPS, ensure_coordinator_topic
 from odradek.broker.handling.large_requests import LARGE_BYTES
 from odradek.broker.internal_topic_names import OFFSETS_TOPIC
@@ -33,6 +35,7 @@ from odradek.protocol.messages.produce import PartitionProduceResponse
 from tests.broker.coordinator.test_shard import batches
 from tests.broker.groups import SETTINGS, loaded
 from tests.broker.network.test_connection import connections, written_by
+from tests.broker.transactions import Denying
 from tests.broker.wire import RawClient, batch, connected, create_topic, produce, running_broker
 
 pytestmark = pytest.mark.both_loops
@@ -99,6 +102,22 @@ async def test_one_that_is_done_sooner_waits_for_its_turn() -> None:
         await until(lambda: partition.log.log_end_offset == 2)
         follow(partition, 1)
         assert [(await answered(client))[0] for _ in range(2)] == [first, last]
+
+
+async def test_a_reply_that_waited_for_its_turn_goes_by_the_rights_of_then() -> None:
+    async with led() as (broker, client, partition):
+        access = Denying()
+        broker.context.access = access
+        await create_topic(client, "bills")
+        send(client, 1)
+        client.send(produce("bills", batch(b"x"), acks=1), 9)
+        await until(lambda: broker.context.partitions.leader("bills", 0).log.log_end_offset == 1)
+        access.revoke((Operation.WRITE, of_topic("bills")))
+        follow(partition, 1)
+        assert [(await answered(client))[1].error_code for _ in range(2)] == [
+            ErrorCode.NONE,
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ]
 
 
 async def test_any_other_request_waits_until_all_produces_are_answered() -> None:

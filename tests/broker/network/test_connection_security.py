@@ -1,24 +1,27 @@
-"""Connections of listeners that are not plaintext: what is served before authentication, and that it goes over TLS."""
+"""Connections of listeners that are not plaintext: what is served before authentication, also over TLS, and what they
+may hold until then. More about TLS is in test_tls_listeners.py."""
 
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from odradek.broker.config.security_protocol import SecurityProtocol
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.listeners import Listener
+from odradek.broker.disk.memory_disk import MemoryDisk
 from odradek.broker.handling.context import Caller
-from odradek.broker.network.connection import Connection
 from odradek.broker.server import Broker
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.primitives import Buffer
-from tests.broker.wire import RawClient, batch, connected, create_topic, produce, running_broker
+from odradek.runtime.environment import Environment
+from tests.broker.servers import started
+from tests.broker.until import until
+from tests.broker.wire import RawClient, batch, connected, produce, running_broker, settings
 from tests.client.certificates import Certificates, make_certificates
 
 pytestmark = pytest.mark.both_loops
@@ -36,7 +39,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
     lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    return [line.partition(" on listener ")[2] for line in lines]
+    return [line.partition(" on listener ")[2] for line in lines if " on listener " in line]
 
 
 @pytest.mark.parametrize(
@@ -76,54 +79,28 @@ async def test_what_is_not_served_at_all_closes_it_too(caplog: pytest.LogCapture
     ]
 
 
-@asynccontextmanager
-async def over_tls(
-    broker: Broker, protocol: SecurityProtocol, certificates: Certificates
-) -> AsyncGenerator[tuple[RawClient, Connection]]:
-    """A client of a listener with TLS in front of this broker, and its connection there."""
-    made: list[Connection] = []
-
-    def accept() -> Connection:
-        made.append(Connection(broker.context, broker.memory, Caller("OUT", protocol=protocol), broker.connections))
-        return made[-1]
-
-    context = certificates.server_context()
-    server, [(host, port)] = await broker.environment.listen(accept, "127.0.0.1", 0, ssl=context)
-    await server.start_serving()
-    trust = ssl.create_default_context(cafile=str(certificates.authority))
-    reader, writer = await asyncio.open_connection(host, port, ssl=trust)
-    try:
-        yield RawClient(reader, writer), made[0]
-    finally:
-        writer.transport.abort()
-        server.close()
-
-
-async def test_requests_are_served_over_tls_and_slices_of_files_are_not(
-    certificates: Certificates, tmp_path: Path
-) -> None:
-    """A slice would go past TLS."""
-    async with (
-        running_broker(data_dir=str(tmp_path)) as broker,
-        over_tls(broker, SecurityProtocol.SSL, certificates) as (client, connection),
-    ):
-        await create_topic(client, "orders")
-        answer = await client.ask(produce("orders", batch(b"x" * 300_000)), 9)
-        assert answer.responses[0].partition_responses[0].error_code == 0
-        assert connection.caller.protocol is SecurityProtocol.SSL
-        assert not connection.caller.takes_slices
-
-
 async def test_over_tls_authentication_comes_first_where_it_is_asked_for(
     certificates: Certificates, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running_broker() as broker, over_tls(broker, SecurityProtocol.SASL_SSL, certificates) as (client, _):
+    options = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(certificates.server),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(certificates.authority),
+    }
+    async with running_broker(options) as broker:
+        endpoint = next(iter(broker.bound.values()))
+        trust = ssl.create_default_context(cafile=str(certificates.authority))
+        reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port, ssl=trust)
+        client = RawClient(reader, writer)
         assert (await client.ask(VERSIONS, 3)).error_code == 0
         with caplog.at_level(logging.WARNING):
             client.send(MetadataRequest(topics=[]), 8)
             assert await client.is_closed()
+        writer.transport.abort()
     assert refusals(caplog) == [
-        "OUT: Metadata version 8 is not served on a SASL_SSL connection in state UNAUTHENTICATED"
+        "PLAINTEXT: Metadata version 8 is not served on a SASL_SSL connection in state UNAUTHENTICATED"
     ]
 
 
@@ -141,3 +118,29 @@ async def test_what_an_interceptor_makes_of_a_request_is_what_must_be_admitted()
         broker.context.interceptors.connections.append(Replacing())
         client.send(ApiVersionsRequest(), 0)
         assert await client.is_closed()
+
+
+async def test_what_strangers_hold_keeps_nobody_waiting_who_is_served() -> None:
+    """Ten who begin a long request, and say no more: they would hold all that requests may."""
+    outside, inside = Listener("OUTSIDE", "127.0.0.1", 0), Listener("INSIDE", "127.0.0.1", 0)
+    options = {"listener.security.protocol.map": "OUTSIDE:SASL_PLAINTEXT", "queued.max.request.bytes": "1000000"}
+    told = {each.name: each for each in (inside, outside)}
+    made = replace(settings(), listeners=[inside, outside], advertised=told, config=BrokerConfig(options))
+    async with started(Broker(made, Environment(), MemoryDisk())) as broker:
+        port = broker.bound["OUTSIDE"].port
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(10)]
+        for _, writer in silent:
+            writer.write((400_000).to_bytes(4, "big") + bytes(200_000))
+        strangers = broker.connections.strangers_memory
+        await until(lambda: strangers.held_bytes >= 2_000_000)
+        assert broker.memory.held_bytes == 0
+        async with connected(broker) as client, asyncio.timeout(2):
+            assert (await client.ask(VERSIONS, 3)).error_code == 0
+        known = next(iter(broker.connections.connections))
+        broker.connections.authenticated(known)
+        assert broker.memory.held_bytes == 200_004
+        assert strangers.held_bytes == 9 * 200_004
+        for _, writer in silent:
+            writer.transport.abort()
+        await until(lambda: not broker.connections.connections)
+        assert broker.memory.held_bytes == strangers.held_bytes == 0

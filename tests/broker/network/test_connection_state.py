@@ -85,3 +85,14 @@ def test_everything_is_admitted_only_after_authentication(
         if condition.admits_all:
             assert ConnectionState.FAILED not in seen
             assert not protocol.needs_authentication or ConnectionState.AUTHENTICATING in seen
+
+
+def test_in_a_session_with_an_end_each_request_is_looked_at() -> None:
+    condition = ConnectionCondition(ConnectionState.AUTHENTICATING)
+    condition.move(ConnectionState.READY, has_end=True)
+    assert not condition.admits_all
+    assert condition.admits(is_before_authentication=False)
+    condition.move(ConnectionState.REAUTHENTICATING)
+    assert not condition.admits(is_before_authentication=False)
+    condition.move(ConnectionState.READY)
+    assert condition.admits_all

@@ -92,3 +92,28 @@ async def test_a_sender_that_stalls_loses_its_pass_to_the_next(
     await asyncio.wait_for(resumed, 5)
     assert memory.may_read(following)
     memory.forget(following)
+
+
+async def test_what_is_set_aside_does_not_count_and_has_a_bound_of_its_own(memory: RequestBudget) -> None:
+    order: list[str] = []
+    memory.received(110)
+    memory.completed(100, never)
+    assert not memory.may_read(lambda: order.append("waits"))
+    assert not memory.set_aside(100, 10), "more than a quarter of the limit"
+    assert order == ["waits"], "who waited goes on"
+    assert (memory.held_bytes, memory.aside_bytes) == (0, 110)
+    memory.take_back(100, 10)
+    assert (memory.held_bytes, memory.aside_bytes) == (110, 0)
+    memory.answered(100)
+    memory.dropped(10)
+    assert memory.set_aside(0, 0)
+    memory.received(25)
+    memory.completed(25, never)
+    assert memory.set_aside(25, 0)
+
+
+async def test_without_a_limit_anything_may_be_set_aside() -> None:
+    memory = RequestBudget(-1, asyncio.get_running_loop())
+    memory.received(1 << 30)
+    memory.completed(1 << 30, never)
+    assert memory.set_aside(1 << 30, 0)

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from odradek.broker.cluster.image import ClusterImage, TopicImage
+from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import PartitionState
+from odradek.broker.cluster.topic_image import TopicImage
 from odradek.broker.directories.checkpoints import Checkpoints
 from odradek.broker.directories.data_directories import DataDirectories
 from odradek.broker.directories.data_directory import DataDirectory

@@ -49,6 +49,7 @@ from tests.protocol.golden.clients import (
     run_librdkafka,
     until,
 )
+from tests.protocol.golden.security import SAID_OF_SECURITY, security
 from tests.protocol.golden.tee import Exchange, Tee, receive_frame, send_frame
 from tests.protocol.golden.transactions import SAID_OF_TRANSACTIONS, transactions
 
@@ -189,6 +190,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "EnvelopeRequest": {},
     "EnvelopeResponse": {"error_code": 0},
     **SAID_OF_TRANSACTIONS,
+    **SAID_OF_SECURITY,
 }
 
 
@@ -217,7 +219,7 @@ def main(only: Collection[str] = ()) -> None:
         tee.source = "java-3.9"
         run_java(tee, fetch(OLD_JAVA))
         answer = ask_for_unknown_version(kafka)
-    exchanges = [*tee.exchanges, *authentications(), *to_the_controller(), *transactions()]
+    exchanges = [*tee.exchanges, *authentications(), *to_the_controller(), *transactions(), *security()]
     directories = [files.MESSAGES / snake_case(api) for api in only] or [files.MESSAGES, files.BATCHES]
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)

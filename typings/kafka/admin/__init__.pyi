@@ -36,6 +36,46 @@ class NewTopic:
         topic_configs: Mapping[str, str] | None = None,
     ) -> None: ...
 
+class ResourceType(IntEnum):
+    ANY = 1
+    TOPIC = 2
+
+class ACLOperation(IntEnum):
+    ANY = 1
+    READ = 3
+    WRITE = 4
+
+class ACLPermissionType(IntEnum):
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+class ACLResourcePatternType(IntEnum):
+    ANY = 1
+    LITERAL = 3
+
+class ResourcePatternFilter:
+    def __init__(
+        self, resource_type: ResourceType, resource_name: str | None, pattern_type: ACLResourcePatternType
+    ) -> None: ...
+
+class ResourcePattern(ResourcePatternFilter):
+    def __init__(
+        self, resource_type: ResourceType, resource_name: str, pattern_type: ACLResourcePatternType = ...
+    ) -> None: ...
+
+class ACLFilter:
+    def __init__(
+        self,
+        principal: str | None,
+        host: str | None,
+        operation: ACLOperation,
+        permission_type: ACLPermissionType,
+        resource_pattern: ResourcePatternFilter,
+    ) -> None: ...
+
+class ACL(ACLFilter): ...
+
 class KafkaAdminClient:
     config: dict[str, Any]
     def __init__(self, **configs: Any) -> None: ...
@@ -50,6 +90,9 @@ class KafkaAdminClient:
     def describe_log_dirs(
         self, topic_partitions: Any = None, brokers: Sequence[int] | None = None
     ) -> Any: ...
+    def create_acls(self, acls: Sequence[ACL]) -> dict[str, Any]: ...
+    def describe_acls(self, acl_filter: ACLFilter) -> tuple[list[ACL], Any]: ...
+    def delete_acls(self, acl_filters: Sequence[ACLFilter]) -> list[tuple[ACLFilter, list[ACL], Any]]: ...
     def list_topics(self) -> list[str]: ...
     def describe_topics(self, topics: Iterable[str] | None = None) -> list[dict[str, Any]]: ...
     def create_topics(

@@ -65,3 +65,16 @@ async def test_a_file_of_another_kind_is_named(files: made.Certificates, tmp_pat
 async def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_password(files: made.Certificates) -> None:
     with pytest.raises(ConfigError, match="the key not encrypted"):
         await load({CA: files.authority, CERTIFICATE: files.encrypted, KEY: files.encrypted})
+
+
+async def test_a_key_that_others_may_read_is_warned_of(
+    files: made.Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = tmp_path / "key.pem"
+    key.write_bytes(files.client.read_bytes())
+    for mode in (0o600, 0o640):
+        key.chmod(mode)
+        await load({CA: files.authority, CERTIFICATE: files.client, KEY: key})
+    assert caplog.messages == [
+        f"{key} holds secrets and has mode 0640, so its group may read it: chmod 600 {key}",
+    ]

@@ -1,7 +1,7 @@
 """Topics that change under a consumer group, and regular expressions."""
 
 from odradek.broker.group.consumer.group_values import GroupEpoch
-from odradek.broker.group.consumer.requests import ConsumerHeartbeat
+from odradek.broker.group.consumer.requests import ConsumerHeartbeat, Sight
 from odradek.protocol.errors import ErrorCode
 from tests.broker.group.consumer.rig import (
     Rig,
@@ -103,3 +103,48 @@ def test_an_expression_that_is_none_is_refused() -> None:
     refused_with(ErrorCode.INVALID_REGULAR_EXPRESSION, rig, joining("b", topic_names=None, topic_regex="("))
     refused_with(ErrorCode.INVALID_REGULAR_EXPRESSION, rig, ConsumerHeartbeat("a", 2, topic_regex="("))
     assert rig.beat("a", 2).member_epoch == 2
+
+
+# --------------------------------------------------------------------------------------------------------------- sight
+def seeing(generation: int, *names: str) -> Sight:
+    """A member that may see these."""
+
+    def has(name: str) -> bool:
+        return name in names
+
+    return Sight(generation, has)
+
+
+def test_an_expression_matches_only_what_the_member_may_see() -> None:
+    rig = Rig()
+    orders, _ = rig.topics.put("shop.orders", 1), rig.topics.put("shop.salaries", 1)
+    sight = seeing(1, "shop.orders", "shop.returns")
+    assert rig.join("a", topic_names=None, topic_regex="shop.*", sight=sight).assigned == {orders: (0,)}
+    returns, _ = rig.topics.put("shop.returns", 1), rig.topics.put("shop.bonuses", 1)
+    rig.group.metadata_changed(["shop.returns", "shop.bonuses"], rig.now)
+    assert rig.beat("a", 2, sight=sight).assigned == {orders: (0,), returns: (0,)}
+    assert rig.group.subscribed_topics() == {"shop.orders", "shop.returns"}
+
+
+def test_an_expression_is_resolved_again_when_rights_have_changed() -> None:
+    rig = Rig()
+    orders, returns = rig.topics.put("shop.orders", 1), rig.topics.put("shop.returns", 1)
+    rig.join("a", topic_names=None, topic_regex="shop.*", sight=seeing(1, "shop.orders"))
+    sight = seeing(2, "shop.orders", "shop.returns")
+    assert rig.beat("a", 2, sight=sight).assigned == {orders: (0,), returns: (0,)}
+    assert rig.beat("a", 3, sight=sight).assigned is None, "rights are those of before"
+    assert rig.beat("a", 3, sight=seeing(3, "shop.returns")).assigned == {returns: (0,)}
+    assert rig.group.subscribed_topics() == {"shop.returns"}
+
+
+def test_until_a_member_is_heard_of_after_a_load_expressions_keep_their_topics() -> None:
+    """Nobody has said yet what may be seen."""
+    rig = Rig()
+    rig.topics.put("shop.orders", 1)
+    rig.join("a", topic_names=None, topic_regex="shop.*", sight=seeing(1, "shop.orders"))
+    rig.topics.put("shop.salaries", 1)
+    rig.reload()
+    rig.group.look_at_topics("a", rig.now)
+    assert rig.group.subscribed_topics() == {"shop.orders"}
+    rig.beat("a", 2, sight=seeing(1, "shop.orders"))
+    assert rig.group.subscribed_topics() == {"shop.orders"}

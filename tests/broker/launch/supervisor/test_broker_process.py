@@ -56,7 +56,8 @@ async def process_on(directory: Path, store: SmallStore, timeout_ms: int = 60_00
             "metadata.store": f"unix:{served.path}",
             "initial.broker.registration.timeout.ms": str(timeout_ms),
         }
-        process = BrokerProcess({"static": static, "memory": True, "metrics": None}, Environment())
+        begin: Message = {"static": static, "by_reference": [], "memory": True, "metrics": None}
+        process = BrokerProcess(begin, Environment())
         ends = asyncio.create_task(process.run(theirs, []))
         try:
             yield Running(told, control, ends)

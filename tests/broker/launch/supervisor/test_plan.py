@@ -1,11 +1,14 @@
 """Where each broker listens and what it is told, and what cannot be, said in a sentence."""
 
+import json
 from collections.abc import Mapping, Sequence
 
 import pytest
 
 from odradek.broker.config.broker_config import ConfigError
+from odradek.broker.config.option import ByReference
 from odradek.broker.launch.listen_options import ListenerError, parse_address
+from odradek.broker.launch.supervisor.broker_process import settings_from
 from odradek.broker.launch.supervisor.plan import (
     ONE_REPLICA,
     Options,
@@ -61,7 +64,6 @@ def test_or_each_is_given() -> None:
         (options(advertise=["a:1", "b:2"]), "--advertise is given 2 times, and there are 3 brokers"),
         (options(["a:1", "a:2", "a:1"]), "two brokers cannot listen at one address"),
         (options(["0.0.0.0:9092"]), "add --advertise"),
-        (options(["SSL=127.0.0.1:0"]), "which is not built"),
     ],
 )
 def test_what_cannot_be_is_said(given: Options, said: str) -> None:
@@ -109,6 +111,22 @@ def test_internal_topics_have_options_of_their_own() -> None:
     static = only.begin(given, ONE_REPLICA, "unix:x", 9092, None)["static"]
     assert static["offsets.topic.replication.factor"] == "3"
     assert static["transaction.state.log.replication.factor"] == "1"
+
+
+def test_what_came_by_reference_is_known_as_such_in_the_process() -> None:
+    """JSON has text and nothing else. The broker would describe the value to any client otherwise."""
+    given = options(static={"broker.rack": "x", "num.partitions": ByReference("7")})
+    (only,) = plan(given, (1,))
+    begin = json.loads(json.dumps(only.begin(given, ONE_REPLICA, "unix:x", 9092, None)))
+    assert begin["by_reference"] == ["num.partitions"]
+    (found,) = settings_from(begin).config.describe_broker(["num.partitions"])
+    assert (found.value, found.is_sensitive, settings_from(begin).config.num_partitions) == (None, True, 7)
+
+
+def test_brokers_that_are_to_be_secure_are_looked_at_before_any_is_started() -> None:
+    given = options(["b1.example:9092"], static={"secure": "true"})
+    with pytest.raises(ConfigError, match=r"--secure: listener PLAINTEXT://b1\.example:9092 accepts"):
+        plan(given, (1, 2, 3))
 
 
 def test_a_free_port_is_kept_for_the_next_start() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -13,11 +14,12 @@ from odradek.broker.cluster.backup import decode_backup
 from odradek.broker.cluster.embedded import FILE_NAME, EmbeddedStore
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.journal import decode_file
-from odradek.broker.cluster.keys import CLUSTER_KEY, encode_restoring
+from odradek.broker.cluster.keys import CLUSTER_KEY, broker_config_key, encode_configs, encode_restoring
 from odradek.broker.cluster.store import Snapshot, Txn
 from odradek.broker.disk.file_disk import FileDisk
-from odradek.broker.offline.rescue import restoring
+from odradek.broker.offline.rescue import restoring, stores
 from odradek.broker.offline.rescue.command import backup, rebuild, restore
+from odradek.broker.offline.rescue.restoring import RestoreRefused
 from processes.etcd_server import EtcdServer
 from tests.broker.offline.adopt.kafka_files import DATA, KafkaDirectory, batch
 
@@ -223,3 +225,66 @@ def test_on_etcd_a_backup_is_made_restored_rebuilt_and_cleared(
     assert "no restore was interrupted here" in run(restore, "--clear", "--metadata", there, code=1).output
     assert "no.such.option" in run(backup, second, "--metadata", here, "--set", "no.such.option=1", code=1).output
     assert "there must be /prefix" in run(backup, second, "--metadata", "etcd://127.0.0.1:9", code=1).output
+
+
+# ------------------------------------------------------------------------------------------------------------ secrets
+def store_secret(path: Path) -> None:
+    """As IncrementalAlterConfigs does."""
+
+    async def store() -> None:
+        metadata = EmbeddedStore.open(FileDisk(), str(path))
+        configs = {"max.connections": "5", "listener.name.x.ssl.key.password": "hunter2"}
+        await metadata.commit(Txn(put={broker_config_key(1): encode_configs(configs)}))
+        await metadata.close()
+
+    asyncio.run(store())
+
+
+def test_a_backup_goes_without_secrets_and_its_restore_says_so(tmp_path: Path, rebuilt: Path) -> None:
+    store_secret(rebuilt)
+    file = tmp_path / "backup"
+    done = run(backup, file, "--data-dir", rebuilt)
+    assert "1 secret(s) left out, which --with-secrets keeps\n" in done.stderr
+    assert b"hunter2" not in file.read_bytes()
+    said = run(restore, file, "--data-dir", tmp_path / "new")
+    assert "have no values: /configs/brokers/1 listener.name.x.ssl.key.password; set them again" in said.stderr
+    assert image_in(tmp_path / "new").configs_of_broker(1) == {"max.connections": "5"}
+    (rebuilt / FILE_NAME).unlink()
+    assert "have no values: /configs/brokers/1" in run(rebuild, rebuilt, "--backup", file).output
+
+
+def test_a_backup_with_secrets_is_for_its_owner_alone(tmp_path: Path, rebuilt: Path) -> None:
+    store_secret(rebuilt)
+    file = tmp_path / "backup"
+    before = os.umask(0o022)
+    try:
+        run(backup, file, "--data-dir", rebuilt)
+        assert file.stat().st_mode & 0o777 == 0o644
+        done = run(backup, file, "--data-dir", rebuilt, "--with-secrets")
+        assert file.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+    assert "left out" not in done.output
+    assert b"hunter2" in file.read_bytes()
+    assert run(restore, file, "--data-dir", tmp_path / "new").stderr == ""
+    assert image_in(tmp_path / "new").configs_of_broker(1)["listener.name.x.ssl.key.password"] == "hunter2"
+
+
+def test_values_by_reference_are_looked_up_for_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker's own file serves, with the password of etcd's user elsewhere."""
+    seen: list[Mapping[str, str]] = []
+
+    def opened(address: str, disk: FileDisk, options: Mapping[str, str]) -> None:
+        seen.append(options)
+        raise RestoreRefused("enough")
+
+    monkeypatch.setattr(stores, "opened", opened)
+    (tmp_path / "secrets").write_text("etcd=hunter2\n")
+    config = tmp_path / "server.properties"
+    config.write_text(
+        "config.providers=file\n"
+        "config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+        f"metadata.etcd.password=${{file:{tmp_path}/secrets:etcd}}\n"
+    )
+    run(backup, tmp_path / "b", "--metadata", "etcd://h:1/x", "--config", config, code=1)
+    assert seen == [{"config.providers": "file", "metadata.etcd.password": "hunter2"}]

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from odradek.broker.cluster.acls import acl_key, encode_acl
 from odradek.broker.cluster.backup import EPOCHS_SKIPPED, Backup
+from odradek.broker.cluster.features import ACLS
 from odradek.broker.cluster.image import ClusterImage
 from odradek.broker.cluster.keys import (
     CLUSTER_KEY,
@@ -30,6 +32,7 @@ from odradek.broker.offline.adopt.directory import Found
 from odradek.broker.offline.adopt.partition import PartitionFacts
 from odradek.broker.offline.rescue.plan import Directory, NotRebuildable, RebuildPlan, as_backup, entries, make_plan
 from odradek.protocol.primitives import uuid_text
+from tests.broker.access.rules import acl
 
 CLUSTER_ID = "a-cluster"
 ORDERS, OTHER = bytes(range(16)), bytes(range(16, 32))
@@ -196,6 +199,17 @@ def test_without_a_backup_all_records_are_kept_and_it_is_said_what_is_lost() -> 
     assert {node_key(1), node_key(3)} <= plan.values.keys()
 
 
+def test_that_acls_count_is_not_lost_whoever_registers_first() -> None:
+    """Nodes are known without what they can do; until all have said so, everybody could do everything."""
+    directories = [directory(1, facts("orders-0"), facts("orders-1")), directory(3)]
+    assert image_of(make_plan(directories, None)).features == {ACLS: 1}
+    image = image_of(make_plan(directories, backup_of()))
+    assert image.features == {ACLS: 1}
+    assert list(image.acls.values()) == [acl()], "a backup has them"
+    plan = make_plan([directory(1)], None)
+    assert any("ACLs are lost" in text for text in plan.remarks)
+
+
 def backup_of(cluster_id: str = CLUSTER_ID) -> Backup:
     values = {
         CLUSTER_KEY: encode_cluster(cluster_id),
@@ -208,6 +222,7 @@ def backup_of(cluster_id: str = CLUSTER_ID) -> Backup:
         PRODUCER_IDS_KEY: encode_producer_ids(5_000_000),
         topic_key("orders"): TopicState(ORDERS, 2).encode(),
         topic_key("gone"): TopicState(OTHER, 1).encode(),
+        acl_key(acl()): encode_acl(acl()),
         partition_key("gone", 0): PartitionState(OTHER, (1,), (1,), 1).encode(),
     } | {partition_key("orders", index): PartitionState(ORDERS, (9,), (9,), 9).encode() for index in range(2)}
     return Backup(cluster_id, 50, "then", {key: values[key] for key in sorted(values)})
@@ -250,3 +265,11 @@ def test_a_log_that_ends_before_its_start_is_named() -> None:
     one.found.log_starts["orders", 0] = 7
     plan = make_plan([one], None)
     assert "orders-0: its log ends before offset 7, up to which records were deleted" in plan.remarks
+
+
+def test_what_a_backup_goes_without_is_said() -> None:
+    known = replace(backup_of(), left_out=("/scram/secret", "/scram/users/SCRAM-SHA-256/a/lice"))
+    plan = make_plan([directory(1, facts("orders-0", end=3, last=8), facts("orders-1", end=4, last=2))], known)
+    assert any(
+        "have no credentials, and cannot log in: a/lice (SCRAM-SHA-256); give" in remark for remark in plan.remarks
+    )
